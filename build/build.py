@@ -14,8 +14,10 @@ libzstd-dev).
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -74,14 +76,17 @@ def build_here(args: argparse.Namespace) -> int:
         print(f"{binary} is up to date", file=sys.stderr)
         return 0
     check_tools()
+    cache = args.out.resolve() / "compiled"
     work = (args.work or args.out / "work").resolve()
     pure = args.pure or not can_compile()
-    editions = ["slim"] if args.slim else ["slim", "full"]
     with ThreadPoolExecutor() as beside:
-        shared = None if pure else beside.submit(compiled_modules, args.out.resolve() / "compiled")
-        folders = list(beside.map(lambda edition: run_pyinstaller(work, edition), editions))
-        for folder in folders:
-            modules.convert(folder, ROOT, shared.result() if shared else None, folders[0])
+        shared = None if pure else beside.submit(compiled_modules, cache, quick=args.quick)
+        texts = beside.submit(modules.recorded_texts, ROOT)
+        collect = collect_slim if args.slim else collect_both
+        editions = collect(work)
+        folders = list(editions)
+        for folder, found in editions.items():
+            modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])
     launcher = compile_launcher(work, libc.launcher_flags(folders)).read_bytes()
@@ -133,31 +138,59 @@ def can_compile() -> bool:
     return importlib.util.find_spec("mypyc") is not None and importlib.util.find_spec("setuptools") is not None
 
 
-def compiled_modules(cache: Path) -> Path:
+def compiled_modules(cache: Path, *, quick: bool) -> Path:
     """A folder with the shared objects of the hot modules, in the places of their sources."""
-    kept = cache / compiled.source_hash()
-    if kept.exists():
-        return kept
+    level = compiled.QUICK_LEVEL if quick else compiled.LEVEL
+    kept = cache / compiled.source_hash(level)
+    cache.mkdir(parents=True, exist_ok=True)
+    # Who comes while another compiles waits for it, and finds what it made.
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            _compile_into(kept, level, quick=quick)
+    return kept
+
+
+def _compile_into(kept: Path, level: str, *, quick: bool) -> None:
     print("compiling the mesh (about a minute) …", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="coder-compiled-") as folder:
         target = Path(folder)
         compiled.copy_tree(target, whole=False)
-        compiled.compile_tree(target)
-        shutil.rmtree(cache, ignore_errors=True)  # one is enough
-        temporary = cache / "new"
+        compiled.compile_tree(target, level, each_first=not quick)
+        for old in kept.parent.iterdir():  # one is enough
+            if old.is_dir():
+                shutil.rmtree(old, ignore_errors=True)
+        temporary = kept.parent / "new"
         for path in sorted(target.rglob("*.so")):
             place = temporary / path.relative_to(target)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, place)
             subprocess.run(["strip", str(place)], check=True)
         temporary.replace(kept)
-    return kept
+
+
+def collect_slim(work: Path) -> dict[Path, modules.Entries]:
+    """The slim program's folder, and its modules."""
+    folder = run_pyinstaller(work, "slim")
+    return {folder: modules.collected(folder)}
+
+
+def collect_both(work: Path) -> dict[Path, modules.Entries]:
+    """The slim program's folder and the full one's, each with its modules: the slim one is cut out of the full."""
+    full = run_pyinstaller(work, "full")
+    found = modules.collected(full)
+    part = json.loads((work / "slim.json").read_text())
+    slim = work / "slim" / "coder"
+    modules.cut_out(full, slim, part["files"])
+    kept = {*part["modules"], "struct"}
+    return {slim: {name: entry for name, entry in found.items() if name in kept}, full: found}
 
 
 def run_pyinstaller(work: Path, edition: str) -> Path:
     print(f"collecting the {edition} program (about a minute) …", file=sys.stderr)
     command = [
-        sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
+        # -O, the level the program is compiled at: what was compiled to find imports is then used again.
+        sys.executable, "-O", "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
         f"--distpath={work / edition}", f"--workpath={work / f'{edition}-work'}", str(ROOT / "build" / "coder.spec"),
     ]  # fmt: skip
     work.mkdir(parents=True, exist_ok=True)
@@ -166,6 +199,7 @@ def run_pyinstaller(work: Path, edition: str) -> Path:
     if edition == "full":
         # The program has no sources to read its own API's description from: it brings it along.
         env["CODER_OPENAPI"] = str(work / "openapi.json")
+        env["CODER_SLIM_LIST"] = str(work / "slim.json")
         subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), env["CODER_OPENAPI"]], check=True)
     subprocess.run(command, check=True, cwd=ROOT, env=env)
     return work / edition / "coder"

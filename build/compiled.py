@@ -27,6 +27,8 @@ PLAIN = {
 }
 GROUP = "coder_mesh"
 """The shared object with all the code is named after it; the modules beside their sources only point there."""
+LEVEL, QUICK_LEVEL = "3", "g"
+"""Of gcc's optimisation. The quick one takes half the time; question and answer cost a sixth more in the stack."""
 _SETUP = """
 import os, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +47,8 @@ def compile_side_by_side(self, sources, output_dir=None, macros=None, include_di
 
 CCompiler.compile = compile_side_by_side
 setup(name={group!r}, packages=[], ext_modules=mypycify(
-    ["--follow-imports=silent", *{files!r}], opt_level="3", debug_level="0", group_name={group!r}, multi_file=True))
+    ["--follow-imports=silent", *{files!r}], opt_level={level!r}, debug_level="0", group_name={group!r},
+    multi_file=True))
 """
 
 
@@ -56,11 +59,11 @@ def hot_modules(root: Path = ROOT) -> list[str]:
     return [name for path in found if (name := path.relative_to(root).as_posix()) not in PLAIN]
 
 
-def source_hash(root: Path = ROOT) -> str:
+def source_hash(level: str, root: Path = ROOT) -> str:
     """Changes when what is compiled does: the sources with all they take types from, the compilers, their options."""
     import mypy.version
 
-    digest = hashlib.sha256(f"{sys.version} {mypy.version.__version__} {_SETUP}".encode())
+    digest = hashlib.sha256(f"{sys.version} {mypy.version.__version__} {_SETUP} {level}".encode())
     sources = [path for folder in ("coder/base", "coder/mesh") for path in (root / folder).rglob("*.py")]
     for path in sorted(sources):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -80,12 +83,12 @@ def copy_tree(target: Path, *, whole: bool) -> None:
             shutil.copy2(source, target / name)
 
 
-def compile_tree(target: Path) -> None:
-    """Compile the hot modules of a copy in place, and see that each can be imported first."""
+def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -> None:
+    """Compile the hot modules of a copy in place, and see that they can be imported, each as the first if so asked."""
     files = hot_modules(target)
     # mypyc reads [tool.mypy] for strictness; packages named there would be compiled, too.
     script = target / "compile_hot.py"
-    script.write_text(_SETUP.format(group=GROUP, files=files))
+    script.write_text(_SETUP.format(group=GROUP, files=files, level=level))
     (target / "pyproject.toml").rename(target / "pyproject.hidden")
     try:
         done = subprocess.run(
@@ -106,7 +109,7 @@ def compile_tree(target: Path) -> None:
         for folder in (target / "build").iterdir():
             if folder.is_dir():
                 shutil.rmtree(folder)
-    check_imports(target, files)
+    check_imports(target, files if each_first else files[:1])
 
 
 def check_imports(target: Path, files: list[str]) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,7 +19,7 @@ SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.da
 KEPT = ("coder.coderd.services.templates.examples",)
 """… but for these modules and what they import: `coder templates init` works without a server."""
 
-SLIM_DATA = ("coderd/examples/**",)
+SLIM_DATA = ("coder/coderd/examples",)
 """Package data of those rooms that the slim program has all the same."""
 
 LIBRARIES = (
@@ -30,10 +32,11 @@ LIBRARIES = (
 
 
 NOT_RUN = (
-    "pygments", "_pytest", "pluggy", "readline",
+    "pygments", "_pytest", "pluggy", "readline", "pyroute2",
     "_codecs_jp", "_codecs_hk", "_codecs_cn", "_codecs_kr", "_codecs_tw", "_codecs_iso2022", "_multibytecodec",
 )  # fmt: skip
-"""What libraries import when somebody tests or prints colours with them; no program of ours gets there."""
+"""What libraries import when somebody tests, prints colours or sets up kernel interfaces with them; no program of ours
+gets there."""
 
 
 def module_file(name: str, root: Path = ROOT) -> Path | None:
@@ -83,6 +86,71 @@ def closure(names: Iterable[str], root: Path = ROOT) -> set[str]:
 
 def in_server_rooms(name: str) -> bool:
     return any(name == room or name.startswith(f"{room}.") for room in SERVER_ROOMS)
+
+
+def is_slim_data(folder: str) -> bool:
+    """Whether package data that comes to lie in a folder is the slim program's, too."""
+    kept = any(folder == place or folder.startswith(f"{place}/") for place in SLIM_DATA)
+    return kept or not in_server_rooms(folder.replace("/", "."))
+
+
+def slim_part(analysis: Any, absent: Iterable[str]) -> dict[str, list[str]]:
+    """What of a full program the slim one has: `modules` by name, `files` by their place in the folder.
+
+    `analysis` is PyInstaller's; what can be reached in its graph without what the slim program lacks is the same as an
+    analysis of the slim program alone would find.
+    """
+    from PyInstaller.depend import bindepend
+
+    nodes = _reachable(analysis.graph, {*absent, *LIBRARIES})
+    sources = {node.filename for node in nodes.values()}
+    binaries = [entry for entry in analysis.binaries if entry[1] in sources]
+    python = bindepend.get_python_library_path()
+    binaries += [entry for entry in analysis.binaries if entry[1] == python]
+    needed = {entry[0] for entry in bindepend.binary_dependency_analysis(binaries)}
+    files = [entry[0] for entry in analysis.binaries if entry[0] in needed]
+    packages = {name.partition(".")[0] for name in nodes}
+    files += [entry[0] for entry in analysis.datas if _belongs(entry[0], packages)]
+    return {"modules": sorted(nodes), "files": sorted(files)}
+
+
+def _reachable(graph: Any, absent: set[str]) -> dict[str, Any]:
+    def is_absent(name: str) -> bool:
+        parts = name.split(".")
+        return any(".".join(parts[: count + 1]) in absent for count in range(len(parts)))
+
+    # The program itself imports nothing that its module of the same name does not; what hangs on it besides are the
+    # modules that a full program asks for by name.
+    todo = [
+        node
+        for node in graph.nodes()
+        if type(node).__name__ == "Script" and not str(node.filename).startswith(str(ROOT))
+    ]
+    todo += [node for node in graph.nodes() if node.identifier.split(".")[0] == "coder"]
+    todo += list(graph._base_modules)
+    found: dict[str, Any] = {}
+    while todo:
+        node = todo.pop()
+        name = node.identifier
+        if name in found or is_absent(name):
+            continue
+        found[name] = node
+        todo += graph.get_edges(node)[0]
+        parent = graph.find_node(name.rpartition(".")[0]) if "." in name else None
+        todo += [parent] if parent is not None else []
+    return found
+
+
+def _belongs(place: str, packages: set[str]) -> bool:
+    """Whether data lies in one of the packages, or is what the distribution of one says about itself."""
+    top = place.partition("/")[0]
+    if top == "coder":
+        return is_slim_data(place.rpartition("/")[0])
+    if not top.endswith(".dist-info"):
+        return "/" not in place or top in packages
+    distribution = top.removesuffix(".dist-info").rpartition("-")[0].replace("_", "-").lower()
+    installed = packages_distributions()
+    return any(distribution in {d.replace("_", "-").lower() for d in installed.get(name, ())} for name in packages)
 
 
 def left_out(names: Iterable[str], root: Path = ROOT) -> list[str]:

@@ -1,7 +1,5 @@
 """Turns PyInstaller's folder into ours: one mapped file of modules, and build/starter.c as the program.
 
-    python build/modules.py FOLDER SOURCES
-
 Code stays what PyInstaller compiled, with one exception: the functions that `dataclasses` writes as text and compiles
 at every import are compiled here, once, from the texts that importing the program produces.
 """
@@ -74,13 +72,16 @@ LEAN: dict[str, tuple[tuple[str, str], ...]] = {
 """Modules of others that short commands load, and what is changed in them."""
 
 
-def convert(folder: Path, sources: Path, shared: Path | None = None, beneath: Path | None = None) -> None:
-    """Rewrites a collected folder in place; modules that `shared` has compiled replace the plain ones.
+def convert(
+    folder: Path, found: Entries, texts: list[str], shared: Path | None = None, beneath: Path | None = None
+) -> None:
+    """Rewrites a collected folder in place to one with the modules in `found` and the functions in `texts`.
 
-    `beneath` is a folder that was converted: its module file is taken as it is, and what is new or different goes into
-    a second one, so that the larger program is the smaller one with something added.
+    Modules that `shared` has compiled replace the plain ones. `beneath` is a folder that was converted: its module
+    file is taken as it is, and what is new or different goes into a second one, so that the larger program is the
+    smaller one with something added.
     """
-    found = collected(folder)
+    found = dict(found)
     for path in shared.rglob("*.so") if shared is not None else ():
         place = path.relative_to(shared)  # type: ignore[arg-type]
         found.pop(place.with_name(place.name.partition(".")[0]).as_posix().replace("/", "."), None)
@@ -89,7 +90,7 @@ def convert(folder: Path, sources: Path, shared: Path | None = None, beneath: Pa
     found["_coder_start"] = (MODULE, _compiled((HERE / "finder.py").read_text(), "_coder_start"))
     for name in LEAN:
         found[name] = (MODULE, _compiled(lean_source(name), f"{name.replace('.', '/')}.py"))
-    for text in recorded_texts(sources):
+    for text in texts:
         found[text] = (FUNCTION, marshal.dumps(compile(text, "<string>", "exec", optimize=1)))
     place = folder / "_internal" / "modules.bin"
     if beneath is None or beneath == folder:
@@ -118,7 +119,9 @@ def collected(folder: Path) -> Entries:
         for path in base.namelist():
             name = path.removesuffix(".pyc").replace("/", ".")
             kind = PACKAGE if name.endswith(".__init__") else MODULE
-            found[name.removesuffix(".__init__")] = (kind, base.read(path)[_PYC_HEADER:])
+            # Written again: how often objects were shared when it was compiled shows in the bytes.
+            code = marshal.loads(base.read(path)[_PYC_HEADER:])  # noqa: S302 - PyInstaller's own, of a moment ago
+            found[name.removesuffix(".__init__")] = (kind, marshal.dumps(code))
     for name, entry in archive.toc.items():
         if entry[-1] == "m" and not name.startswith("pyimod"):
             found[name] = (MODULE, archive.extract(name))  # what PyInstaller needs early itself: struct
@@ -148,7 +151,17 @@ def lean_source(name: str) -> str:
     return text
 
 
+def cut_out(folder: Path, target: Path, files: list[str]) -> None:
+    """A folder with some of another's files; both can then be converted."""
+    (target / "_internal").mkdir(parents=True)
+    for name in files:
+        place = target / "_internal" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / "_internal" / name, place, follow_symlinks=False)
+
+
 def recorded_texts(sources: Path) -> list[str]:
+    """The functions that importing every module of ours makes `dataclasses` write."""
     done = subprocess.run(
         [sys.executable, "-c", _RECORD], cwd=sources, env={**os.environ, "PYTHONPATH": str(sources)}, check=True,
         stdout=subprocess.PIPE,
@@ -194,7 +207,3 @@ def compile_starter(target: Path) -> None:
     if subprocess.run(command, check=False).returncode != 0:
         raise SystemExit("build: the start program did not compile; it needs Python's headers and shared library")
     target.chmod(0o755)
-
-
-if __name__ == "__main__":
-    convert(Path(sys.argv[1]), Path(sys.argv[2]))

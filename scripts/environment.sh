@@ -19,7 +19,7 @@ need_debian() {
     say "installing Debian packages: ${missing[*]}"
     apt-get update -qq >/dev/null 2>&1 || true
     # Programs, not services: RUNLEVEL keeps what is installed from being started.
-    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
       { say "could not install: ${missing[*]}"; return 1; }
   else
     say "missing programs; install the packages: ${missing[*]}"
@@ -54,7 +54,8 @@ need_venv() {
     die "Python 3.11 or newer with venv is needed; on Debian: apt-get install python3 python3-venv"
   say "preparing the Python environment (a minute or two the first time) …"
   [ -x "$PYTHON" ] || "$python" -m venv "$VENV"
-  "$PYTHON" -m pip install -q --disable-pip-version-check -c "$ROOT/scripts/constraints.txt" -e "$ROOT${extra:+[$extra]}" ||
+  # Most of what is installed is never imported, and what is compiles then.
+  "$PYTHON" -m pip install -q --no-compile --disable-pip-version-check -c "$ROOT/scripts/constraints.txt" -e "$ROOT${extra:+[$extra]}" ||
     die "the Python dependencies could not be installed (see above)"
   printf '%s' "$want" >"$stamp"
 }

@@ -22,6 +22,7 @@ from coder.base.version import BUILD_VERSION
 from coder.net.websocket import connect_websocket
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
+from coder.rpc.services import AGENT
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ log = get_logger("agent")
 
 Reply = TypeVar("Reply", bound=Message)
 
-SERVICE = "/coder.agent.v2.Agent/"
 SPOKEN_VERSION = "2.10"
 "The minor we need; older servers of the same release line accept it, newer ones too."
 BANNER_INTERVAL = 120.0
@@ -126,7 +126,7 @@ class ServerConnection:
         recorder.note("connected")
 
     async def _take_manifest(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
-        manifest = await session.call(SERVICE + "GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+        manifest = await session.call(AGENT + "GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
         if len(manifest.agent_id) != 16:
             raise trio.BrokenResourceError("the server sent a manifest without an agent id")
         on_manifest(manifest)
@@ -137,14 +137,14 @@ class ServerConnection:
             if name in _SUBSYSTEMS:
                 startup.subsystems.append(agent_pb2.Startup.Subsystem.ValueType(_SUBSYSTEMS[name]))
         request = agent_pb2.UpdateStartupRequest(startup=startup)
-        await session.call(SERVICE + "UpdateStartup", request, agent_pb2.Startup)
+        await session.call(AGENT + "UpdateStartup", request, agent_pb2.Startup)
 
     async def _report_lifecycle(self, session: Session) -> None:
         lifecycle = self._agent.lifecycle
         while True:
             state = await lifecycle.next_unreported()
             request = agent_pb2.UpdateLifecycleRequest(lifecycle=state)
-            await session.call(SERVICE + "UpdateLifecycle", request, agent_pb2.Lifecycle)
+            await session.call(AGENT + "UpdateLifecycle", request, agent_pb2.Lifecycle)
             lifecycle.confirm()
 
     async def _report_timings(self, session: Session) -> None:
@@ -157,14 +157,14 @@ class ServerConnection:
         request = agent_pb2.GetAnnouncementBannersRequest()
         while True:
             answer = await session.call(
-                SERVICE + "GetAnnouncementBanners", request, agent_pb2.GetAnnouncementBannersResponse
+                AGENT + "GetAnnouncementBanners", request, agent_pb2.GetAnnouncementBannersResponse
             )
             self._agent.state.banners = list(answer.announcement_banners)
             await trio.sleep(BANNER_INTERVAL)
 
     def _caller(self, session: Session, method: str, reply: type[Reply]) -> Callable[[Message], Awaitable[Reply]]:
         async def call(request: Message) -> Reply:
-            return await session.call(SERVICE + method, request, reply)
+            return await session.call(AGENT + method, request, reply)
 
         return call
 
@@ -173,7 +173,7 @@ class ServerConnection:
 
         async def call(request: Message) -> Reply:
             try:
-                return await session.call(SERVICE + method, request, reply)
+                return await session.call(AGENT + method, request, reply)
             except RpcError as error:
                 log.warn("the server refused a report", method=method, error=error)
                 return reply()

@@ -1,4 +1,4 @@
-"""The rules of every field of a request, in one table: doors and services check requests by it and by nothing else.
+"""The rules of every field of a request, in one table: endpoints and services check requests by it and by nothing else.
 
 Fields stand in the order in which clients are told of them. Requests that change something are judged against what
 there is (`present`): a value that is there already is never refused.
@@ -17,17 +17,15 @@ from coder.api.login.external_auth import ExternalAuthDeviceExchange
 from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
 from coder.api.people.groups import CreateGroupRequest, PatchGroupRequest
 from coder.api.people.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
-from coder.api.people.users import (
+from coder.api.people.passwords import (
     ChangePasswordWithOneTimePasscodeRequest,
     ConvertLoginRequest,
-    CreateFirstUserRequest,
-    CreateUserRequestWithOrgs,
     LoginWithPasswordRequest,
-    UpdateUserAppearanceSettingsRequest,
     UpdateUserPasswordRequest,
-    UpdateUserProfileRequest,
     ValidateUserPasswordRequest,
 )
+from coder.api.people.user_requests import CreateFirstUserRequest, CreateUserRequestWithOrgs, UpdateUserProfileRequest
+from coder.api.people.user_settings import UpdateUserAppearanceSettingsRequest
 from coder.api.proxies.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.api.tasks.tasks import CreateTaskRequest
@@ -37,8 +35,9 @@ from coder.api.templates.template_versions import (
     UpdateActiveTemplateVersion,
 )
 from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
-from coder.api.workspaces.builds import CreateWorkspaceBuildRequest
-from coder.api.workspaces.workspaces import CreateWorkspaceRequest, UpdateWorkspaceRequest
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
 from coder.domain.foundation import field_rules as rules
 from coder.domain.foundation.field_rules import REQUIRED, REQUIRED_ID, FieldRule, failed, first_fault, one_of
 from coder.domain.foundation.field_rules import unless_empty as optional
@@ -110,7 +109,7 @@ NEW: Table = {
     CreateWorkspaceProxyRequest: {"name": (REQUIRED, rules.USERNAME)},
     PostOAuth2ProviderAppRequest: _APP,
 }
-"""Requests that make something: doors refuse them as soon as they are read."""
+"""Requests that make something: endpoints refuse them as soon as they are read."""
 
 CHANGES: Table = {
     UpdateUserProfileRequest: {"username": (REQUIRED, rules.USERNAME), "name": (rules.REAL_NAME,)},

@@ -98,7 +98,8 @@ def _words(invocation: Invocation) -> int:
 
 def complete(line: list[str]) -> list[str]:
     """What the last word of `line` (without the program) may become."""
-    from coder.cli.main import ALIASES, COMMANDS, children, load
+    from coder.cli.command_table import ALIASES, COMMANDS
+    from coder.cli.main import children, load
 
     *before, last = line
     name = ""
@@ -127,16 +128,11 @@ _KIND_OF_FLAG = {"template": "templates", "org": "organizations", "user": "users
 _KIND_OF_USAGE = {"<workspace>": "workspaces", "<template>": "templates", "[template]": "templates",
                   "<username|user_id>": "users"}  # fmt: skip
 """What the first argument of a command names, by the word its usage begins with."""
-_LISTS = {
-    "workspaces": ("/api/v2/workspaces?q=owner%3Ame", "workspaces", "name"),
-    "templates": ("/api/v2/templates", "", "name"),
-    "users": ("/api/v2/users", "users", "username"),
-    "organizations": ("/api/v2/users/me/organizations", "", "name"),
-}
 
 
 def _kind(name: str, place: int) -> str:
-    from coder.cli.main import COMMANDS, load
+    from coder.cli.command_table import COMMANDS
+    from coder.cli.main import load
 
     if place or name not in COMMANDS:
         return ""
@@ -151,18 +147,31 @@ def named_things(kind: str, before: Sequence[str] = ()) -> list[str]:
         client = _session_client()
         if kind == "ports":
             return _ports(client, before)
-        if kind not in _LISTS:
-            return []
-        path, key, field = _LISTS[kind]
-        found = client.request("GET", path).json()
-        return sorted(str(one[field]) for one in (found[key] if key else found) or ())
-    except (CoderError, NetError, KeyError, TypeError, AttributeError):
+        return sorted(_names(client, kind))
+    except (CoderError, NetError, ValueError):  # what is no such answer is a ValueError of msgspec
         return []
+
+
+def _names(client: BlockingClient, kind: str) -> list[str]:
+    from coder.api.base.names import Named, NamedUsers, NamedWorkspaces
+    from coder.client.answers import read
+
+    match kind:
+        case "workspaces":
+            own = read(client.request("GET", "/api/v2/workspaces?q=owner%3Ame"), NamedWorkspaces)
+            return [one.name for one in own.workspaces]
+        case "users":
+            return [one.username for one in read(client.request("GET", "/api/v2/users"), NamedUsers).users]
+        case "templates":
+            return [one.name for one in read(client.request("GET", "/api/v2/templates"), list[Named])]
+        case "organizations":
+            return [one.name for one in read(client.request("GET", "/api/v2/users/me/organizations"), list[Named])]
+    return []
 
 
 def _ports(client: BlockingClient, before: Sequence[str]) -> list[str]:
     """Those that programs of the workspace listen on."""
-    from coder.api.agents.agents import WorkspaceAgentListeningPortsResponse
+    from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
     from coder.cli.workspaces.workspaces import find_workspace
     from coder.client.answers import read
 

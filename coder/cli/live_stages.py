@@ -19,7 +19,7 @@ from coder.cli.colour import paint
 from coder.cli.output import cut, parse_time
 
 if TYPE_CHECKING:
-    from coder.api.provisioning.provisioners import ProvisionerJobLog
+    from coder.api.provisioning.jobs import ProvisionerJobLog
 
 TAIL = 6
 """Log lines seen below the running stage."""

@@ -13,7 +13,7 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 if TYPE_CHECKING:
-    from coder.api.provisioning.provisioners import ProvisionerJob, ProvisionerJobLog
+    from coder.api.provisioning.jobs import ProvisionerJob, ProvisionerJobLog
     from coder.api.templates.template_versions import TemplateVersion
     from coder.api.workspaces.builds import WorkspaceBuild
 
@@ -160,7 +160,7 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
 
 
 def _job(found: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
-    from coder.api.provisioning.provisioners import ProvisionerJob
+    from coder.api.provisioning.jobs import ProvisionerJob
 
     return found if isinstance(found, ProvisionerJob) else found.job
 

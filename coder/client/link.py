@@ -11,7 +11,9 @@ from uuid import UUID
 
 import trio
 
+from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
+from coder.client.answers import read
 from coder.mesh.description import Tap
 from coder.mesh.errors import MeshError
 from coder.mesh.node import Node, NodeConfig, PingResult, open_node
@@ -131,12 +133,12 @@ async def open_overlay_node(
 ) -> AsyncIterator[OverlayNode]:
     """A node with the relay map the deployment gives those who may see `agent_id`. Raises HttpError, NetError."""
     info = await _connection_info(policy, agent_id)
-    relay = RelayDialer(policy, force_websockets=bool(info["derp_force_websockets"]))
-    facts = LinkFacts(policy, relay, "", not direct, bool(info["disable_direct_connections"]))
+    relay = RelayDialer(policy, force_websockets=info.derp_force_websockets)
+    facts = LinkFacts(policy, relay, "", not direct, info.disable_direct_connections)
     direct = direct and not facts.is_blocked
     config = NodeConfig(
         addresses=(random_address(),),
-        derp_map=derpmap.with_embedded(derpmap.from_json(info["derp_map"]), policy.url),
+        derp_map=derpmap.with_embedded(derpmap.from_json(info.derp_map), policy.url),
         derp_dialer=relay,
         latency_probe=relay.probe,
         direct=direct,
@@ -261,11 +263,9 @@ def describe_path(link: WorkspaceLink, last: PingResult | None = None) -> dict[s
     }
 
 
-async def _connection_info(policy: DialPolicy, agent_id: UUID) -> dict[str, Any]:
+async def _connection_info(policy: DialPolicy, agent_id: UUID) -> AgentConnectionInfo:
     async with HttpClient(policy) as http:
-        answer = await http.request("GET", f"/api/v2/workspaceagents/{agent_id}/connection")
-    found: dict[str, Any] = answer.json()
-    return found
+        return read(await http.request("GET", f"/api/v2/workspaceagents/{agent_id}/connection"), AgentConnectionInfo)
 
 
 def _is_final(error: Exception) -> bool:

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import trio
 
-from coder.api.agents.agents import WorkspaceAgentLog
+from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.base.answers import read_answer
-from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.base.retry import Backoff
 from coder.net.errors import NetError
 from coder.net.policy import DialPolicy

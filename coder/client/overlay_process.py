@@ -179,7 +179,7 @@ async def _refuse(stream: trio.SocketStream, error: CoderError) -> None:
     try:
         await send_frame(stream, {"error": [error.code, error.message, error.hint]})
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass
+        pass  # whoever asked has left
 
 
 async def serve_overlay(listening: socket.socket, parent: int) -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
 
+import msgspec
 import trio
 
 from coder.api.agents.agents import WorkspaceAgent
@@ -135,10 +136,10 @@ class Preparation:
         }
         body = {"checks": {"enter": {"object": what, "action": "ssh"}}}
         try:
-            answer = (await self._http.request("POST", "/api/v2/authcheck", json=body)).json()
-        except (HttpError, NetError):
+            answer = read(await self._http.request("POST", "/api/v2/authcheck", json=body), dict[str, bool])
+        except (HttpError, NetError, msgspec.ValidationError):
             return False
-        return isinstance(answer, dict) and answer.get("enter") is True
+        return answer.get("enter", False)
 
     async def wait_ready(self, target: ReadyAgent, wait: WaitFor) -> None:
         """Streams the start scripts' log until they have ended, where they block the login or it was asked for."""

@@ -281,7 +281,7 @@ class HttpTunnelStream(trio.abc.HalfCloseableStream):
                 # An error inside is what makes the client close the connection instead of reusing it.
                 await stack.__aexit__(trio.BrokenResourceError, trio.BrokenResourceError(), None)
             except trio.BrokenResourceError:
-                pass
+                pass  # the one just put in
 
     # ---- end
 

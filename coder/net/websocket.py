@@ -141,7 +141,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                     while await self._receive(pieces=True) is not None:
                         pass
             except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
+                pass  # the peer did not wait for a farewell
 
     # ---- inside
 
@@ -215,7 +215,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 try:
                     await self._send_event(event.response())
                 except trio.BrokenResourceError:
-                    pass
+                    pass  # it said goodbye and left: RFC 6455 section 7.1.1 lets it
         return None
 
     async def _on_data(self, event: BytesMessage | TextMessage, pieces: bool) -> bytes | str | None:
@@ -246,7 +246,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         try:
             await self._send_event(CloseConnection(code=code, reason=reason))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+            pass  # gone already: the code stays for whoever reads
 
 
 def accept_key(key: str) -> str:

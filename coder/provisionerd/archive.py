@@ -28,7 +28,7 @@ class UnpackError(CoderError):
 def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
     """Unpacks a tar into `folder`; returns the names of entries that were skipped because they are links or devices.
 
-    Raises ArchiveError for anything that points outside or exceeds a limit.
+    Raises UnpackError for anything that points outside, cannot be made here or exceeds a limit.
     """
     skipped: list[str] = []
     total = count = 0
@@ -41,9 +41,13 @@ def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
                     raise UnpackError(f"the archive has more than {MAX_ENTRIES} entries")
                 if total > MAX_BYTES:
                     raise UnpackError(f"the archive unpacks to more than {MAX_BYTES >> 20} MiB")
-                if not _unpack_entry(tar, entry, folder):
-                    skipped.append(entry.name)
-    except (tarfile.TarError, EOFError, ValueError) as problem:
+                try:
+                    if not _unpack_entry(tar, entry, folder):
+                        skipped.append(entry.name)
+                except OSError as problem:
+                    # A name no file can have, a file where another entry wants a directory; or the disk is full.
+                    raise UnpackError(f"{entry.name[:200]!r} cannot be unpacked: {problem.strerror}") from problem
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as problem:
         raise UnpackError("the archive is not a readable tar") from problem
     return skipped
 
@@ -65,7 +69,7 @@ def _unpack_entry(tar: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) ->
 
 
 def safe_path(name: str) -> PurePosixPath:
-    """A relative path that stays inside. Raises ArchiveError."""
+    """A relative path that stays inside. Raises UnpackError."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or "\x00" in name or (path.parts and ":" in path.parts[0]):
         raise UnpackError(f"the archive holds a path outside of itself: {name!r}")

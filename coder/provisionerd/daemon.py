@@ -29,10 +29,11 @@ from coder.net.errors import HttpError
 from coder.provisionerd.activity import Activity
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor
-from coder.provisionerd.link import SERVICE, Link
+from coder.provisionerd.link import Link
 from coder.provisionerd.run import report_leftovers, run_job
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import provisionerd_pb2 as pd
+from coder.rpc.services import PROVISIONER_DAEMON
 from coder.rpc.session import Session
 
 _log = get_logger("provisionerd")
@@ -156,7 +157,9 @@ async def _cancel_on_drain(shutdown: Shutdown, scope: trio.CancelScope) -> None:
 async def _wait_for_job(session: Session, shutdown: Shutdown) -> pd.AcquiredJob | None:
     """Asks for a job. A job that comes although we drain must be run: the server has given it to us."""
     received: pd.AcquiredJob | None = None
-    async with session.open_stream(SERVICE + "AcquireJobWithCancel", pd.CancelAcquire, pd.AcquiredJob) as stream:
+    async with session.open_stream(
+        PROVISIONER_DAEMON + "AcquireJobWithCancel", pd.CancelAcquire, pd.AcquiredJob
+    ) as stream:
         with single_failure():
             async with trio.open_nursery() as nursery:
 

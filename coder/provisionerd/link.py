@@ -15,9 +15,9 @@ from coder.rpc.calls import Received
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
+from coder.rpc.services import PROVISIONER_DAEMON
 from coder.rpc.session import Session
 
-SERVICE = "/provisionerd.ProvisionerDaemon/"
 MAX_MESSAGE = 4 * 1024 * 1024
 PIECE = 2 * 1024 * 1024
 
@@ -55,7 +55,7 @@ class Link:
             session = await self.session()
             try:
                 with trio.fail_after(self._config.update_timeout):
-                    return await session.call(SERVICE + method, request, reply)
+                    return await session.call(PROVISIONER_DAEMON + method, request, reply)
             except RpcClosed:
                 tried = True
             except trio.TooSlowError as problem:
@@ -74,7 +74,7 @@ class Link:
         pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)]
         session = await self.session()
         with trio.fail_after(self._config.upload_timeout):
-            async with session.open_stream(SERVICE + "UploadFile", pb.FileUpload, pd.Empty) as stream:
+            async with session.open_stream(PROVISIONER_DAEMON + "UploadFile", pb.FileUpload, pd.Empty) as stream:
                 head = pb.DataUpload(
                     upload_type=pb.DataUploadType.UPLOAD_TYPE_MODULE_FILES,
                     data_hash=digest,
@@ -94,7 +94,9 @@ class Link:
         received = bytearray()
         session = await self.session()
         with trio.fail_after(self._config.upload_timeout):
-            async with session.open_stream(SERVICE + "DownloadFile", pd.FileRequest, pb.FileUpload) as stream:
+            async with session.open_stream(
+                PROVISIONER_DAEMON + "DownloadFile", pd.FileRequest, pb.FileUpload
+            ) as stream:
                 await stream.send(request)
                 await stream.close_send()
                 async for part in stream:

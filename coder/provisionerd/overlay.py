@@ -24,13 +24,14 @@ from coder.net.policy import DialPolicy
 from coder.provisionerd.activity import Activity
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import overlay_pb2
+from coder.rpc.services import OVERLAY
 from coder.rpc.session import Session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address, node_id, service_address
 from coder.tailnet.controller import Controller, open_controller
 from coder.tailnet.relay import RelayDialer
 
-JOIN = "/coder.overlay.v1.Overlay/Join"
+JOIN = OVERLAY + "Join"
 HEALTH_PORT = 4
 "The port agents have their HTTP API on."
 HEALTH_PATH = "/api/v0/health"

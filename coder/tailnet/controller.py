@@ -24,16 +24,17 @@ from coder.mesh.keys import PublicKey
 from coder.rpc.calls import CallStream
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
+from coder.rpc.services import TAILNET
 from coder.rpc.session import Session
 from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address
 from coder.tailnet.node_messages import node_from_proto_untrusted, self_to_proto
 from coder.tailnet.peers import Action, Install, Peers, Remove, SayReady, without_endpoints
 
-COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
-STREAM_DERP_MAPS = "/coder.tailnet.v2.Tailnet/StreamDERPMaps"
-REFRESH_RESUME_TOKEN = "/coder.tailnet.v2.Tailnet/RefreshResumeToken"  # noqa: S105 - a call's name
-POST_TELEMETRY = "/coder.tailnet.v2.Tailnet/PostTelemetry"
+COORDINATE = TAILNET + "Coordinate"
+STREAM_DERP_MAPS = TAILNET + "StreamDERPMaps"
+REFRESH_RESUME_TOKEN = TAILNET + "RefreshResumeToken"
+POST_TELEMETRY = TAILNET + "PostTelemetry"
 
 GRACEFUL_TIMEOUT = 1.0
 "Seconds to wait for the coordinator to end the stream after Disconnect."

@@ -13,6 +13,8 @@ from typing import Any
 
 import trio
 
+from coder.api.agents.agent_connection import AgentConnectionInfo
+from coder.api.base.answers import read_answer
 from coder.base.errors import CoderError
 from coder.mesh.derp_map import DEFAULT_STUN_PORT, DerpMap, DerpNode, DerpRegion
 from coder.mesh.errors import RelayError, WireError
@@ -97,9 +99,10 @@ async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
         began = trio.current_time()
         await http.request("GET", "/api/v2/buildinfo")
         took = trio.current_time() - began
-        info = (await http.request("GET", "/api/v2/workspaceagents/connection")).json()
-    found = Findings(derpmap.with_embedded(derpmap.from_json(info["derp_map"]), policy.url))
-    found.is_blocked = bool(info["disable_direct_connections"])
+        answer = await http.request("GET", "/api/v2/workspaceagents/connection")
+    info = read_answer(answer.body, AgentConnectionInfo)
+    found = Findings(derpmap.with_embedded(derpmap.from_json(info.derp_map), policy.url))
+    found.is_blocked = info.disable_direct_connections
     found.interfaces = list_interfaces()
     found.transports = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
     dialer = RelayDialer(policy)
@@ -176,7 +179,7 @@ async def _try_udp(found: Findings) -> None:
             os_socket.sendto(datagram, to)
             found.can_send.add(family)
         except (KeyError, OSError):
-            pass
+            pass  # no socket or no way of this family: it is not in `can_send`
 
     round_ = StunRound(os.urandom, send)
     answered: set[Address] = set()

@@ -198,7 +198,7 @@ async def _first_bytes(stream: trio.abc.Stream, kind: str) -> bytes:
         with trio.move_on_after(RUNG_TIMEOUT):
             data = await stream.receive_some()
     except (trio.BrokenResourceError, OSError):
-        pass
+        pass  # as silence: this transport does not work here
     except BaseException:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(stream)

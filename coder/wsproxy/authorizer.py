@@ -1,4 +1,4 @@
-"""A proxy's answers to its door of applications: the server decides who comes in, its tickets are checked here.
+"""A workspace proxy's answers to its `AppProxy`: the server decides who comes in, its tickets are checked here.
 
 What is open is judged again every minute, as the server judges its own, by asking it for another ticket. Whoever came
 by a ticket alone has shown nothing to ask with, and stays.

@@ -65,7 +65,7 @@ async def _terminal(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade:
             page.status, page.html(), [(name.decode(), value.decode()) for name, value in pages.HEADERS]
         )
         return
-    spec = terminals.read_wish({name: values[0] for name, values in upgrade.request.query.items()})
+    spec = terminals.read_spec({name: values[0] for name, values in upgrade.request.query.items()})
     socket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, any_origin=True)
     with authorizer.watched(visitor, terminal_request(agent_id)) as scope:
         try:
@@ -95,7 +95,7 @@ async def _visitor(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: 
     return Visitor(shown, admission.ticket.user_id)
 
 
-async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, spec: terminals.TerminalWish) -> None:
+async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, spec: terminals.TerminalSpec) -> None:
     with trio.CancelScope() as scope:
 
         async def receive() -> bytes | str:

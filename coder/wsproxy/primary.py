@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
 
+from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.api.base import codec
 from coder.api.base.struct import ApiStruct
 from coder.api.proxies.proxies import (
@@ -22,7 +23,7 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
-from coder.api.workspaces.builds import BuildInfoResponse
+from coder.api.site.build_info import BuildInfoResponse
 from coder.base.secret import Secret
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
 from coder.net.errors import HttpError, NetError
@@ -65,8 +66,8 @@ class Primary:
 
     async def is_direct_blocked(self) -> bool:
         """Whether the deployment lets peers talk over relays only."""
-        found = await self._get("/api/v2/workspaceagents/connection", dict[str, Any])
-        return bool(found.get("disable_direct_connections"))
+        found = await self._get("/api/v2/workspaceagents/connection", AgentConnectionInfo)
+        return found.disable_direct_connections
 
     async def register(self, said: RegisterWorkspaceProxyRequest) -> RegisterWorkspaceProxyResponse:
         return self._read(await self._post("register", said), RegisterWorkspaceProxyResponse)

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import trio
 
 from coder.api.proxies.proxies import RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
-from coder.api.workspaces.builds import BuildInfoResponse
+from coder.api.site.build_info import BuildInfoResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff

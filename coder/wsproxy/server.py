@@ -1,7 +1,7 @@
 """A workspace proxy's composition root: opens everything under one nursery, closes it in the reverse order.
 
-Order: listeners, the door (health is answered at once), registration, and with its first answer the relay and the
-node on the overlay. Nothing is kept on disk.
+Order: listeners, the HTTP server (health is answered at once), registration, and with its first answer the relay and
+the node on the overlay. Nothing is kept on disk.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
         config = with_address(config, [url for url, _ in listeners])
         world = _new_world(config, primary, clock or SystemClock())
         authorizer = RemoteAppAuthorizer(world)
-        door = _front_door(world, authorizer)
+        http = _http_server(world, authorizer)
         with single_failure():
             async with trio.open_nursery() as nursery:
-                await nursery.start(door.serve, [listener for _, listener in listeners], world.stopping)
+                await nursery.start(http.serve, [listener for _, listener in listeners], world.stopping)
                 nursery.start_soon(_keep_registered, world, nursery)
                 if not config.derp_only:
                     nursery.start_soon(world.keys.keep_fresh)
@@ -95,7 +95,7 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
                 try:
                     yield RunningProxy(tuple(url for url, _ in listeners), world, authorizer)
                 finally:
-                    await _close(world, authorizer, door)
+                    await _close(world, authorizer, http)
                     nursery.cancel_scope.cancel()
 
 
@@ -118,14 +118,14 @@ def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorl
     )
 
 
-async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, door: HttpServer) -> None:
+async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, http: HttpServer) -> None:
     world.stopping.set()
     with trio.CancelScope(shield=True):
         with trio.move_on_after(GOODBYE):
             await world.registration.say_goodbye()
         if world.relay is not None:
             world.relay.disconnect_all()
-        await door.drained()
+        await http.drained()
         with trio.move_on_after(GOODBYE):
             await authorizer.report()
 
@@ -147,7 +147,7 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
     await world.registration.keep(on_answer)
 
 
-def _front_door(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServer:
+def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServer:
     table = EndpointTable()
     for pattern, handler in handlers(world, authorizer):
         table.add(pattern, handler, scope=PUBLIC)  # tickets are looked at inside
@@ -164,7 +164,7 @@ def _front_door(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServe
         if apps is not None and claims(head):
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
-        if found is None:  # the door asked the same table a moment ago
+        if found is None:  # the HTTP server asked the same table a moment ago
             raise LookupError(request.path)
         handler, params = found
         await serve_endpoint(world, handler, Upgrade(request, params, stream, trailing, ours), stream, envelope_of)

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
+from coder.api.site.build_info import BuildInfoResponse
 from coder.api.site.health import ProxyHealthReport
-from coder.api.workspaces.builds import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.domain.access.policy import NIL
 from coder.wsproxy.world import ProxyWorld

@@ -46,7 +46,8 @@ def test_shown_commands_are_understood(document: Path) -> None:
     """Parsed by the program's own parser, without running anything. An ellipsis or `<word>` stands for any argument."""
     from coder.base.errors import CoderError
     from coder.cli.command import parse
-    from coder.cli.main import COMMANDS, _choose, load
+    from coder.cli.command_table import COMMANDS
+    from coder.cli.main import _choose, load
 
     misunderstood = []
     for line in commands_of(document):

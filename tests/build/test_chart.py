@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from coder.cli.main import COMMANDS
+from coder.cli.command_table import COMMANDS
 from coder.coderd.config.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]

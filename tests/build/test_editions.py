@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
 import editions
 
 from coder.cli.edition import explain_missing, is_slim
-from coder.cli.main import COMMANDS
+from coder.cli.command_table import COMMANDS
 
 NEEDS_SERVER = {
-    "provisioner list",  # works all the same; it shares a module with `start`
     "provisioner start", "provisionerd start", "reset-password", "server", "server create-admin-user",
     "server dbcrypt decrypt", "server dbcrypt delete", "server dbcrypt rotate", "server fix-oidc-links",
     "server postgres-builtin-serve", "server postgres-builtin-url",
@@ -64,3 +65,59 @@ def test_in_the_slim_program_it_is_explained(monkeypatch, capsys) -> None:  # ty
     monkeypatch.setattr("coder.cli.edition.find_spec", lambda _: None)
     assert explain_missing(ModuleNotFoundError(name="coder.coderd.config")) == 1
     assert "slim build" in capsys.readouterr().err
+
+
+class Node:
+    def __init__(self, identifier: str, filename: str | None = None) -> None:
+        self.identifier, self.filename = identifier, filename
+
+
+class Script(Node):
+    pass
+
+
+class Graph:
+    """As much of PyInstaller's as is asked."""
+
+    def __init__(self, edges: dict[str, list[str]], program: Script) -> None:
+        self._edges = edges
+        self._found = {name: Node(name, f"/site/{name}.py") for name in edges}
+        self._found[program.identifier] = program
+        self._base_modules = [self._found["codecs"]]
+
+    def nodes(self) -> list[Node]:
+        return list(self._found.values())
+
+    def find_node(self, name: str) -> Node | None:
+        return self._found.get(name)
+
+    def get_edges(self, node: Node) -> tuple[list[Node], list[Node]]:
+        return [self._found[name] for name in self._edges[node.identifier]], []
+
+
+def test_the_slim_part_is_what_its_own_modules_reach() -> None:
+    program = Script(str(editions.ROOT / "coder/__main__.py"), str(editions.ROOT / "coder/__main__.py"))
+    edges = {
+        "codecs": [], "coder": [], "coder.cli": ["yaml.reader", "sqlalchemy", "coder.coderd"], "coder.coderd": ["jwt"],
+        "yaml": ["codecs"], "yaml.reader": [], "sqlalchemy": ["greenlet"], "greenlet": [], "jwt": [], "only.asked": [],
+        program.identifier: ["coder.cli", "only.asked"],
+    }  # fmt: skip
+    found = editions._reachable(Graph(edges, program), {"coder.coderd", "sqlalchemy"})
+    assert set(found) == {"codecs", "coder", "coder.cli", "yaml", "yaml.reader"}
+
+
+@pytest.mark.parametrize(
+    ("place", "belongs"),
+    [
+        ("yaml/py.typed", True),
+        ("certifi/cacert.pem", False),
+        ("base_library.zip", True),
+        ("PyYAML-6.0.3.dist-info/METADATA", True),
+        ("Flask-3.1.3.dist-info/METADATA", False),
+        ("coder/coderd/examples/scratch/main.tf", True),
+        ("coder/coderd/store/migrations/env.py", False),
+        ("coder/agent/scripts/x.sh", True),
+    ],
+)
+def test_data_belongs_to_a_package_that_is_there(place: str, belongs: bool) -> None:
+    assert editions._belongs(place, {"yaml", "coder"}) is belongs

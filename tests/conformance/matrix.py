@@ -91,6 +91,8 @@ async def request_of(world: Populated, row: dict[str, str], caller: str) -> Aske
     if who == "owner" and row["method"] != "GET" and any(part in path for part in (*_PERSONAL, "/users/{user}")):
         who, caller = "boss", "boss"  # the site's own administrator must stay as it is
     query = QUERIES.get(path, "")
+    if path.endswith(("/files/{fileID}", "/{organization}/templateversions")):
+        await world.thing(who, "template")  # whose file it then is
     body = await world.body(f"{row['method']} {row['path']}", who)
     if query:
         query = "?" + await world.fill_text(query, who)
@@ -98,8 +100,6 @@ async def request_of(world: Populated, row: dict[str, str], caller: str) -> Aske
     if path.endswith("/workspace/{workspacename}") and kind == "self":
         unknown = {"{workspacename}": "nosuch"}
     await world.prepare(f"{row['method']} {path}", who)
-    if path.endswith("/files/{fileID}"):
-        await world.thing(who, "template")
     filled = await world.fill(_with(path, unknown), who, me=me)
     return Asked(filled + query, await world.token(caller), body, who)
 

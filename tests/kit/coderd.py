@@ -7,15 +7,22 @@
 Postgres is started on first use and stopped at exit. Each `running_coderd` clones a migrated template database
 (some tens of milliseconds), so tests never see each other's rows. Do not use `autojump_clock` with it: waiting for
 the database is real time.
+
+Many hundred servers are started in a run of the suite, so each is kept cheap: the cluster lies in memory where
+there is room (cloning a database of some hundred files took a second on a busy disk), passwords are hashed by the
+cheapest argon2id, and all clients share one TLS context.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import itertools
 import os
+import shutil
 import signal
+import ssl
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -26,13 +33,15 @@ from uuid import uuid4
 import asyncpg
 import httpx
 import trio
+from argon2 import PasswordHasher
 
 from coder.base.clock import Clock
 from coder.base.secret import Secret
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.access import passwords
 from coder.coderd.services.foundation.context import Context
-from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
 
@@ -44,6 +53,11 @@ FIRST_USER: dict[str, Any] = {
     "trial": False,
 }
 _counter = itertools.count()
+_MEMORY = Path("/dev/shm")
+_ROOM = 2_000_000_000
+"""Bytes free in memory below which Postgres goes to the disk: several processes may have a cluster of some 200 MB."""
+
+passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @dataclass
@@ -61,15 +75,29 @@ class _Session:
 _session: _Session | None = None
 
 
+def _place() -> str | None:
+    """Where the cluster's folder is made: in memory, else where temporary files are."""
+    try:
+        return str(_MEMORY) if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM else None
+    except OSError:
+        return None
+
+
+@functools.cache
+def client_tls() -> ssl.SSLContext:
+    """What clients verify servers with. Reading the list of authorities takes 40 ms: once is enough."""
+    return httpx.create_ssl_context()
+
+
 async def shared_postgres() -> _Session:
     """Starts Postgres once for this process; it ends with the process."""
     global _session
     if _session is None:
-        folder = tempfile.TemporaryDirectory(prefix="coder-test-pg-")
+        folder = tempfile.TemporaryDirectory(prefix="coder-test-pg-", dir=_place())
         Path(folder.name).chmod(0o711)
-        account = postgres._account()
-        cluster = postgres._cluster(Path(folder.name), account)
-        programs = postgres._programs(cluster, "")
+        account = postgres_cluster.find_account()
+        cluster = postgres_cluster.cluster_of(Path(folder.name), account)
+        programs = postgres_programs.find_programs(cluster, "")
         await postgres._initialise(cluster, programs, durable=False)
         running = await postgres._start(cluster, programs, durable=False)
         _session = _Session(folder, running, cluster.sockets)
@@ -113,7 +141,7 @@ async def fresh_database(*, migrated: bool = True) -> AsyncIterator[str]:
     """The URL of a database of one's own, dropped afterwards."""
     session = await shared_postgres()
     name = f"test_{os.getpid()}_{next(_counter)}"
-    await _admin(f"CREATE DATABASE {name}" + (" TEMPLATE coder" if migrated else ""))
+    await _admin(f"CREATE DATABASE {name}" + (" TEMPLATE coder STRATEGY FILE_COPY" if migrated else ""))
     try:
         yield session.url(name)
     finally:
@@ -215,7 +243,7 @@ async def running_coderd(
         config = ServerConfig(**values)
         async with (
             open_server(config, provisioner, clock=clock) as server,
-            httpx.AsyncClient(base_url=server.url, timeout=30) as client,
+            httpx.AsyncClient(base_url=server.url, timeout=30, verify=client_tls()) as client,
         ):
             world = World(server, client)
             if first_user:

@@ -192,13 +192,30 @@ def open_loopback(*options: str, before: Callable[[Loopback], None] | None = Non
         found.start_server()
         yield found
     finally:
-        try:
-            for agent in found.agents:
-                end(agent)
-        finally:
-            if found.server is not None:
-                end(found.server)
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.ExitStack() as ending:  # whatever does not end in time, the others are ended too
+            ending.callback(shutil.rmtree, folder, ignore_errors=True)
+            ending.callback(end_left_behind, f"CODER_AGENT_URL={found.url}")
+            for process in (found.server, *found.agents):
+                if process is not None:
+                    ending.callback(end, process)
+
+
+def end_left_behind(mark: str) -> None:
+    """Kills every process with this in its environment: agents of workspaces nobody deleted outlive their server, and
+    what they started outlives them."""
+    for process in carriers(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def carriers(mark: str) -> list[int]:
+    """Processes whose environment has exactly this entry."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if mark.encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
 
 
 def _free_port() -> int:

@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from coder.cli import main as table
+from coder.cli import command_table
 from coder.cli.command import Command, Invocation
 from coder.cli.ending import flush_and_count
+from coder.cli.main import main
 
 
 def _size() -> str:
@@ -92,7 +93,7 @@ PROBE = Command(words="probe", summary="", usage="<what>", run=_probe, min_args=
 _module = ModuleType("coder.cli.probe")
 _module.PROBE = PROBE  # type: ignore[attr-defined]
 sys.modules["coder.cli.probe"] = _module
-table.COMMANDS["probe"] = ("probe:PROBE", "")
+command_table.COMMANDS["probe"] = ("probe:PROBE", "")
 
 if __name__ == "__main__":
-    os._exit(flush_and_count(table.main()))  # as the binary ends
+    os._exit(flush_and_count(main()))  # as the binary ends

@@ -29,7 +29,7 @@ import trio
 
 from coder.base.child_env import child_env
 from coder.base.clock import FakeClock
-from coder.cli.provisioning.provisioners import builtin_daemons
+from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.identity_provider import IdentityProvider, identity_provider

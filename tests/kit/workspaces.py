@@ -15,7 +15,7 @@ import trio
 from coder.coderd.services.provisioning.job_queue import JobQueue
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, agent, ended, new_template, resource, working_daemon
+from tests.kit.daemon import Answers, agent, ended, job_ended, new_template, resource, working_daemon
 
 TOKEN = "11111111-2222-4333-8444-555555555555"
 """The token every start of a test workspace gives its agent."""
@@ -148,6 +148,7 @@ async def settled(world: World, workspace_id: str) -> Any:
         while True:
             answer = await world.get(f"/api/v2/workspaces/{workspace_id}", params={"include_deleted": "true"})
             assert answer.status_code == 200, answer.text
-            if answer.json()["latest_build"]["job"]["status"] not in {"pending", "running", "canceling"}:
+            job = answer.json()["latest_build"]["job"]
+            if job["status"] not in {"pending", "running", "canceling"}:
                 return answer.json()
-            await trio.sleep(0.01)
+            await job_ended(world, job["id"])

@@ -8,14 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from coder.domain.network.coordination import (
-    CoordinatedNode,
-    Coordination,
-    CoordinationRequest,
-    Delivery,
-    FullAccess,
-    NodeKind,
-)
+from coder.domain.network.coordination import Coordination, Delivery, NodeKind
+from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, FullAccess
 
 PEERS = [UUID(int=number) for number in range(1, 5)]
 peers = st.sampled_from(PEERS)

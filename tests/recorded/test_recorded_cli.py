@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 
-from coder.cli.provisioning.provisioners import builtin_daemons
+from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 from tests.kit.agents import eventually
 from tests.kit.cli import Result, run_cli
 from tests.kit.coderd import World, running_coderd

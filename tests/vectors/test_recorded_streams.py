@@ -13,10 +13,10 @@ import pytest
 import trio
 import trio.testing
 
-from coder.api.agents import agents
+from coder.api.agents import agent_streams, agents
 from coder.api.base import codec
 from coder.api.events import notifications
-from coder.api.provisioning import provisioners
+from coder.api.provisioning import jobs
 from coder.api.workspaces import workspaces
 from coder.coderd.http.server.streams import _event, _twin
 from coder.mesh.core.tunnel.constants import REJECT_AFTER_MESSAGES
@@ -84,9 +84,9 @@ KINDS: dict[str, Any] = {
     "workspace watch-ws": workspaces.Workspace,
     "agent metadata watch": list[agents.WorkspaceAgentMetadata],
     "agent metadata watch, websocket": list[agents.WorkspaceAgentMetadata],
-    "agent logs follow": list[agents.WorkspaceAgentLog],
-    "agent logs follow, no_compression": list[agents.WorkspaceAgentLog],
-    "workspace build logs follow": provisioners.ProvisionerJobLog,
+    "agent logs follow": list[agent_streams.WorkspaceAgentLog],
+    "agent logs follow, no_compression": list[agent_streams.WorkspaceAgentLog],
+    "workspace build logs follow": jobs.ProvisionerJobLog,
     "inbox watch": notifications.GetInboxNotificationResponse,
     "derp-map": dict[str, Any],
 }

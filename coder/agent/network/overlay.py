@@ -50,13 +50,13 @@ class Traffic:
     """Overlay traffic since the last report."""
 
     def __init__(self) -> None:
-        self._total = (0, 0, 0, 0)
-        self._reported = (0, 0, 0, 0)
+        self._total = self._pending = self._reported = (0, 0, 0, 0)
 
     def count(self, rx_packets: int, rx_bytes: int, tx_packets: int, tx_bytes: int) -> None:
         self._total = (rx_packets, rx_bytes, tx_packets, tx_bytes)
 
     def since_report(self) -> tuple[int, int, int, int]:
+        """(packets in, bytes in, packets out, bytes out); they count as told once `reported` is called."""
         now, then = self._total, self._reported
         self._pending = now
         return now[0] - then[0], now[1] - then[1], now[2] - then[2], now[3] - then[3]

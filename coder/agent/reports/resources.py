@@ -15,10 +15,10 @@ from coder.base.host import container_memory, disk_usage
 from coder.base.log import get_logger
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
+from coder.rpc.services import AGENT
 from coder.rpc.session import Session
 
 log = get_logger("agent")
-SERVICE = "/coder.agent.v2.Agent/"
 Datapoint = agent_pb2.PushResourcesMonitoringUsageRequest.Datapoint
 Configuration = agent_pb2.GetResourcesMonitoringConfigurationResponse
 
@@ -27,7 +27,7 @@ async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] =
     """Runs as long as the connection; ends at once when nothing is to be watched, or the server knows no monitoring."""
     try:
         wanted = await session.call(
-            SERVICE + "GetResourcesMonitoringConfiguration",
+            AGENT + "GetResourcesMonitoringConfiguration",
             agent_pb2.GetResourcesMonitoringConfigurationRequest(),
             Configuration,
         )
@@ -51,7 +51,7 @@ async def _push(session: Session, window: deque[Datapoint]) -> None:
     request = agent_pb2.PushResourcesMonitoringUsageRequest(datapoints=window)
     try:
         await session.call(
-            SERVICE + "PushResourcesMonitoringUsage", request, agent_pb2.PushResourcesMonitoringUsageResponse
+            AGENT + "PushResourcesMonitoringUsage", request, agent_pb2.PushResourcesMonitoringUsageResponse
         )
     except RpcError as error:
         log.warn("the server refused readings", error=error)

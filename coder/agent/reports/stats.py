@@ -11,12 +11,13 @@ import trio
 
 from coder.agent.state import AgentState
 from coder.rpc.proto import agent_pb2
+from coder.rpc.services import AGENT
 from coder.rpc.session import Session
 
 if TYPE_CHECKING:
     from coder.agent.network.overlay import AgentNetwork
 
-METHOD = "/coder.agent.v2.Agent/UpdateStats"
+METHOD = AGENT + "UpdateStats"
 UNKNOWN_LATENCY = -0.001
 MINIMUM_INTERVAL = 1.0
 

@@ -271,7 +271,7 @@ async def _next_input(process: Process, pid: int, master: int | None) -> bytes |
         if number is not None:
             _signal_group(pid, number)
     except asyncssh.BreakReceived:
-        pass
+        pass  # a terminal of ours has no line to break
     return None
 
 

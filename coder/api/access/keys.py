@@ -7,7 +7,6 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.access.scopes import APIKeyScope
 from coder.api.base.enums import LoginType
 from coder.api.base.struct import ApiStruct
 
@@ -43,6 +42,20 @@ class APIKeyWithOwner(ApiStruct):
     username: str
 
 
+class UserSession(ApiStruct):
+    """A browser or a command line that is signed in."""
+
+    id: str
+    created_at: datetime
+    last_used: datetime
+    expires_at: datetime
+    ip_address: str
+    login_type: LoginType
+    scopes: list[str]
+    current: bool
+    "The one that asks."
+
+
 class CreateTokenRequest(ApiStruct):
     lifetime: int
     token_name: str
@@ -50,10 +63,6 @@ class CreateTokenRequest(ApiStruct):
     "Entries `type:id`; this is how upstream reads and writes its targets."
     scope: str | UnsetType = UNSET
     scopes: list[str] | UnsetType = UNSET
-
-
-class ExternalAPIKeyScopes(ApiStruct):
-    external: list[APIKeyScope]
 
 
 class GenerateAPIKeyResponse(ApiStruct):

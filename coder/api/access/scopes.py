@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from coder.api.base.struct import ApiStruct
+
 APIKeyScope = Literal[
     "ai_gateway_key:*",
     "ai_gateway_key:create",
@@ -250,3 +252,7 @@ APIKeyScope = Literal[
     "workspace:update",
     "workspace:update_agent",
 ]
+
+
+class ExternalAPIKeyScopes(ApiStruct):
+    external: list[APIKeyScope]

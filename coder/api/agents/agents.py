@@ -8,76 +8,43 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import (
-    AgentSubsystem,
-    DisplayApp,
-    LogLevel,
-    ServerSentEventType,
-    TimingStage,
-    WorkspaceAgentDevcontainerStatus,
-    WorkspaceAgentLifecycle,
-    WorkspaceAgentPortShareLevel,
-    WorkspaceAgentPortShareProtocol,
-    WorkspaceAgentScriptStatus,
-    WorkspaceAgentStartupScriptBehavior,
-    WorkspaceAgentStatus,
-    WorkspaceAppHealth,
-    WorkspaceAppOpenIn,
-    WorkspaceAppSharingLevel,
-    WorkspaceAppStatusState,
-)
 from coder.api.base.struct import ApiStruct
 
+AgentSubsystem = Literal["envbox", "envbuilder", "exectrace"]
 
-class AgentScriptTiming(ApiStruct):
-    started_at: datetime
-    ended_at: datetime
-    exit_code: int
-    stage: TimingStage
-    status: str
-    display_name: str
-    workspace_agent_id: UUID
-    workspace_agent_name: str
+DisplayApp = Literal["port_forwarding_helper", "ssh_helper", "vscode", "vscode_insiders", "web_terminal"]
 
+WorkspaceAgentLifecycle = Literal[
+    "created",
+    "off",
+    "ready",
+    "shutdown_error",
+    "shutdown_timeout",
+    "shutting_down",
+    "start_error",
+    "start_timeout",
+    "starting",
+]
 
-class AgentConnectionTiming(ApiStruct):
-    started_at: datetime
-    ended_at: datetime
-    stage: TimingStage
-    workspace_agent_id: UUID
-    workspace_agent_name: str
+WorkspaceAgentScriptStatus = Literal["exit_failure", "ok", "pipes_left_open", "timed_out"]
 
+WorkspaceAgentStartupScriptBehavior = Literal["blocking", "non-blocking"]
 
-class DeleteWorkspaceAgentPortShareRequest(ApiStruct):
-    agent_name: str
-    port: int
+WorkspaceAgentStatus = Literal["connected", "connecting", "disconnected", "timeout"]
+
+WorkspaceAppHealth = Literal["disabled", "healthy", "initializing", "unhealthy"]
+
+WorkspaceAppOpenIn = Literal["slim-window", "tab"]
+
+WorkspaceAppSharingLevel = Literal["authenticated", "organization", "owner", "public"]
+
+WorkspaceAppStatusState = Literal["complete", "failure", "idle", "working"]
 
 
 class Healthcheck(ApiStruct):
     url: str
     interval: int
     threshold: int
-
-
-class IssueReconnectingPTYSignedTokenRequest(ApiStruct):
-    url: str
-    agentID: str
-
-
-class IssueReconnectingPTYSignedTokenResponse(ApiStruct):
-    signed_token: str
-
-
-class ServerSentEvent(ApiStruct):
-    type: ServerSentEventType
-    data: Any
-
-
-class UpsertWorkspaceAgentPortShareRequest(ApiStruct):
-    agent_name: str
-    port: int
-    share_level: str
-    protocol: str
 
 
 class WorkspaceAgentHealth(ApiStruct):
@@ -196,80 +163,3 @@ class WorkspaceAgent(ApiStruct):
     metadata: list[WorkspaceAgentMetadata] | UnsetType = UNSET
     ready_at: datetime | UnsetType = UNSET
     started_at: datetime | UnsetType = UNSET
-
-
-class WorkspaceAgentContainerPort(ApiStruct):
-    port: int
-    network: str
-    host_ip: str | UnsetType = UNSET
-    host_port: int | UnsetType = UNSET
-
-
-class WorkspaceAgentContainer(ApiStruct):
-    created_at: str
-    id: str
-    name: str
-    image: str
-    labels: Any
-    running: bool
-    ports: list[WorkspaceAgentContainerPort]
-    status: str
-    volumes: Any
-
-
-class WorkspaceAgentDevcontainerAgent(ApiStruct):
-    id: UUID
-    name: str
-    directory: str
-
-
-class WorkspaceAgentDevcontainer(ApiStruct):
-    id: UUID
-    name: str
-    workspace_folder: str
-    status: WorkspaceAgentDevcontainerStatus
-    dirty: bool
-    agent: WorkspaceAgentDevcontainerAgent | UnsetType = UNSET
-    config_path: str | UnsetType = UNSET
-    container: WorkspaceAgentContainer | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-    subagent_id: UUID | UnsetType = UNSET
-
-
-WorkspaceAgentGitClientMessageType = Literal["refresh"]
-
-
-class WorkspaceAgentListContainersResponse(ApiStruct):
-    devcontainers: list[WorkspaceAgentDevcontainer]
-    containers: list[WorkspaceAgentContainer]
-    warnings: list[str] | UnsetType = UNSET
-
-
-class WorkspaceAgentListeningPort(ApiStruct):
-    process_name: str
-    network: str
-    port: int
-
-
-class WorkspaceAgentListeningPortsResponse(ApiStruct):
-    ports: list[WorkspaceAgentListeningPort]
-
-
-class WorkspaceAgentLog(ApiStruct):
-    id: int
-    created_at: datetime
-    output: str
-    level: LogLevel
-    source_id: UUID
-
-
-class WorkspaceAgentPortShare(ApiStruct):
-    workspace_id: UUID
-    agent_name: str
-    port: int
-    share_level: WorkspaceAgentPortShareLevel
-    protocol: WorkspaceAgentPortShareProtocol
-
-
-class WorkspaceAgentPortShares(ApiStruct):
-    shares: list[WorkspaceAgentPortShare]

@@ -3,15 +3,82 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import AuditAction, BuildReason, ConnectionType, ResourceType
 from coder.api.base.struct import ApiStruct
 from coder.api.people.organizations import MinimalOrganization
 from coder.api.people.users import User
+from coder.api.workspaces.builds import BuildReason
+
+AuditAction = Literal[
+    "close",
+    "connect",
+    "create",
+    "delete",
+    "disconnect",
+    "login",
+    "logout",
+    "open",
+    "register",
+    "request_password_reset",
+    "start",
+    "stop",
+    "write",
+]
+
+ConnectionType = Literal[
+    "jetbrains",
+    "port_forwarding",
+    "reconnecting_pty",
+    "ssh",
+    "tunnel",
+    "vscode",
+    "workspace_app",
+]
+
+ResourceType = Literal[
+    "ai_gateway_key",
+    "ai_provider",
+    "ai_provider_key",
+    "ai_seat",
+    "api_key",
+    "chat",
+    "chat_instruction_settings",
+    "convert_login",
+    "custom_role",
+    "git_ssh_key",
+    "group",
+    "group_ai_budget",
+    "health_settings",
+    "idp_sync_settings_group",
+    "idp_sync_settings_organization",
+    "idp_sync_settings_role",
+    "license",
+    "mcp_server_config",
+    "notification_template",
+    "notifications_settings",
+    "oauth2_provider_app",
+    "oauth2_provider_app_secret",
+    "oauth2_provider_settings",
+    "organization",
+    "organization_member",
+    "prebuilds_settings",
+    "task",
+    "template",
+    "template_version",
+    "user",
+    "user_ai_budget_override",
+    "user_secret",
+    "user_skill",
+    "workspace",
+    "workspace_agent",
+    "workspace_app",
+    "workspace_build",
+    "workspace_proxy",
+]
 
 AuditDiff = Any
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import InsightsReportInterval
 from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import ConnectionLatency
 from coder.api.templates.parameters import TemplateParameterUsage
 from coder.api.templates.templates import TemplateAppUsage
+
+InsightsReportInterval = Literal["day", "week"]
 
 
 class DAUEntry(ApiStruct):

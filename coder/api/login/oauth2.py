@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import (
-    LoginType,
-    OAuth2ErrorCode,
-    OAuth2PKCECodeChallengeMethod,
-    OAuth2ProviderGrantType,
-    OAuth2ProviderResponseType,
-    OAuth2TokenEndpointAuthMethod,
-    OAuth2TokenType,
-)
+from coder.api.base.enums import LoginType
 from coder.api.base.struct import ApiStruct
 
+OAuth2ErrorCode = Literal[
+    "access_denied",
+    "invalid_client",
+    "invalid_grant",
+    "invalid_request",
+    "invalid_scope",
+    "invalid_target",
+    "server_error",
+    "temporarily_unavailable",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "unsupported_response_type",
+    "unsupported_token_type",
+]
 
-class GithubAuthMethod(ApiStruct):
-    enabled: bool
-    default_provider_configured: bool
+OAuth2PKCECodeChallengeMethod = Literal["plain", "S256"]
+
+OAuth2ProviderGrantType = Literal["authorization_code", "client_credentials", "implicit", "password", "refresh_token"]
+
+OAuth2ProviderResponseType = Literal["code", "token"]
+
+OAuth2TokenEndpointAuthMethod = Literal["client_secret_basic", "client_secret_post", "none"]
+
+OAuth2TokenType = Literal["Bearer", "DPoP"]
 
 
 class GroupSyncSettings(ApiStruct):
@@ -160,12 +172,6 @@ class OAuthConversionResponse(ApiStruct):
     expires_at: datetime
     to_type: LoginType
     user_id: UUID
-
-
-class OIDCAuthMethod(ApiStruct):
-    enabled: bool
-    iconUrl: str
-    signInText: str
 
 
 class OIDCClaimsResponse(ApiStruct):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from coder.api.base.enums import GroupSource
 from coder.api.base.struct import ApiStruct
-from coder.api.people.users import ReducedUser
+from coder.api.people.user_names import ReducedUser
 
 
 class CreateGroupRequest(ApiStruct):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import ProxyHealthStatus
 from coder.api.base.struct import ApiStruct
 from coder.api.site.health import ProxyHealthReport
+
+ProxyHealthStatus = Literal["ok", "unhealthy", "unreachable", "unregistered"]
 
 
 class CreateWorkspaceProxyRequest(ApiStruct):

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import Entitlement, Experiment
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
-from coder.api.people.users import ReducedUser
-from coder.api.workspaces.workspaces import WorkspaceConnectionLatencyMS
+from coder.api.people.user_names import ReducedUser
+from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
+
+Entitlement = Literal["entitled", "grace_period", "not_entitled"]
+
+Experiment = Literal[
+    "ai-gateway-seat-exclusion",
+    "agent-lifecycle-hooks",
+    "auto-fill-parameters",
+    "chat-advisor",
+    "chat-virtual-desktop",
+    "example",
+    "mcp-server-http",
+    "mcp-tool-search",
+    "nats_pubsub",
+    "notifications",
+    "oauth2",
+    "workspace-build-updates",
+    "workspace-capable-licensing",
+    "workspace-usage",
+]
 
 
 class ACLAvailable(ApiStruct):
@@ -89,7 +108,7 @@ class DeploymentStats(ApiStruct):
 
 
 class Entitlements(ApiStruct):
-    features: Any
+    features: dict[str, Feature]
     warnings: list[str]
     errors: list[str]
     has_license: bool
@@ -177,3 +196,11 @@ class UpdateCheckResponse(ApiStruct):
 
 class UploadResponse(ApiStruct):
     hash: str
+
+
+class License(ApiStruct):
+    id: int
+    uuid: UUID
+    uploaded_at: datetime
+    claims: dict[str, Any]
+    "Of the token: which features, until when (`license_expires`, seconds), whether a trial."

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import HealthCode, HealthSection, HealthSeverity
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import ProvisionerDaemon
+
+HealthCode = Literal[
+    "EACS03",
+    "EACS02",
+    "EACS04",
+    "EACS01",
+    "EDERP03",
+    "EDERP01",
+    "EDERP02",
+    "EDB01",
+    "EDB02",
+    "EPD03",
+    "EPD02",
+    "EPD01",
+    "EWP02",
+    "EWP04",
+    "EWP01",
+    "EUNKNOWN",
+    "EWS01",
+    "EWS02",
+    "EWS03",
+]
+
+HealthSection = Literal["AccessURL", "DERP", "Database", "ProvisionerDaemons", "Websocket", "WorkspaceProxy"]
+
+HealthSeverity = Literal["error", "ok", "warning"]
 
 
 class HealthMessage(ApiStruct):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.agents.agents import WorkspaceAgentHealth
-from coder.api.base.enums import TaskLogType, TaskState, TaskStatus, WorkspaceAgentLifecycle, WorkspaceStatus
+from coder.api.agents.agents import WorkspaceAgentHealth, WorkspaceAgentLifecycle
 from coder.api.base.struct import ApiStruct
-from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceStatus
+
+TaskLogType = Literal["input", "output"]
+
+TaskState = Literal["complete", "failed", "idle", "working"]
+
+TaskStatus = Literal["active", "error", "initializing", "paused", "pending", "unknown"]
 
 
 class CreateTaskRequest(ApiStruct):

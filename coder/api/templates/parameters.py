@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import DiagnosticSeverityString, OptionType, ParameterFormType, ValidationMonotonicOrder
 from coder.api.base.struct import ApiStruct
+
+DiagnosticSeverityString = Literal["error", "warning"]
+
+OptionType = Literal["bool", "list(string)", "number", "string"]
+
+ParameterFormType = Literal[
+    "checkbox", "", "dropdown", "error", "input", "multi-select", "radio", "slider", "switch", "tag-select", "textarea"
+]
+
+ValidationMonotonicOrder = Literal["decreasing", "increasing"]
 
 
 class DiagnosticExtra(ApiStruct):

@@ -9,8 +9,8 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
-from coder.api.people.users import MinimalUser
-from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob
+from coder.api.people.user_names import MinimalUser
+from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob
 from coder.api.templates.parameters import WorkspaceBuildParameter
 
 

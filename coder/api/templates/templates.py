@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.base.enums import (
-    CORSBehavior,
-    GroupSource,
-    LoginType,
-    ProvisionerType,
-    TemplateAppsType,
-    TemplateRole,
-    UserStatus,
-    WorkspaceAgentPortShareLevel,
-)
+from coder.api.base.enums import GroupSource, LoginType, ProvisionerType, UserStatus, WorkspaceAgentPortShareLevel
 from coder.api.base.struct import ApiStruct
-from coder.api.people.users import ReducedUser, SlimRole
+from coder.api.people.user_names import ReducedUser
+from coder.api.people.users import SlimRole
+
+CORSBehavior = Literal["passthru", "simple"]
+
+TemplateAppsType = Literal["app", "builtin"]
+
+TemplateRole = Literal["admin", "", "use"]
 
 
 class TemplateAutostartRequirement(ApiStruct):

@@ -6,56 +6,34 @@ Requests carry plain strings where the server wants to name the field that was w
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from coder.api.agents.agents import AgentConnectionTiming, AgentScriptTiming, WorkspaceAgent
-from coder.api.base.enums import (
-    BuildReason,
-    WorkspaceStatus,
-    WorkspaceTransition,
-)
+from coder.api.agents.agents import WorkspaceAgent
+from coder.api.base.enums import WorkspaceTransition
 from coder.api.base.struct import ApiStruct
-from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerTiming
-from coder.api.templates.parameters import WorkspaceBuildParameter
+from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob
 
+BuildReason = Literal[
+    "autostart",
+    "autostop",
+    "cli",
+    "dashboard",
+    "dormancy",
+    "initiator",
+    "jetbrains_connection",
+    "ssh_connection",
+    "task_auto_pause",
+    "task_manual_pause",
+    "task_resume",
+    "vscode_connection",
+]
 
-class BuildInfoResponse(ApiStruct):
-    external_url: str
-    version: str
-    dashboard_url: str
-    telemetry: bool
-    workspace_proxy: bool
-    agent_api_version: str
-    provisioner_api_version: str
-    upgrade_message: str
-    deployment_id: UUID
-    webpush_public_key: str | UnsetType = UNSET
-
-
-class CreateWorkspaceBuildOnSuccessRequest(ApiStruct):
-    transition: WorkspaceTransition
-    rich_parameter_values: list[WorkspaceBuildParameter] | UnsetType = UNSET
-    template_version_id: UUID | UnsetType = UNSET
-    template_version_preset_id: UUID | UnsetType = UNSET
-
-
-class CreateWorkspaceBuildRequest(ApiStruct):
-    transition: str
-    dry_run: bool | UnsetType = UNSET
-    log_level: str | UnsetType = UNSET
-    on_success: CreateWorkspaceBuildOnSuccessRequest | UnsetType = UNSET
-    orphan: bool | UnsetType = UNSET
-    reason: str | UnsetType = UNSET
-    rich_parameter_values: list[WorkspaceBuildParameter] | UnsetType = UNSET
-    state: str | UnsetType = UNSET
-    template_version_id: UUID | UnsetType = UNSET
-    template_version_preset_id: UUID | UnsetType = UNSET
-
-
-class UpdateWorkspaceBuildStateRequest(ApiStruct):
-    state: str
+WorkspaceStatus = Literal[
+    "canceled", "canceling", "deleted", "deleting", "failed", "pending", "running", "starting", "stopped", "stopping"
+]
 
 
 class WorkspaceResourceMetadata(ApiStruct):
@@ -104,9 +82,3 @@ class WorkspaceBuild(ApiStruct):
     matched_provisioners: MatchedProvisioners | UnsetType = UNSET
     max_deadline: datetime | UnsetType | None = UNSET
     workspace_owner_avatar_url: str | UnsetType = UNSET
-
-
-class WorkspaceBuildTimings(ApiStruct):
-    provisioner_timings: list[ProvisionerTiming]
-    agent_script_timings: list[AgentScriptTiming]
-    agent_connection_timings: list[AgentConnectionTiming]

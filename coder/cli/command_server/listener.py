@@ -134,7 +134,7 @@ class Listener:
             try:
                 channel.send(REPORT.pack(b"K", os.WTERMSIG(status)), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
             except OSError:
-                pass
+                pass  # the launcher is gone, too
         channel.close()
 
 

@@ -8,8 +8,10 @@ from importlib import import_module
 from importlib.util import find_spec
 
 LATE = (
-    "coder.api.base.answers", "coder.api.people.organizations", "coder.api.provisioning.provisioners",
-    "coder.api.site.deployment", "coder.api.templates.template_versions", "coder.api.workspaces.workspaces",
+    "coder.api.access.keys", "coder.api.base.answers", "coder.api.people.organizations", "coder.api.people.passwords",
+    "coder.api.people.users", "coder.api.provisioning.job_reasons", "coder.api.provisioning.jobs",
+    "coder.api.provisioning.provisioner_keys", "coder.api.provisioning.provisioners", "coder.api.site.deployment",
+    "coder.api.templates.template_versions", "coder.api.workspaces.workspaces",
     "coder.base.duration", "coder.client.gpg", "coder.client.link", "coder.client.logs", "coder.client.network_info",
     "coder.client.overlay_process", "coder.client.raw",
     "coder.client.ready", "coder.client.shell", "coder.client.speedtest", "coder.client.tracing",

@@ -44,7 +44,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
     try:
         channel.send(REPORT.pack(b"X", code))
     except OSError:
-        pass
+        pass  # the launcher is gone: nobody waits for the status
     return code
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from coder.api.access.keys import GenerateAPIKeyResponse
-from coder.api.people.users import LoginWithPasswordResponse, User
+from coder.api.people.users import User
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
@@ -73,6 +72,8 @@ def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
 
 
 def _password_login(client: BlockingClient, email: str, password: str) -> str:
+    from coder.api.people.passwords import LoginWithPasswordResponse
+
     answer = client.request("POST", "/api/v2/users/login", json={"email": email, "password": password}, expect=(201,))
     return read(answer, LoginWithPasswordResponse).session_token
 
@@ -81,6 +82,8 @@ def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
     """Exchanges a given token for a session key of its own, unless asked to keep it."""
     if invocation["use_token_as_session"]:
         return token
+    from coder.api.access.keys import GenerateAPIKeyResponse
+
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
     with doing("create api key"):
         return read(client.request("POST", "/api/v2/users/me/keys", expect=(201,)), GenerateAPIKeyResponse).key

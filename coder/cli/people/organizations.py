@@ -7,7 +7,7 @@ import sys
 from urllib.parse import quote
 
 from coder.api.people.organizations import Organization, OrganizationMember, OrganizationMemberWithUserData
-from coder.api.people.users import AssignableRoles, Role
+from coder.api.people.roles import AssignableRoles, Role
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session

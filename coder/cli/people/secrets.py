@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from coder.api.people.users import UserSecret
+from coder.api.people.user_secrets import UserSecret
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session

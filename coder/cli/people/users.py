@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from coder.api.login.oauth2 import OIDCClaimsResponse
 from coder.api.people.organizations import Organization
-from coder.api.people.users import AssignableRoles, GetUsersResponse, User
+from coder.api.people.roles import AssignableRoles
+from coder.api.people.users import GetUsersResponse, User
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session

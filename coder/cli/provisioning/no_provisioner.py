@@ -17,7 +17,8 @@ from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
-    from coder.api.provisioning.provisioners import ProvisionerJob, ProvisionerJobWhy
+    from coder.api.provisioning.job_reasons import ProvisionerJobWhy
+    from coder.api.provisioning.jobs import ProvisionerJob
     from coder.api.templates.template_versions import TemplateVersion
     from coder.api.workspaces.builds import WorkspaceBuild
 
@@ -84,7 +85,7 @@ def _path(job: ProvisionerJob) -> str:
 
 
 def _why(client: BlockingClient, job: ProvisionerJob) -> ProvisionerJobWhy | None:
-    from coder.api.provisioning.provisioners import ProvisionerJobWhy
+    from coder.api.provisioning.job_reasons import ProvisionerJobWhy
 
     try:
         return read(client.request("GET", f"{_path(job)}/why"), ProvisionerJobWhy)

@@ -6,7 +6,8 @@ import sys
 from urllib.parse import quote, urlencode
 
 from coder.api.people.organizations import Organization
-from coder.api.provisioning.provisioners import ProvisionerJob, ProvisionerJobWhy
+from coder.api.provisioning.job_reasons import ProvisionerJobWhy
+from coder.api.provisioning.jobs import ProvisionerJob
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session

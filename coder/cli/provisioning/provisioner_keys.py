@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from urllib.parse import quote
 
-from coder.api.provisioning.provisioners import CreateProvisionerKeyResponse, ProvisionerKey
+from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyResponse, ProvisionerKey
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option

@@ -1,34 +1,21 @@
-"""`coder provisioner`: list daemons, run one; and the built-in daemons of `coder server`."""
+"""`coder provisioner list`: daemons, and how they are."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from coder.base.config import Option
 from coder.base.duration import format_duration
-from coder.base.errors import CoderError
-from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
 from coder.cli.templates.templates import organization_of
-from coder.cli.workspaces.parameters import pairs
-from coder.client.answers import read, read_rows
+from coder.client.answers import read_rows
 
 if TYPE_CHECKING:
     from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
-    from coder.coderd.services.foundation.context import Context
-    from coder.net.policy import DialPolicy
-    from coder.provisionerd.config import DaemonConfig, Shutdown
-    from coder.rpc.session import Session
 
 COLUMNS = (
     "id",
@@ -57,9 +44,6 @@ DEFAULT_COLUMNS = ("created at", "last seen at", "key name", "name", "version", 
 HEALTH_COLUMNS = (
     "name", "version", "status", "source", "reachable", "latency", "slots", "cpu", "memory", "disk"
 )  # fmt: skip
-MAX_MESSAGE = 256 << 10
-PROVIDERS = ("builtin", "upstream")
-"""Who serves the coder/coder provider: this process, or what terraform installs."""
 
 
 def _list(invocation: Invocation) -> int:
@@ -140,277 +124,6 @@ def _shown(value: object) -> object:
     return "<nil>" if value is None else value
 
 
-# ---- running a daemon
-
-
-def _start(invocation: Invocation) -> int:
-    import trio
-
-    from coder.cli.log_files import open_logs
-    from coder.cli.unsupported import refuse_unsupported
-
-    refuse_unsupported(invocation)
-    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation["verbose"]))
-    if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
-        raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
-    trio.run(_serve, invocation)
-    return 0
-
-
-async def _serve(invocation: Invocation) -> None:
-    import trio
-
-    from coder.base.host import HostWatch
-    from coder.net.http1 import HttpClient
-    from coder.provisionerd.activity import Activity
-    from coder.provisionerd.daemon import run_daemon
-    from coder.provisionerd.metrics import serve_metrics
-    from coder.provisionerd.overlay import DaemonOverlay
-
-    with_token = not (invocation["key"] or invocation["psk"])
-    policy = session.dial_policy(invocation, token=None if with_token else "")
-    organization = invocation["org"] or session.read_file(session.config_dir(invocation), "organization") or "default"
-    if with_token:
-        async with HttpClient(policy) as http:
-            await http.request("GET", "/api/v2/users/me")  # a bad token is told at once, not retried for ever
-    name = invocation["name"] or socket.gethostname().split(".")[0]
-    tags = pairs(invocation["tag"], "tag")
-    knock = _Knock(policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or ""))
-    cache = _cache(invocation["cache_dir"])
-    executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
-    config = _daemon_config(invocation, name, cache)
-    activity = Activity()
-    overlay = DaemonOverlay(policy, HostWatch(cache), activity)
-    async with trio.open_nursery() as nursery:
-        if invocation["prometheus"]:
-            await nursery.start(serve_metrics, invocation["prometheus_address"], activity)
-        await nursery.start(overlay.run)
-        run = partial(run_daemon, knock.connect, config, executors, beside=overlay.coordinate, activity=activity)
-        await _run_until_signal(run, forceful=bool(invocation["forceful"]))
-        nursery.cancel_scope.cancel()
-
-
-def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConfig:
-    from coder.provisionerd.config import DaemonConfig
-
-    return DaemonConfig(
-        name=name,
-        work_dir=cache / "work",
-        # Twice a second: the answers are how a daemon hears that its job was canceled.
-        heartbeat=0.5,
-        job_timeout=invocation["job_timeout"].total_seconds(),
-    )
-
-
-async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, forceful: bool) -> None:
-    """SIGTERM drains: the running job ends first. SIGINT cancels it gracefully; a second signal stops at once.
-
-    `forceful`: the first signal counts as the second.
-    """
-    import signal
-
-    import trio
-
-    from coder.provisionerd.config import Shutdown
-
-    shutdown = Shutdown()
-
-    async def watch(scope: trio.CancelScope) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
-                if shutdown.draining or forceful:
-                    say("Stopping now; a running job fails with the state it has.")
-                    scope.cancel()
-                elif number == signal.SIGTERM:
-                    say("Draining: the running job ends first. Once more to stop at once.")
-                    shutdown.drain()
-                else:
-                    say("Canceling the running job, then stopping. Once more to stop at once.")
-                    shutdown.cancel_job()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch, nursery.cancel_scope)
-        await run(shutdown)
-        nursery.cancel_scope.cancel()
-
-
-def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin") -> Any:
-    from coder.base.config import process_environment
-    from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE, TerraformConfig
-    from coder.provisionerd.executors.terraform import executor_kinds
-
-    environment = process_environment()
-    releases = environment.get(RELEASES_VARIABLE, "") or RELEASES
-    return executor_kinds(
-        TerraformConfig(
-            binary=binary,
-            provider=provider,
-            releases="" if releases == "off" else releases,
-            cache_dir=cache / "terraform",
-            environment=environment,
-        )
-    )
-
-
-@dataclass
-class _Knock:
-    """How this daemon asks to be let in."""
-
-    policy: DialPolicy
-    organization: str
-    name: str
-    tags: dict[str, str]
-    key: Secret
-    psk: Secret
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Session]:
-        """One connection. Raises HttpError when it is refused."""
-        import trio
-
-        from coder.net.websocket import connect_websocket
-        from coder.rpc.session import open_session
-
-        await self._learn_organization()
-        socket_ = await connect_websocket(self.policy, self._path(), headers=self._headers(), max_message=MAX_MESSAGE)
-        try:
-            async with open_session(socket_, "client") as opened:
-                yield opened
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.aclose_forcefully(socket_)
-
-    async def _learn_organization(self) -> None:
-        """A provisioner key knows which organization it is for; the person need not say."""
-        secret = self.key.reveal()
-        if not secret:
-            return
-        from coder.api.provisioning.provisioners import ProvisionerKey
-        from coder.net.http1 import HttpClient
-
-        async with HttpClient(self.policy) as http:
-            path = f"/api/v2/provisionerkeys/{quote(secret, safe='')}"
-            answer = await http.request("GET", path, headers=[("Coder-Provisioner-Daemon-Key", secret)])
-        self.organization = read(answer, ProvisionerKey).organization
-
-    def _path(self) -> str:
-        from coder.base.version import PROVISIONER_API_VERSION
-
-        query = [
-            ("version", PROVISIONER_API_VERSION),
-            ("name", self.name),
-            ("provisioner", "terraform"),
-            ("provisioner", "echo"),
-        ]
-        query += [("tag", f"{key}={value}") for key, value in self.tags.items()]
-        return f"/api/v2/organizations/{quote(self.organization)}/provisionerdaemons/serve?{urlencode(query)}"
-
-    def _headers(self) -> list[tuple[str, str]]:
-        known = (("Coder-Provisioner-Daemon-Key", self.key), ("Coder-Provisioner-Daemon-PSK", self.psk))
-        return [(name, secret.reveal()) for name, secret in known if secret.reveal()]
-
-
-def _cache(text: str) -> Path:
-    return Path(text or "~/.cache/coder").expanduser() / "provisioner"
-
-
-async def builtin_daemons(context: Context) -> None:
-    """The daemons inside the server: the same code as an external one, over an in-memory link."""
-    import trio
-
-    from coder.coderd.rpc_endpoints.provisioners import connect_built_in
-    from coder.provisionerd.config import DaemonConfig, Shutdown
-    from coder.provisionerd.daemon import run_daemon
-
-    config = context.config
-    host = socket.gethostname().split(".")[0]
-    cache = _cache(str(config.cache_dir))
-    if config.terraform_provider not in PROVIDERS:
-        chosen = config.terraform_provider
-        raise CoderError("bad_option", f"--terraform-provider {chosen!r}", f"One of: {', '.join(PROVIDERS)}.")
-    executors = _executors(cache, config.terraform_path, config.terraform_provider)
-    patience = config.provisioner_force_cancel_interval.total_seconds()
-    shutdown = Shutdown()
-
-    async def drain_on_stop() -> None:
-        await context.stopping.wait()
-        shutdown.drain()
-
-    async with trio.open_nursery() as watching, trio.open_nursery() as nursery:
-        watching.start_soon(drain_on_stop)
-        for index in range(config.provisioner_daemons):
-            name = f"{host}-{index}"
-            connect = partial(connect_built_in, context, name, list(config.provisioner_types))
-            work = DaemonConfig(
-                name=name,
-                work_dir=cache / f"work-{index}",
-                force_cancel=patience,
-                job_timeout=config.provisioner_job_timeout.total_seconds(),
-            )
-            nursery.start_soon(partial(run_daemon, connect, work, executors, shutdown))
-
-
-_START_OPTIONS = (
-    Option("cache_dir", "cache-dir", "CODER_CACHE_DIRECTORY", short="c", default="", help="Directory for work files."),
-    Option("tag", "tag", "CODER_PROVISIONERD_TAGS", short="t", kind="string-array", default=(), help="Tag key=value."),
-    Option("name", "name", "CODER_PROVISIONER_DAEMON_NAME", help="Name of this daemon (default: the host's)."),
-    Option("key", "key", "CODER_PROVISIONER_DAEMON_KEY", secret=True, help="Provisioner key to authenticate with."),
-    Option("psk", "psk", "CODER_PROVISIONER_DAEMON_PSK", secret=True, help="Pre-shared key to authenticate with."),
-    Option(
-        "terraform_path",
-        "terraform-path",
-        "CODER_PROVISIONER_TERRAFORM_PATH",
-        default="terraform",
-        help="terraform or tofu to run: a path, or a name on PATH.",
-    ),
-    Option(
-        "terraform_provider",
-        "terraform-provider",
-        "CODER_PROVISIONER_TERRAFORM_PROVIDER",
-        default="builtin",
-        choices=PROVIDERS,
-        help="Serve the coder/coder provider in this process, or let terraform install upstream's.",
-    ),
-    Option(
-        "job_timeout",
-        "job-timeout",
-        "CODER_PROVISIONER_JOB_TIMEOUT",
-        kind="duration",
-        default=timedelta(hours=4),
-        help="Time after which a job is interrupted and failed; 0 lets it run for ever.",
-    ),
-    Option(
-        "forceful",
-        "forceful",
-        "CODER_PROVISIONER_FORCEFUL",
-        kind="bool",
-        default=False,
-        help="Stop at the first signal instead of letting the running job end.",
-    ),
-    Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
-    Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),
-    Option("log_human", "log-human", "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN", default="/dev/stderr", help="Log file."),
-    Option("log_json", "log-json", "CODER_PROVISIONER_DAEMON_LOGGING_JSON", help="Log file, JSON lines."),
-    Option("log_stackdriver", "log-stackdriver", "CODER_PROVISIONER_DAEMON_LOGGING_STACKDRIVER", hidden=True),
-    Option(
-        "log_filter", "log-filter", "CODER_PROVISIONER_DAEMON_LOG_FILTER", kind="string-array", default=(), hidden=True
-    ),
-    Option("experiments", "experiments", "CODER_EXPERIMENTS", kind="string-array", default=(), hidden=True),
-    Option("prometheus", "prometheus-enable", "CODER_PROMETHEUS_ENABLE", kind="bool", default=False, hidden=True),
-    Option(
-        "prometheus_address", "prometheus-address", "CODER_PROMETHEUS_ADDRESS", default="127.0.0.1:2112", hidden=True
-    ),
-    Option(
-        "verbose", "verbose", "CODER_PROVISIONER_DAEMON_VERBOSE", kind="bool", default=False, help="Debug messages."
-    ),
-    ORG,
-)
-START = Command(
-    words="provisioner start", summary="Run a provisioner daemon", run=_start, options=_START_OPTIONS, max_args=0
-)
-LEGACY_START = Command(
-    words="provisionerd start", summary="Run a provisioner daemon", run=_start, options=_START_OPTIONS, max_args=0
-)
 LIST = Command(
     words="provisioner list",
     summary="List provisioner daemons in an organization",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 
+from coder.api.site.deployment import Entitlements, License
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
-from coder.cli.output import print_rows, say
+from coder.cli.output import Row, api_time, fields_of, print_rows, say
+from coder.client.answers import read
 
 FEATURE_COLUMNS = ("name", "entitlement", "enabled", "limit", "actual")
 LICENSE_COLUMNS = ("id", "uuid", "uploaded at", "features", "expires at", "trial")
@@ -18,11 +21,12 @@ LICENSE_COLUMNS = ("id", "uuid", "uploaded at", "features", "expires at", "trial
 def _features(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("fetch entitlements"):
-        found = client.request("GET", "/api/v2/entitlements").json()
+        answer = client.request("GET", "/api/v2/entitlements")
+        features = read(answer, Entitlements).features
     print_rows(
         invocation,
-        lambda: [{"name": name, **one} for name, one in sorted(found["features"].items())],
-        lambda: found,
+        lambda: [{"name": name, **fields_of(one)} for name, one in sorted(features.items())],
+        answer.json,
     )
     return 0
 
@@ -30,16 +34,39 @@ def _features(invocation: Invocation) -> int:
 def _licenses(invocation: Invocation) -> int:
     client = session.client(invocation)
     with doing("list licenses"):
-        found = client.request("GET", "/api/v2/licenses").json() or []
+        answer = client.request("GET", "/api/v2/licenses")
+        found = read(answer, list[License])
     if not found and invocation["output"] != "json":
         say("No licenses found! Every feature is there without one.")
         return 0
     print_rows(
         invocation,
-        lambda: [{**one, "uploaded at": one.get("uploaded_at", "")} for one in found],
-        lambda: found,
+        lambda: [_license_row(one) for one in found],
+        lambda: answer.json() or [],
     )
     return 0
+
+
+def _license_row(found: License) -> Row:
+    """Of a server that has some: upstream's, for example."""
+    until = found.claims.get("license_expires")
+    features = found.claims.get("features")
+    return {
+        "id": found.id,
+        "uuid": found.uuid,
+        "uploaded at": api_time(found.uploaded_at),
+        "features": ", ".join(sorted(features)) if isinstance(features, dict) else "",
+        "expires at": _moment(until),
+        "trial": found.claims.get("trial") is True,
+    }
+
+
+def _moment(seconds: object) -> str:
+    """A claim is whatever somebody signed."""
+    try:
+        return api_time(datetime.fromtimestamp(seconds, UTC)) if isinstance(seconds, int | float) else ""
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def _add_license(_: Invocation) -> int:

@@ -31,7 +31,7 @@ def _run(invocation: Invocation) -> int:
         from coder.base.log import get_logger
 
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
-    from coder.cli.provisioning.provisioners import builtin_daemons
+    from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 
     def announce(text: str) -> None:
         sys.stdout.write(f"{text}\n")

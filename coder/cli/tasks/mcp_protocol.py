@@ -109,6 +109,9 @@ class McpServer:
             found = tool.call(given)
         except CoderError as error:  # the model is told, and may try something else
             return _result(ident, {"content": [_text(f"{error}")], "isError": True})
+        except ValueError as error:  # one odd answer of the server must not end the session
+            said = f"the server's answer has another shape than expected: {error}"
+            return _result(ident, {"content": [_text(said)], "isError": True})
         text = found if isinstance(found, str) else json.dumps(found)
         return _result(ident, {"content": [_text(text)], "isError": False})
 

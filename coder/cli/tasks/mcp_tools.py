@@ -2,87 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.provisioning.jobs import ProvisionerJobLog
+from coder.api.templates.templates import Template
+from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.cli.tasks.mcp_protocol import Tool
-from coder.net.blocking import BlockingClient
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient, HttpAnswer
 
 STATES = ("working", "idle", "complete", "failure")
 _LOG_LINES = 500
 """Last lines of a log that a model is given."""
 
 
-def person_tools(client: BlockingClient) -> list[Tool]:
-    """Tools that ask the deployment as the person who is logged in."""
+class _Person:
+    """The deployment, asked as the person who is logged in. Each method is what one tool does."""
 
-    def get(path: str) -> Any:
-        return client.request("GET", f"/api/v2/{path}").json()
+    def __init__(self, client: BlockingClient) -> None:
+        self._client = client
 
-    def segment(given: Mapping[str, Any], name: str) -> str:
-        return quote(str(given[name]), safe="")
+    def _get(self, path: str) -> HttpAnswer:
+        return self._client.request("GET", f"/api/v2/{path}")
 
-    def logs(path: str) -> str:
-        return "\n".join(row["output"] for row in (get(path) or [])[-_LOG_LINES:])
+    def _passed_on(self, path: str) -> Any:
+        return self._get(path).json()
 
-    def list_workspaces(given: Mapping[str, Any]) -> Any:
-        found = get(f"workspaces?q={quote('owner:' + str(given.get('owner') or 'me'))}")["workspaces"] or []
-        return [_workspace(one) for one in found]
+    def who(self, _given: Mapping[str, Any]) -> Any:
+        return self._passed_on("users/me")
 
-    def list_templates(_given: Mapping[str, Any]) -> Any:
-        return [_template(one) for one in get("templates") or []]
+    def list_workspaces(self, given: Mapping[str, Any]) -> Any:
+        found = self._get(f"workspaces?q={quote('owner:' + str(given.get('owner') or 'me'))}")
+        return [_workspace(one) for one in read(found, WorkspacesResponse).workspaces]
 
-    def get_workspace(given: Mapping[str, Any]) -> Any:
+    def list_templates(self, _given: Mapping[str, Any]) -> Any:
+        return [_template(one) for one in read(self._get("templates"), list[Template])]
+
+    def get_workspace(self, given: Mapping[str, Any]) -> Any:
         owner, slash, name = str(given["workspace"]).partition("/")
         owner, name = (owner, name) if slash else ("me", owner)
-        return get(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
+        return self._passed_on(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
 
-    def create_workspace(given: Mapping[str, Any]) -> Any:
+    def create_workspace(self, given: Mapping[str, Any]) -> Any:
         values = [{"name": key, "value": str(value)} for key, value in (given.get("rich_parameters") or {}).items()]
         body = {"name": given["name"], "template_version_id": given["template_version_id"]}
         path = f"/api/v2/users/{quote(str(given.get('user') or 'me'), safe='')}/workspaces"
-        return _workspace(client.request("POST", path, json={**body, "rich_parameter_values": values}).json())
+        made = self._client.request("POST", path, json={**body, "rich_parameter_values": values})
+        return _workspace(read(made, Workspace))
 
-    def create_build(given: Mapping[str, Any]) -> Any:
+    def create_build(self, given: Mapping[str, Any]) -> Any:
         body = {"transition": given["transition"]}
         if given.get("template_version_id"):
             body["template_version_id"] = given["template_version_id"]
-        path = f"/api/v2/workspaces/{segment(given, 'workspace_id')}/builds"
-        made = client.request("POST", path, json=body).json()
-        return {"id": made["id"], "transition": made["transition"], "status": made["status"]}
+        path = f"/api/v2/workspaces/{_segment(given, 'workspace_id')}/builds"
+        made = read(self._client.request("POST", path, json=body), WorkspaceBuild)
+        return {"id": str(made.id), "transition": made.transition, "status": made.status}
 
+    def parameters(self, given: Mapping[str, Any]) -> Any:
+        return self._passed_on(f"templateversions/{_segment(given, 'template_version_id')}/rich-parameters")
+
+    def agent_logs(self, given: Mapping[str, Any]) -> str:
+        answer = self._get(f"workspaceagents/{_segment(given, 'workspace_agent_id')}/logs")
+        return _end_of(row.output for row in read(answer, list[WorkspaceAgentLog]))
+
+    def build_logs(self, given: Mapping[str, Any]) -> str:
+        return self._job_logs(f"workspacebuilds/{_segment(given, 'workspace_build_id')}/logs")
+
+    def version_logs(self, given: Mapping[str, Any]) -> str:
+        return self._job_logs(f"templateversions/{_segment(given, 'template_version_id')}/logs")
+
+    def _job_logs(self, path: str) -> str:
+        return _end_of(row.output for row in read(self._get(path), list[ProvisionerJobLog]))
+
+
+def person_tools(client: BlockingClient) -> list[Tool]:
+    """Tools that ask the deployment as the person who is logged in."""
+    person = _Person(client)
     return [
-        Tool("coder_get_authenticated_user", "Who is logged in.", lambda _: get("users/me"), {}),
-        Tool("coder_list_workspaces", "Workspaces of a user.", list_workspaces,
+        Tool("coder_get_authenticated_user", "Who is logged in.", person.who, {}),
+        Tool("coder_list_workspaces", "Workspaces of a user.", person.list_workspaces,
              {"owner": ("string", "Username; left out for one's own.")}),
-        Tool("coder_get_workspace", "A workspace with its agents and apps.", get_workspace,
+        Tool("coder_get_workspace", "A workspace with its agents and apps.", person.get_workspace,
              {"workspace": ("string", "Name, or owner/name.")}, ("workspace",)),
         Tool("coder_create_workspace", "Create a workspace; its first build goes on in the background.",
-             create_workspace, {"name": ("string", "Name of the new workspace."),
+             person.create_workspace, {"name": ("string", "Name of the new workspace."),
              "template_version_id": ("string", "Id of the template version, as coder_list_templates says it."),
              "user": ("string", "Owner; left out for oneself."),
              "rich_parameters": ("object", "Values of the template's parameters by name.")},
              ("name", "template_version_id")),
-        Tool("coder_create_workspace_build", "Start, stop or delete a workspace.", create_build,
+        Tool("coder_create_workspace_build", "Start, stop or delete a workspace.", person.create_build,
              {"workspace_id": ("string", "Id of the workspace."), "transition": ("string", "start, stop or delete."),
               "template_version_id": ("string", "Version to build with; left out for the present one.")},
              ("workspace_id", "transition")),
-        Tool("coder_list_templates", "Templates one may use.", list_templates,
-             {}),
-        Tool("coder_template_version_parameters", "Parameters of a template version.",
-             lambda given: get(f"templateversions/{segment(given, 'template_version_id')}/rich-parameters"),
+        Tool("coder_list_templates", "Templates one may use.", person.list_templates, {}),
+        Tool("coder_template_version_parameters", "Parameters of a template version.", person.parameters,
              {"template_version_id": ("string", "Id of the version.")}, ("template_version_id",)),
-        Tool("coder_get_workspace_agent_logs", "The end of an agent's log.",
-             lambda given: logs(f"workspaceagents/{segment(given, 'workspace_agent_id')}/logs"),
+        Tool("coder_get_workspace_agent_logs", "The end of an agent's log.", person.agent_logs,
              {"workspace_agent_id": ("string", "Id of the agent.")}, ("workspace_agent_id",)),
-        Tool("coder_get_workspace_build_logs", "The end of a build's log.",
-             lambda given: logs(f"workspacebuilds/{segment(given, 'workspace_build_id')}/logs"),
+        Tool("coder_get_workspace_build_logs", "The end of a build's log.", person.build_logs,
              {"workspace_build_id": ("string", "Id of the build.")}, ("workspace_build_id",)),
-        Tool("coder_get_template_version_logs", "The end of an import's log.",
-             lambda given: logs(f"templateversions/{segment(given, 'template_version_id')}/logs"),
+        Tool("coder_get_template_version_logs", "The end of an import's log.", person.version_logs,
              {"template_version_id": ("string", "Id of the version.")}, ("template_version_id",)),
     ]  # fmt: skip
+
+
+def _segment(given: Mapping[str, Any], name: str) -> str:
+    return quote(str(given[name]), safe="")
+
+
+def _end_of(lines: Iterable[str]) -> str:
+    return "\n".join(deque(lines, _LOG_LINES))
 
 
 def report_tool(agent: BlockingClient, slug: str) -> Tool:
@@ -106,11 +140,24 @@ def report_tool(agent: BlockingClient, slug: str) -> Tool:
     )
 
 
-def _workspace(one: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: one[name] for name in ("id", "name", "owner_name", "template_name", "template_id", "outdated")}
-    build = one["latest_build"]
-    return {**kept, "status": build["status"], "latest_build_id": build["id"]}
+def _workspace(one: Workspace) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "name": one.name,
+        "owner_name": one.owner_name,
+        "template_name": one.template_name,
+        "template_id": str(one.template_id),
+        "outdated": one.outdated,
+        "status": one.latest_build.status,
+        "latest_build_id": str(one.latest_build.id),
+    }
 
 
-def _template(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one[name] for name in ("id", "name", "display_name", "description", "active_version_id")}
+def _template(one: Template) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "name": one.name,
+        "display_name": one.display_name,
+        "description": one.description,
+        "active_version_id": str(one.active_version_id),
+    }

@@ -27,15 +27,15 @@ from coder.net.errors import HttpError
 
 DEFAULT_COLUMNS = ("workspace", "template", "status", "healthy", "last built", "current version", "outdated")
 
-Told = TypeVar("Told", ExternalAgentCredentials, RotatedAgentToken)
+Answered = TypeVar("Answered", ExternalAgentCredentials, RotatedAgentToken)
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment(Generic[Told]):
+class Attachment(Generic[Answered]):
     """How an agent's machine is attached."""
 
     agent_name: str
-    told: Told
+    told: Answered
 
 
 def _create(invocation: Invocation) -> int:
@@ -75,7 +75,7 @@ def _rotate(invocation: Invocation) -> int:
     workspace = find_workspace(client, name)
     found: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
-        path = f"/api/v2/workspaces/{workspace.id}/external-agent/{quote(agent_name, safe='')}/rotate-token"
+        path = _agent_path(workspace, agent_name, "rotate-token")
         with doing(f"rotate the token of agent {agent_name!r}"):
             found.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
@@ -93,13 +93,17 @@ def _credentials(
     """Of the workspace's external agents. Raises CoderError when it has none."""
     found = []
     for name in _agent_names(workspace, agent):
-        path = f"/api/v2/workspaces/{workspace.id}/external-agent/{name}/credentials"
+        path = _agent_path(workspace, name, "credentials")
         try:
             answer = read(client.request("GET", path), ExternalAgentCredentials)
         except HttpError as error:
             raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
         found.append(Attachment(name, answer))
     return found
+
+
+def _agent_path(workspace: Workspace, agent: str, verb: str) -> str:
+    return f"/api/v2/workspaces/{workspace.id}/external-agent/{quote(agent, safe='')}/{verb}"
 
 
 def _agent_names(workspace: Workspace, agent: str) -> list[str]:
@@ -121,7 +125,7 @@ def _agent_names(workspace: Workspace, agent: str) -> list[str]:
     return [agent] if agent else names
 
 
-def _as_json(workspace: str, item: Attachment[Told]) -> dict[str, object]:
+def _as_json(workspace: str, item: Attachment[Answered]) -> dict[str, object]:
     return {
         "workspace_name": workspace,
         "agent_name": item.agent_name,
@@ -131,7 +135,7 @@ def _as_json(workspace: str, item: Attachment[Told]) -> dict[str, object]:
     }
 
 
-def _print_instructions(workspace: str, found: Sequence[Attachment[Told]]) -> None:
+def _print_instructions(workspace: str, found: Sequence[Attachment[Answered]]) -> None:
     sys.stdout.write(f"\nPlease run the following command to attach external agent to the workspace {workspace}:\n\n")
     for item in found:
         if len(found) > 1:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentListeningPortsResponse
-from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob
+from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.agents import WorkspaceAgent
+from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.api.workspaces.workspaces import Workspace
 from coder.cli.choices import is_interactive

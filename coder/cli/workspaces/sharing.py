@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 from coder.api.people.groups import Group
 from coder.api.people.users import User
-from coder.api.workspaces.workspaces import Workspace, WorkspaceACL
+from coder.api.workspaces.workspace_settings import WorkspaceACL
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session

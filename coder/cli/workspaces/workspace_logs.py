@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLog
-from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.agents.agents import WorkspaceAgent
+from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option

@@ -1,8 +1,8 @@
-"""The door of applications: which requests are theirs, who may come in, and what they hear if not.
+"""The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
 
-The front door asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
+The HTTP server asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
 back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words `pages.py`,
-decisions its `Keeper`'s.
+decisions its `AppAuthorizer`'s.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from coder.domain.access.policy import NIL
 from coder.domain.access.session_cookies import HOST_PREFIX
 from coder.domain.apps import app_headers
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, label_user, parse_app_label, parse_app_path
+from coder.domain.foundation.web_addresses import host_of_origin, split_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +122,7 @@ class AppProxy:
         try:
             await visit.show(pages.internal(self._dashboard))
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
-            pass
+            pass  # the visitor left, or half of another answer is out already
 
     async def _serve(self, visit: ProxyRequest, label: str | None) -> None:
         if label is None:
@@ -153,7 +154,7 @@ class AppProxy:
         if self._is_forged(visit, ticket):
             await visit.show(pages.foreign_origin(self._dashboard))
             return
-        app = urlsplit(ticket.app_url)
+        app = split_untrusted(ticket.app_url)
         query = f"?{visit.query}" if visit.query else ""
         if not rest:
             await visit.redirect(307, f"{visit.path}/{query}", entry.cookies)
@@ -216,7 +217,7 @@ class AppProxy:
             return False  # a program that names an origin shows its token by hand
         if origin == "null" and not visit.is_upgrade:
             return app_headers.first(visit.headers, b"sec-fetch-site") in {"same-site", "cross-site"}
-        host = urlsplit(origin).netloc.lower()
+        host = host_of_origin(origin)
         return host not in {visit.host.lower(), self._dashboard_host} and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:
@@ -347,5 +348,5 @@ async def _close(stream: trio.abc.Stream) -> None:
             await stream.aclose()
             return
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-            pass
+            pass  # no orderly end is possible any more
     await trio.aclose_forcefully(stream)

@@ -1,7 +1,7 @@
-"""What the door of applications asks of the process it stands in: who may come in, and what is noted of it.
+"""What the proxy of applications asks of the process it stands in: who may come in, and what is noted of it.
 
 The server answers from its database (`local_authorizer.py`); a workspace proxy asks its server
-(`coder/wsproxy/authorizer.py`). The door itself knows neither.
+(`coder/wsproxy/authorizer.py`). The proxy itself knows neither.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppProxySettings:
-    """What the door goes by."""
+    """What the proxy goes by."""
 
     dashboard_url: str
     "Where people sign in and pages lead back to, without a slash at the end."
@@ -70,7 +70,7 @@ class AppAdmission:
 
 
 class AppAuthorizer(Protocol):
-    """Decides and remembers for the door."""
+    """Decides and remembers for the proxy."""
 
     @property
     def settings(self) -> AppProxySettings: ...

@@ -1,4 +1,4 @@
-"""The server's own answers to its door of applications: from the database, by the policy."""
+"""The server's own answers to its proxy of applications: from the database, by the policy."""
 
 from __future__ import annotations
 

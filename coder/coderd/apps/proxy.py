@@ -230,5 +230,5 @@ async def _pipe(source: trio.abc.Stream, sink: trio.abc.Stream, first: bytes, bo
         while data := await source.receive_some(READ_SIZE):
             await sink.send_all(data)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass
+        pass  # either end left: the other direction ends with it
     both.cancel()

@@ -26,7 +26,7 @@ _REASONS = {
 
 
 class ProxyRequest:
-    """A request whose head was read by the front door."""
+    """A request whose head was read by the HTTP server."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.services.network.node_keys import workspace_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.access.route_scopes import AGENT
-from coder.domain.network.coordination import AgentAccess
+from coder.domain.network.coordination_rules import AgentAccess
 from coder.rpc.calls import Handlers
 from coder.rpc.session import Session, open_session
 

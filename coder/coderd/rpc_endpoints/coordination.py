@@ -39,7 +39,7 @@ from coder.coderd.services.site.deployment import ping_database
 from coder.coderd.services.workspaces.workspace_updates import serve_workspace_updates
 from coder.domain.access.policy import Subject
 from coder.domain.access.route_scopes import named
-from coder.domain.network.coordination import ClientAccess
+from coder.domain.network.coordination_rules import ClientAccess
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
 from coder.tailnet.resume_tokens import RESUME_HEADER

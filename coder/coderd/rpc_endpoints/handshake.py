@@ -9,9 +9,9 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from coder.api.base import codec
+from coder.domain.foundation.web_addresses import split_untrusted
 
 _VIOLATION = "WebSocket protocol violation: "
 
@@ -57,7 +57,7 @@ def _explain_key(key: str | None) -> HandshakeRefusal | None:
         if len(base64.b64decode(key, validate=True)) == 16:
             return None
     except binascii.Error:
-        pass
+        pass  # refused below, as one of another length is
     text = f"{_VIOLATION}invalid Sec-WebSocket-Key {_quote(key)}, must be a 16 byte base64 encoded string"
     return HandshakeRefusal(400, text)
 
@@ -67,7 +67,7 @@ def _explain_origin(headers: Mapping[str, str]) -> HandshakeRefusal | None:
     origin = headers.get("origin", "")
     if not origin:
         return None
-    found, host = urlsplit(origin).netloc, headers.get("host", "")
+    found, host = split_untrusted(origin).netloc, headers.get("host", "")
     if found.lower() == host.lower():
         return None
     return HandshakeRefusal(403, f"request Origin {_quote(found)} is not authorized for Host {_quote(host)}")

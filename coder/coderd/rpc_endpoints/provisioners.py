@@ -7,38 +7,30 @@ the daemon's running job alone: the daemon comes back and goes on, or the reaper
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
-from google.protobuf.message import Message
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
+from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, NotFound, Refusal
-from coder.coderd.services.provisioning import job_work, provisioners
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, NotFound
+from coder.coderd.services.provisioning import daemon_admission, job_work, provisioners
+from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, DaemonApplication, Introduction
 from coder.coderd.services.provisioning.daemon_health import DaemonMesh
-from coder.coderd.services.provisioning.job_queue import JobQueue
-from coder.coderd.services.provisioning.job_work import JobRow, ModuleFiles, Worker
-from coder.coderd.services.provisioning.provisioners import (
-    KEY_DELETED,
-    DaemonAdmission,
-    DaemonApplication,
-    Introduction,
-)
+from coder.coderd.services.provisioning.module_files import ModuleFiles
+from coder.coderd.services.provisioning.provisioner_keys import KEY_DELETED
+from coder.coderd.services.provisioning.worker import Worker
 from coder.domain.access.policy import NIL
 from coder.domain.access.route_scopes import PROVISIONER
-from coder.domain.provisioning.jobs import CANCELED_BY_BREAK, LOST_AFTER
+from coder.domain.provisioning.jobs import LOST_AFTER
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY, HEARTBEAT, PROVISIONERS, explain_incompatible
 from coder.domain.provisioning.tags import NIL_OWNER, normalize_tags, parse_tag
-from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
-from coder.rpc.errors import RpcClosed, RpcError
-from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
@@ -48,13 +40,8 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one WebSocket message on this link (docs/protocol/rpc.md#websocket)."""
-MAX_FILE = 20 << 20
-MAX_PIECE = 2 << 20
 REVOKED_GRACE = 10.0
 """Seconds a daemon whose key was deleted gets to end its job (ours): what it made must not be forgotten."""
-_LONG_POLL = 5.0
-# Seconds the deprecated AcquireJob waits for work.
-_SERVICE = "/provisionerd.ProvisionerDaemon/"
 
 _log = get_logger("provisioners")
 
@@ -72,10 +59,10 @@ def register(table: EndpointTable) -> None:
 async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/organizations/{organization}/provisionerdaemons/serve`."""
     request = upgrade.request
-    organization = await provisioners.find_organization(ctx, upgrade.params["organization"])
+    organization = await daemon_admission.find_organization(ctx, upgrade.params["organization"])
     tags = _read_tags(request.query.get("tag", []))
     kinds = _read_kinds(request.query.get("provisioner", []))
-    admission = await provisioners.admit(
+    admission = await daemon_admission.admit(
         ctx,
         DaemonApplication(
             organization_id=organization.id if organization else NIL,
@@ -96,7 +83,7 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
         version=request.headers.get("x-coder-build-version", ""),
         api_version=version,
     )
-    worker = await provisioners.register(ctx, organization.id, admission, introduction)
+    worker = await daemon_admission.register(ctx, organization.id, admission, introduction)
     websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
     try:
         await _serve(ctx, websocket, worker, admission)
@@ -140,10 +127,10 @@ async def connect_built_in(
     admission = DaemonAdmission(normalize_tags(NIL_OWNER, tags), BUILT_IN_KEY)
     introduction = Introduction(name, list(kinds), BUILD_VERSION, PROVISIONER_API_VERSION)
     try:
-        organization = await provisioners.find_organization(ctx, "default")
+        organization = await daemon_admission.find_organization(ctx, "default")
         if organization is None:
             raise LookupError("there is no default organization")
-        worker = await provisioners.register(ctx, organization.id, admission, introduction)
+        worker = await daemon_admission.register(ctx, organization.id, admission, introduction)
     except Exception as error:
         # The daemon tries again after any refusal of this kind; anything else would end it, and the server with it.
         raise CoderError("not_registered", f"the daemon {name} could not be registered: {error}") from error
@@ -193,7 +180,7 @@ async def _keep_seen(ctx: Context, worker: Worker) -> None:
     while True:
         await trio.sleep(HEARTBEAT.total_seconds())
         try:
-            await provisioners.keep_seen(ctx, worker)
+            await daemon_admission.keep_seen(ctx, worker)
         except Exception as error:
             # A database that is away comes back; the link must not die of it.
             _log.warn("the heartbeat of a daemon was not written", daemon=worker.name, error=error)
@@ -228,179 +215,3 @@ async def _leave_on_key_deleted(ctx: Context, link: DaemonConnection, key_id: st
     except Exception as error:
         _log.warn("jobs of a daemon whose key was deleted were not ended", daemon=link.worker.name, error=error)
     scope.cancel()
-
-
-class DaemonConnection:
-    """The calls of one connected daemon."""
-
-    def __init__(self, ctx: Context, worker: Worker) -> None:
-        self._ctx = ctx
-        self._worker = worker
-        self._queue: JobQueue = ctx.part(JobQueue)
-        self.asked = trio.Event()
-        "Set by the first request for work."
-        self.job_ended = trio.Event()
-        "Set by the first report that ends a job."
-
-    @property
-    def worker(self) -> Worker:
-        return self._worker
-
-    def handlers(self) -> Handlers:
-        """By full RPC name."""
-        pb = provisionerd_pb2
-        return {
-            f"{_SERVICE}AcquireJob": Unary(self._acquire, pb.Empty),
-            f"{_SERVICE}AcquireJobWithCancel": Bidi(self._acquire_with_cancel, pb.CancelAcquire),
-            f"{_SERVICE}CommitQuota": self._report(job_work.commit_quota, pb.CommitQuotaRequest),
-            f"{_SERVICE}UpdateJob": self._report(job_work.update_job, pb.UpdateJobRequest),
-            f"{_SERVICE}FailJob": self._report(job_work.fail_job, pb.FailedJob, ends=True),
-            f"{_SERVICE}CompleteJob": self._report(job_work.complete_job, pb.CompletedJob, ends=True),
-            f"{_SERVICE}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
-            f"{_SERVICE}DownloadFile": ServerStream(self._download, pb.FileRequest),
-        }
-
-    def _report(
-        self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message], *, ends: bool = False
-    ) -> Unary:
-        async def answer(message: Message) -> Message:
-            # Shielded: a report that arrived is recorded, even when the connection breaks meanwhile.
-            with trio.CancelScope(shield=True):
-                reply = await service(self._ctx, self._worker, message)
-            if ends:
-                self.job_ended.set()
-            return reply if isinstance(reply, Message) else provisionerd_pb2.Empty()
-
-        return Unary(answer, request)
-
-    async def _acquire_with_cancel(self, call: ServerCall[Any, Any]) -> None:
-        """One job, or an empty message once the daemon cancels; a job in hand is sent even then."""
-
-        async def deliver(message: provisionerd_pb2.AcquiredJob) -> None:
-            await call.send(message)
-
-        canceled = await self._hand_over(deliver, call)
-        if canceled:
-            await call.send(provisionerd_pb2.AcquiredJob())
-        await call.close()
-
-    async def _hand_over(
-        self, deliver: Callable[[provisionerd_pb2.AcquiredJob], Awaitable[None]], call: ServerCall[Any, Any]
-    ) -> bool:
-        """Waits for a job and delivers it; True when the daemon canceled first."""
-        while True:
-            held: list[JobRow] = []
-            try:
-                await self._wait_for_job(call, held)
-                if not held:
-                    return True
-                message = await self._describe(held[0])
-                if message is not None:
-                    await deliver(message)
-                    held.clear()
-                    return False
-                held.clear()
-            except RpcClosed:
-                raise
-            finally:
-                await self._give_up(held)
-
-    async def _wait_for_job(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
-        self.asked.set()
-        async with trio.open_nursery() as nursery:
-
-            async def stop_on_cancel() -> None:
-                try:
-                    await call.receive()
-                except (trio.EndOfChannel, RpcError):
-                    pass  # it sends no more: it does not want the job either
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(stop_on_cancel)
-            held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
-            nursery.cancel_scope.cancel()
-
-    async def _describe(self, job: JobRow) -> provisionerd_pb2.AcquiredJob | None:
-        """What the daemon gets; None after a job that cannot be handed out was failed."""
-        try:
-            return await job_work.describe_job(self._ctx, job)
-        except Refusal as error:
-            reason = f"request job was invalidated: {error.message}"
-        except Exception as error:
-            _log.error("a job could not be described", job=job.id, error=error)
-            reason = "request job was invalidated: internal error"
-        await job_work.abandon_job(self._ctx, job.id, reason)
-        return None
-
-    async def _give_up(self, held: list[JobRow]) -> None:
-        # The daemon never got these: nobody would ever finish them.
-        with trio.move_on_after(10, shield=True):
-            for job in held:
-                await job_work.abandon_job(self._ctx, job.id, CANCELED_BY_BREAK)
-
-    async def _acquire(self, _request: provisionerd_pb2.Empty) -> provisionerd_pb2.AcquiredJob:
-        """The deprecated long poll: an empty job after 5 s."""
-        held: list[JobRow] = []
-        try:
-            with trio.move_on_after(_LONG_POLL):
-                held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
-            message = await self._describe(held[0]) if held else None
-            held.clear()
-            return message or provisionerd_pb2.AcquiredJob()
-        finally:
-            await self._give_up(held)
-
-    async def _upload(self, call: ServerCall[Any, Any]) -> None:
-        """Module archives of an import, in pieces."""
-        header = (await call.receive()).data_upload
-        if header.upload_type != provisioner_pb2.UPLOAD_TYPE_MODULE_FILES:
-            raise RpcError(0, "unsupported file upload type")
-        if not 0 <= header.file_size <= MAX_FILE or header.chunks > -(-MAX_FILE // MAX_PIECE):
-            raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
-        await job_work.require_running_import(self._ctx, self._worker)
-        data = await _receive_pieces(call, header)
-        await job_work.require_running_import(self._ctx, self._worker)
-        self._ctx.part(ModuleFiles).put(self._worker, header.data_hash, data)
-        await call.send(provisionerd_pb2.Empty())
-        await call.close()
-
-    async def _download(
-        self, request: provisionerd_pb2.FileRequest, send: Callable[[Message], Awaitable[None]]
-    ) -> None:
-        """Module archives for builds, in pieces."""
-        try:
-            data = await job_work.read_module_file(self._ctx, self._worker, request.file_id)
-        except Refusal as error:
-            await send(provisioner_pb2.FileUpload(error=provisioner_pb2.FailedFile(error=error.message)))
-            raise
-        digest = hashlib.sha256(data).digest()
-        pieces = [data[at : at + MAX_PIECE] for at in range(0, len(data), MAX_PIECE)]
-        header = provisioner_pb2.DataUpload(
-            upload_type=provisioner_pb2.UPLOAD_TYPE_MODULE_FILES,
-            data_hash=digest,
-            file_size=len(data),
-            chunks=len(pieces),
-        )
-        await send(provisioner_pb2.FileUpload(data_upload=header))
-        for number, piece in enumerate(pieces):
-            chunk = provisioner_pb2.ChunkPiece(data=piece, full_data_hash=digest, piece_index=number)
-            await send(provisioner_pb2.FileUpload(chunk_piece=chunk))
-
-
-async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.DataUpload) -> bytes:
-    """The pieces in their order, checked against what the header promised. Raises RpcError."""
-    data = bytearray()
-    for number in range(header.chunks):
-        try:
-            message = await call.receive()
-        except trio.EndOfChannel:
-            raise RpcError(0, f"the upload ended after {number} of {header.chunks} pieces") from None
-        piece = message.chunk_piece
-        if message.WhichOneof("type") != "chunk_piece" or piece.piece_index != number:
-            raise RpcError(0, f"piece {number} of the upload was expected")
-        data += piece.data
-        if len(data) > header.file_size:
-            raise RpcError(0, "the upload is longer than announced")
-    if len(data) != header.file_size or hashlib.sha256(data).digest() != header.data_hash:
-        raise RpcError(0, "the upload does not have the announced hash")
-    return bytes(data)

@@ -17,7 +17,7 @@ from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetServic
 from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.route_scopes import PROXY
-from coder.domain.network.coordination import FullAccess
+from coder.domain.network.coordination_rules import FullAccess
 from coder.rpc.session import open_session
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`GET /derp`: the embedded relay's door, without authentication (docs/protocol/derp.md#opening).
+"""`GET /derp`: how the embedded relay is entered, without authentication (docs/protocol/derp.md#opening).
 
 Peers prove their keys inside the protocol, and packets are sealed end to end: the relay learns who talks, never what.
 """

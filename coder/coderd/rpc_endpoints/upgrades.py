@@ -1,4 +1,4 @@
-"""The door for our own processes: raw streams after an HTTP/1.1 request head.
+"""Where our own processes come in: raw streams after an HTTP/1.1 request head.
 
 The listener hands over a connection whose request path is in the table of links. A handler gets an `Upgrade`: the
 request, and three ways to answer it. Refusals raised before an answer become the error envelope; after it they only
@@ -272,4 +272,4 @@ async def _refuse(upgrade: Upgrade, error: Exception, explain: Explain) -> None:
     try:
         await upgrade.reject(status, body, headers)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass
+        pass  # it left before it was refused

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
+from coder.domain.foundation.web_addresses import host_of_origin
+
 AccessMethod = Literal["path", "subdomain", "terminal"]
 
 _PART = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
@@ -137,6 +139,6 @@ def parse_app_label(label: str) -> AppRequest | None:
 
 def label_user(pattern: HostPattern, origin: str) -> str:
     """Whose application an Origin header's value is; "" when it is none of this pattern's."""
-    label = pattern.label_of(urlsplit(origin).netloc)
+    label = pattern.label_of(host_of_origin(origin))
     request = parse_app_label(label) if label else None
     return request.username_or_id if request else ""

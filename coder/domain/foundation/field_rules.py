@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from coder.domain.foundation.names import (
@@ -21,6 +20,7 @@ from coder.domain.foundation.names import (
     is_name,
     is_version_name,
 )
+from coder.domain.foundation.web_addresses import split_untrusted
 
 MAX_REAL_NAME = 128
 MAX_GROUP_NAME = 255
@@ -85,11 +85,8 @@ def is_group_name(text: str) -> bool:
 def is_http_url(text: str) -> bool:
     if not text.isprintable() or " " in text:  # the library drops line ends, which a header would not
         return False
-    try:
-        parts = urlsplit(text)
-        return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
-    except ValueError:
-        return False
+    parts = split_untrusted(text)
+    return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
 
 
 def unless_empty(rule: FieldRule) -> FieldRule:

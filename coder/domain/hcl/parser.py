@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 
 from coder.domain.foundation.numbers import decimal
-from coder.domain.hcl.lexer import HclError, Lexer, Token
+from coder.domain.hcl.lexer import Token
+from coder.domain.hcl.template_layout import Strip, laid_out
+from coder.domain.hcl.token_cursor import TokenCursor
 from coder.domain.hcl.tree import (
     BinaryOperation,
     Conditional,
@@ -36,8 +37,6 @@ _PRECEDENCE = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
-_MAX_DEPTH = 60
-"Ours: deeper nesting is no template anybody wrote."
 
 
 def parse_file_untrusted(text: str, name: str = "") -> File:
@@ -56,46 +55,7 @@ def parse_expression_untrusted(text: str, name: str = "") -> Expression:
     return found
 
 
-class _Parser:
-    def __init__(self, text: str, name: str, start: int = 0, end: int | None = None, line: int = 1) -> None:
-        self._text = text
-        self._name = name
-        self._lexer = Lexer(text, name, start, end, line)
-        self._tokens = self._lexer.tokens()
-        self._at = 0
-        self._depth = 0
-
-    # --- tokens
-    def peek(self, ahead: int = 0) -> Token:
-        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
-
-    def take(self) -> Token:
-        token = self.peek()
-        self._at += 1
-        return token
-
-    def accept(self, kind: str) -> bool:
-        if self.peek().kind == kind:
-            self._at += 1
-            return True
-        return False
-
-    def expect(self, kind: str, complaint: str) -> Token:
-        if self.peek().kind != kind:
-            raise self.fail(complaint)
-        return self.take()
-
-    def fail(self, complaint: str) -> HclError:
-        return self._lexer.fail(complaint, self.peek().start)
-
-    def skip_newlines(self) -> None:
-        while self.peek().kind == "newline":
-            self._at += 1
-
-    def span(self, start: Token) -> Span:
-        end = self._tokens[self._at - 1].end if self._at else start.end
-        return Span(start.start, end, start.line)
-
+class _Parser(TokenCursor):
     # --- structure
     def body(self, closing: str) -> HclBody:
         body = HclBody()
@@ -129,12 +89,6 @@ class _Parser:
         body = self.body("}")
         self._depth = with_depth - 1
         return HclBlock(name.text, tuple(labels), body, span)
-
-    def _enter(self) -> int:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise self.fail("Nested too deeply")
-        return self._depth
 
     def _plain_string(self, token: Token) -> str:
         template = self._template(token)
@@ -367,13 +321,13 @@ class _Parser:
             start, end, escapes = first_line + 1, self._text.rindex("\n", token.start, token.end) + 1, False
             indent = token.text.startswith("<<-")
         parts, strips = self._parts(start, end, escapes=escapes)
-        laid_out = _laid_out(parts, strips, by_line=not escapes, indented=indent)
-        return TemplateExpression(Span(token.start, token.end, token.line), tuple(laid_out))
+        pieces = laid_out(parts, strips, by_line=not escapes, indented=indent)
+        return TemplateExpression(Span(token.start, token.end, token.line), tuple(pieces))
 
-    def _parts(self, start: int, end: int, *, escapes: bool) -> tuple[list[str | Expression], list[_Strip]]:
+    def _parts(self, start: int, end: int, *, escapes: bool) -> tuple[list[str | Expression], list[Strip]]:
         """The parts of a template, and for each that is no text whether it has strip markers (`~`)."""
         parts: list[str | Expression] = []
-        strips: list[_Strip] = []
+        strips: list[Strip] = []
         text: list[str] = []
         index = start
         while index < end:
@@ -436,58 +390,3 @@ def _without_loose_newlines(tokens: list[Token]) -> list[Token]:
         if token.kind != "newline" or braces:
             kept.append(token)
     return kept
-
-
-_Strip = tuple[bool, bool]
-"Whether the text before and the text after lose the white space that touches."
-
-
-def _laid_out(
-    parts: list[str | Expression], strips: list[_Strip], *, by_line: bool, indented: bool
-) -> list[str | Expression]:
-    """Applies strip markers, then the indentation of `<<-`. In a heredoc each line is a text of its own for both."""
-    pieces: list[str | Expression] = []
-    for part in parts:
-        pieces.extend(part.splitlines(keepends=True) if by_line and isinstance(part, str) else [part])
-    flags = iter(strips)
-    for index, piece in enumerate(pieces):
-        if isinstance(piece, str):
-            continue
-        before, after = next(flags)
-        earlier = pieces[index - 1] if before and index else None
-        if isinstance(earlier, str):
-            pieces[index - 1] = earlier.rstrip()
-        later = pieces[index + 1] if after and index + 1 < len(pieces) else None
-        if isinstance(later, str):
-            pieces[index + 1] = later.lstrip()
-    return _joined(_dedented(pieces) if indented else pieces)
-
-
-def _dedented(pieces: list[str | Expression]) -> list[str | Expression]:
-    """`<<-` takes the smallest indentation off all lines. A line whose break was stripped has no successor."""
-    starts: list[int] = []
-    spaces: list[int] = []
-    begins = True
-    for index, piece in enumerate(pieces):
-        text = piece if isinstance(piece, str) else ""
-        if begins and (text.strip() or not text.endswith("\n")):
-            spaces.append(len(text) - len(text.lstrip()))
-            starts.append(index)
-        begins = text.endswith("\n")
-    least = min(spaces, default=0)
-    return [
-        piece[least:] if isinstance(piece, str) and index in set(starts) else piece
-        for index, piece in enumerate(pieces)
-    ]
-
-
-def _joined(pieces: list[str | Expression]) -> list[str | Expression]:
-    """Neighbouring texts as one, composed (NFC) as all of Terraform's texts are; empty ones gone."""
-    found: list[str | Expression] = []
-    for piece in (unicodedata.normalize("NFC", one) if isinstance(one, str) else one for one in pieces):
-        last = found[-1] if found else None
-        if isinstance(piece, str) and isinstance(last, str):
-            found[-1] = last + piece
-        elif piece != "":
-            found.append(piece)
-    return found

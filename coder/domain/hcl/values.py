@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ UNKNOWN: Final = _Unknown("UNKNOWN")
 UNTYPED: Final = _Unknown("UNTYPED")
 
 Value = Any
+Function = Callable[..., Value]
 
 
 class SetValue(list[Value]):

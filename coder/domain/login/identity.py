@@ -89,7 +89,7 @@ def words_of(claims: Claims, field: str) -> list[str]:
             try:
                 value = json.loads(value)
             except (ValueError, RecursionError):
-                pass
+                pass  # a name that begins with a bracket
         if isinstance(value, str):
             return [value] if value else []
     if isinstance(value, list):

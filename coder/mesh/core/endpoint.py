@@ -69,11 +69,11 @@ class Endpoint:
         """Sees every inner packet; True: on its way out. Costs a copy per packet, so only while somebody looks."""
         self.route: Callable[[list[bytes]], list[bytes]] | None = None
         """Takes arrived packets that are for others and returns those for our own stack (a node that is a gateway)."""
+        # Only addresses somebody has proved, so that a stranger's datagram costs a look-up.
         self._by_address: PeerMap[Peer] = PeerMap()
         self._random = random
         self._relay = RelayOutput(self.routes, stack, sink)
         self._actions = PathActions(self.public_key, disco_key, stack, sink, self._relay, random, mtu)
-        self._path_timers = self._actions.timer_queue
         self._path_timers = self._actions.timer_queue
         self._disco = DiscoInput(self.peers, self._by_address, self._actions, sink, direct=direct)
         self._txbuf = TxBuf(mtu)
@@ -219,9 +219,12 @@ class Endpoint:
         self._dispatch(received, now)
 
     def _receive_wireguard(self, view: memoryview, size: int, segment: int, source: Address, now: float) -> None:
+        # WireGuard is heard only from addresses that a ping or pong has proved to be a peer's
+        # (docs/protocol/disco.md#one-socket-for-everything).
         if self._by_address.by_address.get(source) is None:
             self.dropped_strangers += 1
             return
+        # Nearly every datagram is of a session in use; what is left, if anything, goes the careful way.
         begin = self.device.open_quietly_untrusted(view, size, segment, source, now, self._inbound)
         if begin >= size:
             return
@@ -279,6 +282,7 @@ class Endpoint:
         address, by_relay = paths.route(now)
         stride = self._txbuf.layout(batch.size).stride
         view = self._txbuf.view[:total]
+        # Built while the path carried more. The relay takes any size, and the next packets fit again.
         if stride > peer.largest:
             by_relay = True
         elif address is not None:

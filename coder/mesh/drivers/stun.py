@@ -145,7 +145,7 @@ def _answer(datagram: bytes, source: UdpAddress, strangers: _Allowance) -> bytes
     try:
         return stun.BindingResponse(stun.parse_request_untrusted(datagram).tx_id, source).encode()
     except WireError:
-        pass
+        pass  # not of our kind: a stranger's, within the allowance
     try:
         answer = stun.answer_anybody_untrusted(datagram, source)
     except WireError:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -35,10 +34,12 @@ from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError
 from coder.provisionerd.terraform.extract.extract import extract_plan, extract_state_file
 from coder.provisionerd.terraform.graph_cache import GraphCache, template_key
+from coder.provisionerd.terraform.graph_run import GraphRun
 from coder.provisionerd.terraform.init_lock import PluginCache
-from coder.provisionerd.terraform.log_lines import Timings, log_lines, read_line
-from coder.provisionerd.terraform.process import ProcessError, Runner
+from coder.provisionerd.terraform.log_lines import Timings
+from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
 from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
+from coder.provisionerd.terraform.stage import Stage
 from coder.rpc.proto import provisioner_pb2 as pb
 
 _log = get_logger("provisionerd.terraform")
@@ -48,10 +49,6 @@ _PLAN_FILE = "plan.out"
 _STATE_FILE = "terraform.tfstate"
 _NOTHING_TO_DO = "The terraform state does not exist, there is nothing to do"
 _NOTHING_TO_PREPARE = "The template needs no modules and no downloaded providers: nothing to initialize"
-MAX_OUTPUT = 256 * 1024 * 1024
-"""Bytes one command may print, as JSON (ours). Nobody reads them: the log keeps 1 MiB. Terraform needs minutes of a
-core for more, while other jobs wait."""
-_REPLACED = {"replace", "delete-create", "create-delete"}
 
 
 class TerraformExecutor:
@@ -104,50 +101,6 @@ def agent_scripts() -> dict[tuple[str, str], str]:
     return found
 
 
-@dataclass(slots=True)
-class _Stage:
-    """One request while it runs: where its lines go, and its spans of time."""
-
-    name: str
-    emit: Emit
-    timings: Timings
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    replaces: bool = False
-    "terraform announced that it will replace something."
-    on_flood: Callable[[], None] = lambda: None
-    "Called once, when more was printed than a command may."
-    printed: int = 0
-
-    def on_stdout(self, raw: bytes) -> None:
-        self._take(raw, pb.LogLevel.INFO)
-
-    def on_stderr(self, raw: bytes) -> None:
-        self._take(raw, pb.LogLevel.ERROR)
-
-    def flooded(self) -> bool:
-        return self.printed > MAX_OUTPUT
-
-    def _take(self, raw: bytes, plain_level: pb.LogLevel.ValueType) -> None:
-        if self.flooded():
-            return
-        self.printed += len(raw)
-        if self.flooded():
-            self.on_flood()
-        event, text = read_line(raw)
-        if event is None:
-            self.emit(plain_level, text)
-            return
-        self.timings.note(event)
-        change = event.get("change")
-        if isinstance(change, dict) and change.get("action") in _REPLACED:
-            self.replaces = True
-        for level, line in log_lines(event):
-            self.emit(level, line)
-
-    def finish(self, *, failed: bool = False) -> list[pb.Timing]:
-        return self.timings.finish(self.started, datetime.now(UTC), failed=failed)
-
-
 class _TerraformSession:
     def __init__(
         self, executor: TerraformExecutor, settings: Settings, provider: ServedProvider, nursery: trio.Nursery
@@ -164,7 +117,7 @@ class _TerraformSession:
         self._importing = True
         self._plan_json: bytes = b""
         self._nothing_to_do = False
-        self._graph: _GraphRun | None = None
+        self._graph: GraphRun | None = None
         self._graph_key = b""
         self._given_state = b""
         self._last_state = b""
@@ -181,8 +134,8 @@ class _TerraformSession:
             self._last_state = found
         return self._last_state or self._given_state
 
-    def _stage(self, name: str, emit: Emit) -> _Stage:
-        return _Stage(name, at_least(self._settings.log_level, emit), Timings(name), on_flood=self.cancel)
+    def _stage(self, name: str, emit: Emit) -> Stage:
+        return Stage(name, at_least(self._settings.log_level, emit), Timings(name), on_flood=self.cancel)
 
     def _base_environment(self) -> dict[str, str]:
         base = dict(self._executor.environment)
@@ -196,7 +149,7 @@ class _TerraformSession:
             full["TF_LOG"] = "JSON"
         return full
 
-    async def _run(self, stage: _Stage, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    async def _run(self, stage: Stage, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         """Runs one command into the log; returns what is wrong, or ""."""
         assert self._runner is not None  # noqa: S101 - init made it
         for line in env_of.explain(self._executor.environment):
@@ -206,8 +159,8 @@ class _TerraformSession:
         except ProcessError as problem:
             return f"{_step(arguments)}: {problem.message}"
         if stage.flooded():
-            return f"{_step(arguments)}: it printed more than {MAX_OUTPUT >> 20} MiB and was interrupted"
-        return "" if status == 0 else f"{_step(arguments)}: {_explain_status(status)}"
+            return f"{_step(arguments)}: {stage.explain_flood()}"
+        return "" if status == 0 else f"{_step(arguments)}: {explain_status(status)}"
 
     async def _capture(self, arguments: Sequence[str]) -> bytes:
         """Output of a short command. Raises ExtractError."""
@@ -215,7 +168,7 @@ class _TerraformSession:
         status, out, err = await self._runner.capture(arguments, self._base_environment())
         if status != 0:
             text = err.decode("utf-8", "replace").strip()[-2000:]
-            raise ExtractError(f"terraform {arguments[0]}: {_explain_status(status)}" + (f": {text}" if text else ""))
+            raise ExtractError(f"terraform {arguments[0]}: {explain_status(status)}" + (f": {text}" if text else ""))
         return out
 
     # --- init
@@ -262,7 +215,7 @@ class _TerraformSession:
     def _upstream(self) -> bool:
         return self._executor.config.provider != "builtin"
 
-    async def _terraform_init(self, stage: _Stage) -> str:
+    async def _terraform_init(self, stage: Stage) -> str:
         assert self._binary is not None  # noqa: S101 - set just before
         arguments = ["init", "-no-color", "-input=false"]
         if self._binary.init_speaks_json:
@@ -279,7 +232,7 @@ class _TerraformSession:
             )
         return error
 
-    def _describe_modules(self, complete: pb.InitComplete, request: pb.InitRequest, stage: _Stage) -> None:
+    def _describe_modules(self, complete: pb.InitComplete, request: pb.InitRequest, stage: Stage) -> None:
         path = self._folder / ".terraform" / "modules" / "modules.json"
         if not path.is_file():
             return
@@ -351,7 +304,7 @@ class _TerraformSession:
             arguments.append(f"-var-file={path}")
         return arguments
 
-    async def _after_plan(self, request: pb.PlanRequest, stage: _Stage) -> pb.PlanComplete:
+    async def _after_plan(self, request: pb.PlanRequest, stage: Stage) -> pb.PlanComplete:
         self._start_graph()
         facts = self._provider.planned
         complete = pb.PlanComplete(dailyCost=facts.daily_cost, ai_task_count=facts.ai_tasks)
@@ -378,29 +331,19 @@ class _TerraformSession:
         """The graph depends on the template alone, so one run beside other work serves the whole job."""
         if self._graph is not None:
             return
-        self._graph = _GraphRun()
+        self._graph = GraphRun()
         self._graph.dot = self._executor.graphs.find(self._graph_key, self._given_state) if self._graph_key else ""
         if self._graph.dot:
             self._graph.done.set()
         else:
-            self._nursery.start_soon(self._run_graph, self._graph)
+            assert self._binary is not None  # noqa: S101 - set by init
+            arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
+            beside = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            self._nursery.start_soon(self._graph.run, beside, arguments, self._base_environment(), self._keep_graph)
 
-    async def _run_graph(self, run: _GraphRun) -> None:
-        assert self._binary is not None and self._runner is not None  # noqa: S101 - set by init
-        arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
-        beside = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
-        try:
-            status, out, err = await beside.capture(arguments, self._base_environment())
-            run.dot = out.decode("utf-8", "replace")
-            if status != 0:
-                text = err.decode("utf-8", "replace").strip()[-2000:]
-                run.error = f"terraform graph: {_explain_status(status)}: {text}"
-            elif self._graph_key:
-                self._executor.graphs.keep(self._graph_key, run.dot)
-        except ProcessError as problem:
-            run.error = f"terraform graph: {problem.message}"
-        finally:
-            run.done.set()
+    def _keep_graph(self, dot: str) -> None:
+        if self._graph_key:
+            self._executor.graphs.keep(self._graph_key, dot)
 
     async def graph(self, request: pb.GraphRequest, emit: Emit) -> pb.GraphComplete:
         stage = self._stage("graph", emit)
@@ -437,20 +380,9 @@ class _TerraformSession:
         return pb.ApplyComplete(state=self.state(), error=error, timings=stage.finish(failed=bool(error)))
 
 
-class _GraphRun:
-    def __init__(self) -> None:
-        self.done = trio.Event()
-        self.dot = ""
-        self.error = ""
-
-
 def _step(arguments: Sequence[str]) -> str:
     """How an error names what was run (recorded: init has words of its own)."""
     return "initialize terraform" if arguments[0] == "init" else f"terraform {arguments[0]}"
-
-
-def _explain_status(status: int) -> str:
-    return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
 
 def _checksum(path: Path) -> int | None:

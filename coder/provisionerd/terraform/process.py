@@ -215,3 +215,8 @@ def _kill_group(process: trio.Process) -> None:
     except (ProcessLookupError, PermissionError):
         if process.returncode is None:
             _signal(process, signal.SIGKILL)
+
+
+def explain_status(status: int) -> str:
+    """How an error names the end of a program."""
+    return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"

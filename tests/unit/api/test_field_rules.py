@@ -24,7 +24,7 @@ FREE = {
     "OAuth2LegacyClient",
     "DismissRequest", "DebugProfileOptions", "ParkProvisionerJobRequest", "ArchiveTemplateVersionsRequest", "CspReport",
     "UpdateUserNotificationPreferences", "DynamicParametersRequest", "CreateTemplateVersionDryRunRequest",
-    "PostWorkspaceUsageRequest", "WebpushSubscription", "DeleteWebpushSubscription", "UpdateRoles", "RoleWish",
+    "PostWorkspaceUsageRequest", "WebpushSubscription", "DeleteWebpushSubscription", "UpdateRoles", "RoleSpec",
     "AuthorizationRequest", "UpdateWorkspaceACL", "AclChange", "UpdateAppearanceConfig", "UpdateTaskInputRequest",
     "TaskSendRequest", "UpdateWorkspaceSharingSettingsRequest", "GroupSyncChange", "PatchGroupIDPSyncConfigRequest",
     "MappingChange", "RoleSyncChange", "PatchRoleIDPSyncConfigRequest", "OrganizationSyncChange",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
+from coder.api.site.deployment import License
+from coder.cli.server.deployment import _license_row
 from tests.kit.cli import run_cli
 from tests.kit.coderd import running_coderd
 
@@ -59,3 +63,13 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         assert json.loads(await coder("org", "settings", "show", "role-sync"))["field"] == "roles"
         assert "sharing_disabled" in await coder("organizations", "settings", "show", "workspace-sharing")
         assert "holds no JSON" in await coder("org", "settings", "set", "organization-sync", stdin="no", code=1)
+
+
+def test_a_license_of_a_server_that_has_some() -> None:
+    claims = {"features": {"scim": 1, "audit_log": 1}, "license_expires": 1_800_000_000, "trial": True}
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    row = _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=claims))
+    assert row["features"] == "audit_log, scim"
+    assert (row["expires at"], row["trial"]) == ("2027-01-15T08:00:00Z", True)
+    for odd in ({}, {"license_expires": 10**30}, {"license_expires": "soon"}):
+        assert _license_row(License(id=1, uuid=UUID(int=1), uploaded_at=at, claims=odd))["expires at"] == ""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from coder.cli.command import GLOBAL_OPTIONS
-from coder.cli.main import COMMANDS, load
+from coder.cli.command_table import COMMANDS
+from coder.cli.main import load
 from tests.kit.cli import Result, run_cli
 from tests.kit.described_answers import described
 from tests.kit.odd_server import OddServer, odd_server, reply

@@ -12,7 +12,8 @@ from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
-from coder.cli.main import COMMANDS, load
+from coder.cli.command_table import COMMANDS
+from coder.cli.main import load
 from tests.kit.cli import run_cli
 from tests.kit.paths import DATA
 

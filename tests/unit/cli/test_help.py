@@ -7,9 +7,10 @@ import shlex
 import pytest
 
 from coder.cli.command import help_text, parse
+from coder.cli.command_table import COMMANDS
 from coder.cli.examples import EXAMPLES
 from coder.cli.failures import version_warning
-from coder.cli.main import COMMANDS, command_name, load, other_names
+from coder.cli.main import command_name, load, other_names
 from coder.cli.output import fit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.cli.live_stages import KEPT, TAIL, StageView
 
 

@@ -57,6 +57,15 @@ def test_odd_messages_are_told_so(message: Any, code: int) -> None:
     assert answer(message)["error"]["code"] == code
 
 
+def test_an_odd_answer_of_the_server_is_told_to_the_model() -> None:
+    def odd(_: Any) -> Any:
+        raise ValueError("Expected `object`, got `array`")
+
+    line = json.dumps(call(1, "odd"))
+    found = json.loads(McpServer("v1", [Tool("odd", "", odd, {})], "").answer_line(line) or "")["result"]
+    assert found["isError"] and "Expected `object`" in found["content"][0]["text"]
+
+
 async def served(world: World, home: Path, *messages: dict[str, Any], words: str = "", **env: str) -> list[Any]:
     given = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env}
     lines = "".join(json.dumps(message) + "\n" for message in messages)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.main import ALIASES, COMMANDS, GROUPS, command_name, load
+from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
+from coder.cli.main import command_name, load
 from coder.cli.network.vscodessh import target
 from tests.kit.cli import run_cli
 from tests.kit.odd_server import odd_server, reply

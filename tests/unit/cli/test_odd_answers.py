@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.main import COMMANDS, load
+from coder.cli.command_table import COMMANDS
+from coder.cli.main import load
 from tests.kit.cli import run_cli
 from tests.kit.described_answers import FLAWS, described
 from tests.kit.odd_server import OddServer, Reply, odd_server, reply

@@ -17,12 +17,12 @@ from coder.base.errors import CoderError
 from coder.cli.agents.agent import AGENT as AGENT_COMMAND
 from coder.cli.agents.reaper import must_reap
 from coder.cli.command import Command, Invocation, parse
-from coder.cli.provisioning.provisioners import LEGACY_START, START
+from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
 from coder.cli.unsupported import AGENT, DAEMON, refuse_unsupported, warn_of_unsupported
 from tests.kit.paths import ROOT
 
 READ = re.compile(r'invocation\["(\w+)"\]')
-SOURCES = {"agent": "coder/cli/agents/agent.py", "provisioner start": "coder/cli/provisioning/provisioners.py"}
+SOURCES = {"agent": "coder/cli/agents/agent.py", "provisioner start": "coder/cli/provisioning/provisioner_daemons.py"}
 REASONS = {"agent": AGENT, "provisioner start": DAEMON}
 COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
 

@@ -29,11 +29,16 @@ from tests.kit.greedy import Greedy, Spent, answer_of, greedy, is_public, measur
 MOST_STEP = 0.1
 "Seconds of computing in one step of the event loop; two in a row still answer others within a quarter of a second."
 MOST_GROWTH = 64 << 20
+MANY = 300
+"Requests, of the long forms."
 
 
 async def _try(world: World, asked: list[Greedy], token: str) -> tuple[Spent, list[str]]:
     wrong = []
-    await answer_of(world.url, asked[0].encoded(token))  # the first request prepares what all need
+    # The first request prepares what all need. All of them together leave the allocator with what it keeps for later:
+    # measured once 124 MiB, and 7 MiB the second time. Growth is what comes on top of that.
+    for one in asked if len(asked) > MANY else asked[:1]:
+        await answer_of(world.url, one.encoded(token))
     gc.collect()
     with measured() as spent:
         for one in asked:

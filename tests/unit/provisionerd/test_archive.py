@@ -50,6 +50,21 @@ def test_links_and_devices_are_skipped(tmp_path: Path) -> None:
     assert (tmp_path / "main.tf").stat().st_mode & 0o7777 == 0o600
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [""], ["."], ["a", "a/b"], ["a/", "a"], ["a", "a/"], ["n" * 300], ["/".join(["d" * 200] * 30)],
+        ["a\udcff/" + "b" * 300],
+    ],
+    ids=lambda names: names[-1][:10] or "empty",
+)  # fmt: skip
+def test_what_no_folder_can_hold(tmp_path: Path, entries: list[str]) -> None:
+    """A name of no length or too much of it, and files where directories are: a sentence that says which."""
+    made = [(_entry(name, tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE), b"") for name in entries]
+    with pytest.raises(archive.UnpackError, match="cannot be unpacked"):
+        archive.unpack_untrusted(_tar(*made), tmp_path)
+
+
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_ENTRIES", 3)
     with pytest.raises(archive.UnpackError, match="more than 3 entries"):

@@ -13,10 +13,10 @@ import pytest
 import trio
 
 from coder.provisionerd.config import DaemonConfig
-from coder.provisionerd.executors import terraform
 from coder.provisionerd.executors.contract import read_state
 from coder.provisionerd.executors.echo import EchoExecutor
 from coder.provisionerd.redact import HIDDEN, Redactor
+from coder.provisionerd.terraform import stage
 from coder.provisionerd.terraform.provider.provider import TerraformProvider
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
@@ -158,7 +158,7 @@ async def test_a_full_disk(world: World, tmp_path: Path) -> None:
     try:
         big = {"main.tf": 'resource "terraform_data" "x" {}\n', "big": "x" * 200_000}
         failed = await world.run(building(big))
-        assert isinstance(failed, FailedJob) and failed.error == "unpack template: No space left on device"
+        assert isinstance(failed, FailedJob) and failed.error == "'big' cannot be unpacked: No space left on device"
         assert list(work.iterdir()) == []
         small = {
             "main.tf": 'resource "terraform_data" "x" {\n  input = join("", [for i in range(900): "0123456789"])\n}\n'
@@ -178,7 +178,7 @@ FLOOD = f"yes {'x' * 99} | head -c "
 
 
 async def test_a_gigabyte_of_output_is_interrupted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terraform, "MAX_OUTPUT", 2 << 20)
+    monkeypatch.setattr(stage, "MAX_OUTPUT", 2 << 20)
     failed = await world.run(building(running(FLOOD + "1G")))
     assert (
         isinstance(failed, FailedJob)

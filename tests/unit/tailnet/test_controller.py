@@ -16,7 +16,7 @@ import trio.testing
 
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
-from coder.domain.network.coordination import AgentAccess, ClientAccess
+from coder.domain.network.coordination_rules import AgentAccess, ClientAccess
 from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire.address import UdpAddress

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from coder.api.proxies.proxies import CryptoKey, RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
-from coder.api.workspaces.builds import BuildInfoResponse
+from coder.api.site.build_info import BuildInfoResponse
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.base.secret import Secret

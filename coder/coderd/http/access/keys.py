@@ -9,10 +9,11 @@ from coder.api.access.keys import (
     APIKey,
     APIKeyWithOwner,
     CreateTokenRequest,
-    ExternalAPIKeyScopes,
     GenerateAPIKeyResponse,
     TokenConfig,
+    UserSession,
 )
+from coder.api.access.scopes import ExternalAPIKeyScopes
 from coder.base.duration import from_nanoseconds
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, remote_ip, subject
@@ -93,6 +94,13 @@ async def get_tokens(user: str) -> Response:
     )
     # Upstream answers null for nothing.
     return reply([keys.key_with_owner_view(key, name) for key, name in found] or None)
+
+
+@route(blueprint, "GET", "/users/<user>/sessions", scope="api_key:read", answers=list[UserSession])
+async def get_sessions(user: str) -> Response:
+    """Browsers and command lines that are signed in; each is ended as any key is."""
+    row = await _owner(user)
+    return reply(await keys.list_sessions(context(), subject(), row))
 
 
 @route(blueprint, "GET", "/users/<user>/keys/tokens/tokenconfig", scope="api_key:read", answers=TokenConfig)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from uuid import UUID
 
 from quart import Blueprint, Response, g, request, websocket
 
-from coder.api.agents.agents import (
-    WorkspaceAgent,
-    WorkspaceAgentListeningPortsResponse,
-    WorkspaceAgentLog,
-    WorkspaceAgentLogSource,
-)
+from coder.api.agents.agent_connection import AgentConnectionInfo
+from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.base.struct import ApiStruct
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.coderd.http.server.auth import context, credentials, optional_caller, subject
@@ -109,7 +107,7 @@ def _nothing() -> Response:
     return reply(None)
 
 
-@route(blueprint, "GET", "/connection", scope=OPTIONAL, answers=dict[str, Any], refuses=(401,))
+@route(blueprint, "GET", "/connection", scope=OPTIONAL, answers=AgentConnectionInfo, refuses=(401,))
 async def get_generic_connection() -> Response:
     """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
     proxy_token = request.headers.get(TOKEN_HEADER, "")
@@ -264,7 +262,7 @@ async def get_agent(agent: str) -> Response:
     return reply(await agents.get_agent(context(), subject(), path_uuid(agent)))
 
 
-@route(blueprint, "GET", "/<id:agent>/connection", scope="workspace:read", answers=dict[str, Any])
+@route(blueprint, "GET", "/<id:agent>/connection", scope="workspace:read", answers=AgentConnectionInfo)
 async def get_connection(agent: str) -> Response:
     """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
     await agents.load_agent(context(), subject(), path_uuid(agent))

@@ -83,7 +83,7 @@ async def terminal(agent: str) -> Response | None:
 
 
 async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
-    spec = terminals.read_wish(websocket.args)
+    spec = terminals.read_spec(websocket.args)
     visits: OpenVisits = context().part(OpenVisits)
     await websocket.accept()
     with visits.at_terminal(visitor, agent_id) as scope:

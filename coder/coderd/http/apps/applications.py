@@ -6,7 +6,10 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from coder.api.agents.agents import IssueReconnectingPTYSignedTokenRequest, IssueReconnectingPTYSignedTokenResponse
+from coder.api.agents.agent_streams import (
+    IssueReconnectingPTYSignedTokenRequest,
+    IssueReconnectingPTYSignedTokenResponse,
+)
 from coder.api.site.deployment import AppHostResponse
 from coder.coderd.http.server.auth import context, count_request, optional_caller, subject
 from coder.coderd.http.server.declarations import NOTHING

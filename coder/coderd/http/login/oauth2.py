@@ -27,6 +27,7 @@ from coder.coderd.http.login.oauth2_refusals import experimental, refusing
 from coder.coderd.http.server.auth import (
     CSRF_COOKIE,
     check_csrf,
+    check_origin,
     context,
     credentials,
     optional_caller,
@@ -247,6 +248,7 @@ async def _check_form_csrf() -> None:
     """The page's form carries the token as a field; a program may use the header. Raises CsrfMismatch."""
     if not credentials().from_cookie:
         return
+    check_origin()
     sent = (await _form()).get("csrf_token", "")
     cookie = request.cookies.get(CSRF_COOKIE, "")
     if not (cookie and hmac.compare_digest(cookie.encode(), sent.encode())):

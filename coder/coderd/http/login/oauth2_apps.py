@@ -190,6 +190,7 @@ async def get_settings() -> Response:
     scope="deployment_config:update",
     body=OAuth2ProviderSettings,
     answers=OAuth2ProviderSettings,
+    audit=Audited("oauth2_provider_settings", "write", "", settings=oauth2_apps.audited_settings),
 )
 @experimental
 async def put_settings() -> Response:

@@ -15,7 +15,7 @@ from quart import Blueprint, Response, request
 
 from coder.api.login.external_auth import ExternalAuthDevice
 from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
-from coder.api.people.users import ConvertLoginRequest
+from coder.api.people.passwords import ConvertLoginRequest
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, remote_ip, subject

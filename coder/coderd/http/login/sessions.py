@@ -5,18 +5,15 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
-from coder.api.login.oauth2 import GithubAuthMethod, OIDCAuthMethod
-from coder.api.people.users import (
-    AuthMethod,
-    AuthMethods,
+from coder.api.login.auth_methods import AuthMethod, AuthMethods, GithubAuthMethod, OIDCAuthMethod
+from coder.api.people.passwords import (
     ChangePasswordWithOneTimePasscodeRequest,
-    CreateFirstUserRequest,
-    CreateFirstUserResponse,
     LoginWithPasswordRequest,
     LoginWithPasswordResponse,
     ValidateUserPasswordRequest,
     ValidateUserPasswordResponse,
 )
+from coder.api.people.user_requests import CreateFirstUserRequest, CreateFirstUserResponse
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import caller, context, remote_ip

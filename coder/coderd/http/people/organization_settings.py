@@ -12,7 +12,7 @@ from coder.api.login.oauth2 import (
     PatchRoleIDPSyncConfigRequest,
     RoleSyncSettings,
 )
-from coder.api.workspaces.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import read_body, reply

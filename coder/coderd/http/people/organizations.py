@@ -15,7 +15,8 @@ from coder.api.people.organizations import (
     PaginatedMembersResponse,
     UpdateOrganizationRequest,
 )
-from coder.api.people.users import MinimalUser, UpdateRoles
+from coder.api.people.roles import UpdateRoles
+from coder.api.people.user_names import MinimalUser
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import search
@@ -24,7 +25,7 @@ from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
-from coder.coderd.services.people import organizations, users
+from coder.coderd.services.people import organizations, user_views, users
 from coder.coderd.services.people.organizations import OrganizationRow
 from coder.coderd.services.people.users import UserFilter
 from coder.domain.access.policy import Resource
@@ -225,7 +226,7 @@ async def get_available_users(organization: str, user: str) -> Response:
     query.check()
     wanted = UserFilter(search=query.text("q").lower(), limit=limit, offset=offset)
     found, _ = await users.list_users(context(), subject(), wanted)
-    return reply([users.minimal_user(one) for one in found if row.id in one.organization_ids])
+    return reply([user_views.minimal_user(one) for one in found if row.id in one.organization_ids])
 
 
 async def _organization(reference: str) -> OrganizationRow:

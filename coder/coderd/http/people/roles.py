@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from quart import Blueprint, Response
 
-from coder.api.people.users import AssignableRoles, AuthorizationRequest, Role
+from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -16,7 +16,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import custom_roles, object_checks, organizations, roles, users
-from coder.coderd.services.people.custom_roles import RoleWish
+from coder.coderd.services.people.custom_roles import RoleSpec
 from coder.coderd.services.people.object_checks import ObjectCheck
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.access.route_scopes import ANY_KEY
@@ -61,14 +61,14 @@ async def get_organization_roles(organization: str) -> Response:
     "POST",
     "/organizations/<organization>/members/roles",
     scope="assign_org_role:create",
-    body=RoleWish,
+    body=RoleSpec,
     answers=Role,
     refuses=(409,),
     audit=Audited("custom_role", "create", "body:name"),
 )
 async def post_custom_role(organization: str) -> Response:
     row = await organizations.resolve_organization(context(), subject(), organization)
-    body = await read_body(RoleWish)
+    body = await read_body(RoleSpec)
     return reply(await custom_roles.create_role(context(), subject(), row, body))
 
 
@@ -77,14 +77,14 @@ async def post_custom_role(organization: str) -> Response:
     "PUT",
     "/organizations/<organization>/members/roles",
     scope="assign_org_role:update",
-    body=RoleWish,
+    body=RoleSpec,
     answers=Role,
     audit=Audited("custom_role", "write", "sent:name"),
 )
 async def put_custom_role(organization: str) -> Response:
     """Replaces what the role of that name may do."""
     row = await organizations.resolve_organization(context(), subject(), organization)
-    body = await read_body(RoleWish)
+    body = await read_body(RoleSpec)
     return reply(await custom_roles.update_role(context(), subject(), row, body))
 
 

@@ -16,7 +16,7 @@ from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_document, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, Refusal
-from coder.coderd.services.people import scim, users
+from coder.coderd.services.people import scim, user_views
 from coder.coderd.services.people.users import UserRow
 from coder.domain.access.route_scopes import CLIENT, PUBLIC
 
@@ -179,7 +179,7 @@ async def change_user(ident: str) -> Response:
     if request.method == "PUT" and wanted.username and wanted.username != row.username:
         return _error(400, "immutable: userName cannot be changed")
     changed = await scim.set_active(context(), row, wanted.active)
-    return reply(users.user_view(changed))
+    return reply(user_views.user_view(changed))
 
 
 def _flattened(document: Mapping[str, Any]) -> Mapping[str, Any]:

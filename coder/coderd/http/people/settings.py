@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.people.users import (
+from coder.api.people.user_settings import (
     UpdateUserAppearanceSettingsRequest,
     UpdateUserPreferenceSettingsRequest,
     UpdateUserQuietHoursScheduleRequest,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from quart import Blueprint, Response
 
-from coder.api.people.users import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.api.people.user_secrets import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
@@ -36,6 +37,7 @@ async def get_secrets(user: str) -> Response:
     answers=UserSecret,
     status=201,
     refuses=(409,),
+    audit=Audited("user_secret", "create", "body:id"),
 )
 async def post_secret(user: str) -> Response:
     row = await _owner(user)
@@ -52,6 +54,7 @@ async def post_secret(user: str) -> Response:
     answers=list[UserSecret],
     status=201,
     refuses=(409,),
+    audit=Audited("user_secret", "create", "body:id"),
 )
 async def post_secrets(user: str) -> Response:
     """One secret for each name of a file, an environment variable of the same name; all of them or none."""
@@ -74,6 +77,7 @@ async def get_secret(user: str, name: str) -> Response:
     body=UpdateUserSecretRequest,
     answers=UserSecret,
     refuses=(409,),
+    audit=Audited("user_secret", "write", "path:1"),
 )
 async def patch_secret(user: str, name: str) -> Response:
     """Absent fields stay."""
@@ -82,7 +86,14 @@ async def patch_secret(user: str, name: str) -> Response:
     return reply(await user_secrets.update_secret(context(), subject(), row, name, body))
 
 
-@route(blueprint, "DELETE", "/<name>", scope="user_secret:delete", status=204)
+@route(
+    blueprint,
+    "DELETE",
+    "/<name>",
+    scope="user_secret:delete",
+    status=204,
+    audit=Audited("user_secret", "delete", "path:1"),
+)
 async def delete_secret(user: str, name: str) -> Response:
     await user_secrets.delete_secret(context(), subject(), await _owner(user), name)
     return no_content()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
-from coder.api.people.users import CreateUserSkillRequest, UpdateUserSkillRequest, UserSkill, UserSkillMetadata
+from coder.api.people.user_skills import CreateUserSkillRequest, UpdateUserSkillRequest, UserSkill, UserSkillMetadata
+from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
@@ -28,6 +29,7 @@ async def get_skills(user: str) -> Response:
     answers=UserSkill,
     status=201,
     refuses=(409,),
+    audit=Audited("user_skill", "create", "body:id"),
 )
 async def post_skill(user: str) -> Response:
     """Named by its head."""
@@ -41,7 +43,15 @@ async def get_skill(user: str, name: str) -> Response:
     return reply(await user_skills.get_skill(context(), subject(), await _owner(user), name))
 
 
-@route(blueprint, "PATCH", "/<name>", scope="user_skill:update", body=UpdateUserSkillRequest, answers=UserSkill)
+@route(
+    blueprint,
+    "PATCH",
+    "/<name>",
+    scope="user_skill:update",
+    body=UpdateUserSkillRequest,
+    answers=UserSkill,
+    audit=Audited("user_skill", "write", "path:1"),
+)
 async def patch_skill(user: str, name: str) -> Response:
     """Replaces the text; the name stays."""
     row = await _owner(user)
@@ -49,7 +59,14 @@ async def patch_skill(user: str, name: str) -> Response:
     return reply(await user_skills.update_skill(context(), subject(), row, name, body.content))
 
 
-@route(blueprint, "DELETE", "/<name>", scope="user_skill:delete", status=204)
+@route(
+    blueprint,
+    "DELETE",
+    "/<name>",
+    scope="user_skill:delete",
+    status=204,
+    audit=Audited("user_skill", "delete", "path:1"),
+)
 async def delete_skill(user: str, name: str) -> Response:
     await user_skills.delete_skill(context(), subject(), await _owner(user), name)
     return no_content()

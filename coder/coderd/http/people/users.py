@@ -10,16 +10,10 @@ from quart import Blueprint, Response
 from coder.api.base.errors import Response as Envelope
 from coder.api.login.external_auth import GitSSHKey
 from coder.api.people.organizations import Organization
-from coder.api.people.users import (
-    CreateUserRequestWithOrgs,
-    GetUsersResponse,
-    UpdateRoles,
-    UpdateUserPasswordRequest,
-    UpdateUserProfileRequest,
-    User,
-    UserLoginType,
-    UserRoles,
-)
+from coder.api.people.passwords import UpdateUserPasswordRequest, UserLoginType
+from coder.api.people.roles import UpdateRoles, UserRoles
+from coder.api.people.user_requests import CreateUserRequestWithOrgs, UpdateUserProfileRequest
+from coder.api.people.users import GetUsersResponse, User
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import search
@@ -28,7 +22,7 @@ from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound
-from coder.coderd.services.people import git_ssh_keys, organizations, users
+from coder.coderd.services.people import git_ssh_keys, organizations, user_views, users
 from coder.coderd.services.people.users import UserFilter, user_resource
 from coder.domain.foundation.search import parse_query
 
@@ -37,6 +31,10 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
+USER_SEARCH = search(
+    "created_after created_before github_com_user_id last_seen_after last_seen_before "
+    "login_type name role search service_account status"
+)
 
 _STATUSES = ("active", "dormant", "suspended")
 _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
@@ -51,10 +49,7 @@ _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
         "after_id": UUID,
         "limit": int,
         "offset": int,
-        "q": search(
-            "created_after created_before github_com_user_id last_seen_after last_seen_before "
-            "login_type name role search service_account status"
-        ),
+        "q": USER_SEARCH,
     },
     answers=GetUsersResponse,
 )
@@ -65,7 +60,7 @@ async def get_users() -> Response:
     query.check()
     wanted = search_filter(query.text("q"), after_id=after_id, limit=limit, offset=offset)
     rows, count = await users.list_users(context(), subject(), wanted)
-    return reply(GetUsersResponse(users=[users.user_view(row) for row in rows], count=count))
+    return reply(GetUsersResponse(users=[user_views.user_view(row) for row in rows], count=count))
 
 
 def search_filter(text: str, **page: object) -> UserFilter:
@@ -143,20 +138,20 @@ async def post_user() -> Response:
             is_service_account=body.service_account is True,
         ),
     )
-    return reply(users.user_view(row), 201)
+    return reply(user_views.user_view(row), 201)
 
 
 async def show_me(_ctx: Context, me: Caller, _query: Query) -> User:
     """Authentication read this row a moment ago: the most frequent request asks nothing more."""
     require(me.subject, "read", user_resource(me.user.id))
-    return users.user_view(me.user)
+    return user_views.user_view(me.user)
 
 
 @route(blueprint, "GET", "/<user>", scope="user:read", answers=User)
 async def get_user(user: str) -> Response:
     if user == "me":
         return reply(await show_me(context(), caller(), Query()))
-    return reply(users.user_view(await users.resolve_user(context(), subject(), user)))
+    return reply(user_views.user_view(await users.read_user(context(), subject(), user)))
 
 
 @route(
@@ -188,7 +183,7 @@ async def put_profile(user: str) -> Response:
     """Members may change their full name, but not what others know them by."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserProfileRequest)
-    return reply(users.user_view(await users.update_profile(context(), subject(), row, body)))
+    return reply(user_views.user_view(await users.update_profile(context(), subject(), row, body)))
 
 
 @route(blueprint, "PUT", "/<user>/status/<action>", scope="user:update", answers=User, audit=Audited("user", "write"))
@@ -198,7 +193,7 @@ async def put_status(user: str, action: str) -> Response:
     if status is None:
         return message("Route not found.", 404)
     row = await users.resolve_user(context(), subject(), user)
-    return reply(users.user_view(await users.set_status(context(), subject(), row, status)))
+    return reply(user_views.user_view(await users.set_status(context(), subject(), row, status)))
 
 
 @route(
@@ -245,7 +240,7 @@ async def get_user_roles(user: str) -> Response:
 async def put_user_roles(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateRoles)
-    return reply(users.user_view(await users.set_roles(context(), subject(), row, body.roles)))
+    return reply(user_views.user_view(await users.set_roles(context(), subject(), row, body.roles)))
 
 
 @route(blueprint, "GET", "/<user>/login-type", scope="user:read", answers=UserLoginType)

@@ -8,17 +8,15 @@ from datetime import timedelta
 
 from quart import Blueprint, Response, request
 
-from coder.api.provisioning.provisioners import (
+from coder.api.provisioning.job_reasons import ParkProvisionerJobRequest, ProvisionerJobWhy
+from coder.api.provisioning.jobs import ProvisionerJob
+from coder.api.provisioning.provisioner_keys import (
     CreateProvisionerKeyRequest,
     CreateProvisionerKeyResponse,
-    ParkProvisionerJobRequest,
-    ProvisionerDaemon,
-    ProvisionerDaemonHealth,
-    ProvisionerJob,
-    ProvisionerJobWhy,
     ProvisionerKey,
     ProvisionerKeyDaemons,
 )
+from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.coderd.http.server.auth import context, subject
@@ -28,7 +26,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.users import find_person
-from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioners
+from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioner_keys, provisioners
 from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
 from coder.domain.access.route_scopes import PROVISIONER
@@ -156,7 +154,7 @@ async def get_daemon_health(organization: str) -> Response:
 async def get_keys(organization: str) -> Response:
     """Oldest first."""
     row = await resolve_organization(context(), subject(), organization)
-    return reply(await provisioners.list_keys(context(), subject(), row.id))
+    return reply(await provisioner_keys.list_keys(context(), subject(), row.id))
 
 
 @route(
@@ -173,7 +171,7 @@ async def post_key(organization: str) -> Response:
     """Makes a key and returns its secret, which nobody can see again."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateProvisionerKeyRequest)
-    secret = await provisioners.create_key(context(), subject(), row.id, body.name, body.tags or {})
+    secret = await provisioner_keys.create_key(context(), subject(), row.id, body.name, body.tags or {})
     return reply(CreateProvisionerKeyResponse(key=secret), 201)
 
 
@@ -187,7 +185,7 @@ async def post_key(organization: str) -> Response:
 async def get_key_daemons(organization: str) -> Response:
     """Every key with its daemons that are here, the three pseudo keys first."""
     row = await resolve_organization(context(), subject(), organization)
-    return reply(await provisioners.list_key_daemons(context(), subject(), row.id))
+    return reply(await provisioner_keys.list_key_daemons(context(), subject(), row.id))
 
 
 @route(
@@ -200,7 +198,7 @@ async def get_key_daemons(organization: str) -> Response:
 async def delete_key(organization: str, name: str) -> Response:
     """Deletes a key; its daemons are shown out."""
     row = await resolve_organization(context(), subject(), organization)
-    await provisioners.delete_key(context(), subject(), row.id, name)
+    await provisioner_keys.delete_key(context(), subject(), row.id, name)
     return no_content()
 
 
@@ -208,7 +206,7 @@ async def delete_key(organization: str, name: str) -> Response:
 async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
     """For daemons, which authenticate with the key itself."""
     shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")
-    return reply(await provisioners.show_own_key(context(), shown))
+    return reply(await provisioner_keys.show_own_key(context(), shown))
 
 
 def _terms() -> Terms:

@@ -17,8 +17,8 @@ from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 from coder.api.base import codec
 from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
 from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.hypercorn_fixes import Application, new_application
 from coder.coderd.http.server.middleware import Middleware
+from coder.coderd.http.server.quart_fixes import Application, new_application
 from coder.coderd.http.server.traced import Traced
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.events.tracing import Tracing
@@ -56,6 +56,7 @@ BLUEPRINTS: tuple[str, ...] = (
     "templates.template_versions",
     "provisioning.provisioners",
     "workspaces.workspaces",
+    "workspaces.workspace_settings",
     "workspaces.orphaning",
     "workspaces.external_agents",
     "workspaces.builds",

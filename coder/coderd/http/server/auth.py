@@ -18,7 +18,7 @@ from coder.coderd.http.server.query import read_arguments
 from coder.coderd.http.server.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
-from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.credentials import Credentials, near_origin
 from coder.coderd.services.access.session_revocation import CLOSE_CODE, CLOSE_REASON, SessionEndedError, SessionRegistry
 from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.domain.access.policy import Subject
@@ -143,12 +143,27 @@ def check_csrf() -> None:
     for shown in (request.headers.get("Coder-Session-Token", ""), request.args.get("coder_session_token", "")):
         if hmac.compare_digest(shown.encode(), token):
             return
+    check_origin()
     cookie = request.cookies.get(CSRF_COOKIE, "")
     sent = request.headers.get(CSRF_HEADER, "")
     if not cookie or not hmac.compare_digest(cookie.encode(), sent.encode()):
         raise CsrfMismatch(
             "Something is wrong with your CSRF token. Please refresh the page. If this error persists, try "
             "clearing your cookies."
+        )
+
+
+def check_origin() -> None:
+    """Raises CsrfMismatch for a change that a browser says a page near the dashboard asks for.
+
+    Applications of workspaces may be served below the dashboard's own domain. To a browser that is the same site: its
+    pages' requests carry the session's cookie, and a page there can set the other cookie to what it likes. Pages
+    farther away can do neither; the token tells them apart, as upstream does.
+    """
+    if near_origin({name: request.headers.get(name, "") for name in ("origin", "host")}, context().access_url):
+        raise CsrfMismatch(
+            "The request comes from a page of another site (CSRF). Use the dashboard itself; behind a reverse proxy, "
+            "set the access URL to the address people open."
         )
 
 

@@ -1,20 +1,17 @@
-"""What Hypercorn 0.18 (trio) and Quart-Trio 0.12 get wrong for a long-lived server, put right by subclasses.
+"""What Hypercorn 0.18 (trio) gets wrong for a long-lived server, put right by subclasses. Quart's: `quart_fixes.py`.
 
 1. `TCPServer.protocol_send` writes inside a shielded scope: a peer that stops reading could never be cancelled and
    blocked shutdown for ever. Here a write has a deadline, after which the connection is closed hard.
-2. Quart's request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
-3. A request head could come byte by byte, for two minutes each. Here it has half a minute from its first byte.
-4. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
-5. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
+2. A request head could come byte by byte, for two minutes each. Here it has half a minute from its first byte.
+3. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
+4. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
    went on writing into the void.
-6. After a refused WebSocket handshake the connection was neither closed nor usable.
-7. A small response left in three writes.
-8. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
+5. After a refused WebSocket handshake the connection was neither closed nor usable.
+6. A small response left in three writes.
+7. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
    fast lane (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
-9. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
-10. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
-Quart's 60 s limits on bodies and responses are lifted (streams live for hours), and h2 is not offered: WebSockets
-stay on HTTP/1.1 and uploads are ten times faster there.
+8. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
+h2 is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
 
 Not here: our own paths of raw streams (`http/server/listener.py`), WebSockets (`websocket_bounds.py`).
 """
@@ -23,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,15 +34,9 @@ from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import H11SendableEvent
-from quart.routing import QuartRule
-from quart.wrappers.response import DataBody
-from quart_trio import QuartTrio
-from quart_trio.asgi import TrioASGIHTTPConnection
-from quart_trio.wrappers.request import TrioBody, TrioRequest
 
 from coder.base.log import get_logger
-from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
-from coder.coderd.http.server.websocket_bounds import PING, BoundedWSStream, ExactWebsocketConnection
+from coder.coderd.http.server.websocket_bounds import PING, BoundedWSStream
 
 WRITE_TIMEOUT = 20.0
 "Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
@@ -53,8 +44,6 @@ CLOSE_TIMEOUT = 5.0
 "Seconds closing a connection may take (TLS says goodbye)."
 WRITE_PIECE = 1 << 17
 "Bytes that must leave within WRITE_TIMEOUT: 6.4 KB/s is the slowest line served."
-BODY_HIGH_WATER = 1 << 20
-"Bytes of a request body kept before the socket is left unread."
 KEEP_ALIVE_REQUESTS = 10**9
 KEEP_ALIVE_IDLE = 120.0
 "Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."
@@ -65,6 +54,10 @@ LINGER_BYTES = 1 << 24
 "What is still taken, and dropped, of a body that was answered before it had come whole."
 HEADER_LIMIT = 1 << 16
 "Bytes of a request head before 431: nobody is known yet, and this is what strangers may send."
+HEAD_LINES = 500
+"""Lines of it. Each costs as much as a kilobyte of one line, here and wherever headers are looked through: eight
+thousand held everybody for 39 ms."""
+_HEAD_END = re.compile(rb"\n\r?\n")
 HEAD_PATIENCE = 30.0
 "Seconds a request head may take from its first byte, however often one more comes."
 
@@ -163,7 +156,7 @@ class PatientServer(TCPServer):
                 await self._send_pieces(event.data)
                 return
             except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
+                pass  # the peer left: told below
             except trio.TooSlowError:
                 await self._abandon()
             except trio.Cancelled:
@@ -180,7 +173,7 @@ class PatientServer(TCPServer):
                 await self.stream.send_all(view[start : start + WRITE_PIECE])
 
     async def _drop_the_rest(self) -> None:
-        """So that the answer is not lost, see (9). Called by the task that reads."""
+        """So that the answer is not lost, see (8). Called by the task that reads."""
         with (
             contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError),
             trio.move_on_after(LINGER_SECONDS),
@@ -198,9 +191,12 @@ class PatientServer(TCPServer):
 
 
 class _OneFraming(h11.Connection):
-    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise."""
+    """Refuses a head of too many lines, and a request whose length is said twice (RFC 9112 section 6.1): who is in
+    front may count otherwise."""
 
     def next_event(self) -> Any:
+        if self.their_state is h11.IDLE and self._lines() > HEAD_LINES:
+            raise h11.RemoteProtocolError("too many header lines", error_status_hint=431)
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
@@ -208,9 +204,17 @@ class _OneFraming(h11.Connection):
                 raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
         return event
 
+    def _lines(self) -> int:
+        """Of the head that has come so far."""
+        data = self._receive_buffer._data
+        if len(data) <= HEAD_LINES:
+            return 0
+        end = _HEAD_END.search(data)
+        return data.count(b"\n", 0, end.start() if end else len(data))
+
 
 class OneWriteH11(H11Protocol):
-    """Sends the head, a short body and the end of a response of known length in one write instead of three (7)."""
+    """Sends the head, a short body and the end of a response of known length in one write instead of three (6)."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -325,7 +329,7 @@ def _is_more(request: h11.Request) -> bool:
 
 
 class _AtOnce:
-    """In a task group's place: runs the application where the request's last byte was read (8)."""
+    """In a task group's place: runs the application where the request's last byte was read (7)."""
 
     async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
         async def put(message: Any) -> None:
@@ -345,125 +349,3 @@ async def _nothing() -> Any:
 
 
 _AT_ONCE = _AtOnce()
-
-
-class BoundedBody(TrioBody):
-    """A request body that makes its sender wait (2)."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._drained = trio.Event()
-        self._whole = False
-        self._discarding = False
-
-    async def __anext__(self) -> bytes:
-        data = await super().__anext__()
-        self._drained.set()
-        return data
-
-    def __await__(self) -> Any:
-        # The whole body is wanted at once: only max_content_length limits it.
-        self._whole = True
-        self._drained.set()
-        return super().__await__()
-
-    def discard(self) -> None:
-        """Nobody will read on: what still comes is dropped, or its sender would hold up the response."""
-        self._whole = self._discarding = True
-        self._drained.set()
-
-    async def room(self) -> None:
-        """Waits until less than the high-water mark is buffered."""
-        while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
-            self._drained = trio.Event()
-            await self._drained.wait()
-        if self._discarding:
-            self._data.clear()
-
-
-class BoundedRequest(TrioRequest):
-    body_class = BoundedBody  # type: ignore[assignment]
-
-
-class BoundedHTTPConnection(TrioASGIHTTPConnection):
-    """Feeds a `BoundedBody` no faster than it is read (2); a ready body leaves in one message."""
-
-    _request: Any = None
-
-    async def _send_response(self, send: Any, response: Any) -> None:
-        if self._request is not None:
-            self._request.body.discard()
-        body = getattr(response, "response", None)
-        if not isinstance(body, DataBody):
-            await super()._send_response(send, response)
-            return
-        headers = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
-        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        await send({"type": "http.response.body", "body": body.data, "more_body": False})
-
-    async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
-        self._request = request
-        while True:
-            message = await receive()
-            if message["type"] == "http.request":
-                request.body.append(message.get("body", b""))
-                if not message.get("more_body", False):
-                    request.body.set_complete()
-                else:
-                    await request.body.room()
-            elif message["type"] == "http.disconnect":
-                break
-        nursery.cancel_scope.cancel()
-
-
-class MatchedRule(QuartRule):
-    """A route that is only matched. The functions that build its URL are compiled when somebody asks for one.
-
-    Nobody does; compiling two of them for each of 395 routes was two fifths of the processor time of a server's start
-    (0.19 of 0.50 s).
-    """
-
-    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-        compiled = super()._compile_builder
-
-        def build(rule: MatchedRule, **values: Any) -> tuple[str, str]:
-            return compiled(append_unknown)(rule, **values)
-
-        return build
-
-
-class Application(QuartTrio):
-    """Quart with the fixes above."""
-
-    url_rule_class = MatchedRule  # type: ignore[assignment]
-    asgi_http_class = BoundedHTTPConnection
-    asgi_websocket_class = ExactWebsocketConnection  # type: ignore[assignment]
-    request_class = BoundedRequest
-
-    async def full_dispatch_request(self, request_context: Any = None) -> Any:
-        """Notes the route for whoever counts requests: the frame around us sees paths only."""
-        if request_context is not None and request_context.request.url_rule is not None:
-            request_context.request.scope["coder_route"] = request_context.request.url_rule.rule
-        return await super().full_dispatch_request(request_context)
-
-    async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
-        """The same for WebSockets."""
-        if websocket_context is not None and websocket_context.websocket.url_rule is not None:
-            here = websocket_context.websocket
-            here.scope["coder_route"] = here.url_rule.rule
-            said = route_of(self.view_functions.get(here.endpoint or ""))
-            here.scope["coder_message_limit"] = said.limit if said is not None else PUBLIC_LIMIT
-        return await super().full_dispatch_websocket(websocket_context)
-
-
-def new_application(name: str) -> Application:
-    app = Application(name, static_folder=None)
-    app.config["RESPONSE_TIMEOUT"] = None
-    app.config["BODY_TIMEOUT"] = None
-    # Readers count for themselves (`read_bytes` of json.py): one limit for all would be wrong for most.
-    app.config["MAX_CONTENT_LENGTH"] = None
-    app.config["PROPAGATE_EXCEPTIONS"] = False
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.url_map.strict_slashes = False
-    app.url_map.merge_slashes = False  # a redirect would lose the body; the frame merges them for the API
-    return app

@@ -1,9 +1,9 @@
-"""The front door: accepts TCP and TLS, lets Hypercorn parse, takes over the connections that are links.
+"""The HTTP server: accepts TCP and TLS, lets Hypercorn parse, takes over the connections that are links.
 
 Every request head passes `LinkAwareH11`: when its path is in the table of links, Hypercorn's part ends there and the
 raw stream goes to the link's handler, with the bytes that came after the head. This holds for any request of a
 kept-alive connection, not only the first: Go's HTTP client reuses idle connections for its WebSocket handshakes.
-Requests for workspace applications leave the same way and come back: their door returns the bytes that follow.
+Requests for workspace applications leave the same way and come back: their proxy returns the bytes that follow.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class UpgradeAwareH11(OneWriteH11):
 class HttpConnection(PatientServer):
     """One accepted connection, or what follows on it after a request that went another way."""
 
-    def __init__(self, door: HttpServer, stream: Any, replayed: bytes = b"") -> None:
-        super().__init__(door.asgi, door.config, door.worker, ConnectionState({}), stream)
-        self._door = door
+    def __init__(self, server: HttpServer, stream: Any, replayed: bytes = b"") -> None:
+        super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
+        self._server = server
         self._replayed = replayed
         self._link: UpgradeRequested | None = None
 
@@ -114,14 +114,14 @@ class HttpConnection(PatientServer):
                 finally:
                     self.end_idle_watch()
         except OSError:
-            pass
+            pass  # the connection broke: there is nobody to answer
         finally:
             if self._link is None:
                 await self._close()
         if self._link is None:
             return None
         head, trailing = self._link.request, self._link.trailing
-        return await self._door.open_endpoint(head, remote[0], secure, self.stream, trailing)
+        return await self._server.open_endpoint(head, remote[0], secure, self.stream, trailing)
 
     async def _open(self) -> tuple[tuple[str, int], bool]:
         secure = isinstance(self.stream, trio.SSLStream)
@@ -136,8 +136,8 @@ class HttpConnection(PatientServer):
         protocol = UpgradeAwareH11(
             self.app, self.config, self.context, task_group, self.state, secure, client, None, self.protocol_send
         )
-        protocol.is_upgrade = self._door.is_upgrade
-        protocol.prefixed_cookies = self._door.prefixed_cookies
+        protocol.is_upgrade = self._server.is_upgrade
+        protocol.prefixed_cookies = self._server.prefixed_cookies
         return protocol
 
 

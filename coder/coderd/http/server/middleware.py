@@ -32,6 +32,8 @@ _CONSTANT = (
     (b"x-coder-build-version", BUILD_VERSION.encode()),
 )
 _VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
+_SECRET_ARGUMENTS = ("/<secret>", "/derp/streams/<ident>")
+"How routes end whose path says what nobody may read afterwards."
 _ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
 _ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
 "What load balancers, relays and other replicas ask under whatever address they know."
@@ -48,7 +50,7 @@ def shown_route(route: str) -> str:
 
 
 def response_headers() -> list[tuple[str, str]]:
-    """The constant headers with a fresh request id, for doors that answer without this frame."""
+    """The constant headers with a fresh request id, for endpoints that answer without this frame."""
     return [
         *((name.decode(), value.decode()) for name, value in _CONSTANT),
         ("x-coder-request-id", str(uuid4())),
@@ -139,6 +141,8 @@ class Middleware:
         # percent-encoded as it came: no control characters for the log
         self._count(scope, status, took)
         path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
+        if scope.get("coder_route", "").endswith(_SECRET_ARGUMENTS):
+            path = shown_route(scope["coder_route"])
         if status < 500 and path.startswith(_QUIET):
             return
         write = _log.warn if status >= 500 else _log.debug

@@ -9,7 +9,7 @@
 5. An empty binary message arrived as None and broke the handler.
 6. The task that pings slept on when the peer had gone, and the connection with it.
 
-What flows through our own doors (`rpc_endpoints`) is framed by `coder/net/websocket.py`.
+What flows through our own endpoints (`rpc_endpoints`) is framed by `coder/net/websocket.py`.
 """
 
 from __future__ import annotations

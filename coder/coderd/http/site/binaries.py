@@ -19,11 +19,12 @@ from coder.coderd.http.site.site import framed
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinary
 from coder.domain.access.route_scopes import PUBLIC
+from coder.domain.foundation.numbers import decimal
 
 blueprint = Blueprint("binaries", __name__, url_prefix="/bin")
 
 _CHUNK = 1 << 18
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 
 
 @route(
@@ -88,11 +89,11 @@ def _range(binary: ServedBinary) -> tuple[int, int] | None:
     condition = request.headers.get("If-Range")
     if found is None or found.groups() == ("", "") or (condition is not None and condition != binary.etag):
         return whole
-    first, last = found.groups()
-    if not first:
-        return (max(0, binary.size - int(last)), binary.size) if int(last) else None
-    end = min(binary.size, int(last) + 1 if last else binary.size)
-    return (int(first), end) if int(first) < end else (None if int(first) >= binary.size else whole)
+    first, last = (decimal(digits) for digits in found.groups())
+    if first is None:
+        return (max(0, binary.size - last), binary.size) if last else None
+    end = min(binary.size, last + 1 if last is not None else binary.size)
+    return (first, end) if first < end else (None if first >= binary.size else whole)
 
 
 async def _read(binary: ServedBinary, first: int, end: int) -> AsyncIterator[bytes]:

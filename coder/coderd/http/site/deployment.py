@@ -15,6 +15,7 @@ from coder.api.site.deployment import (
     AppearanceConfig,
     AvailableExperiments,
     Entitlements,
+    License,
     SSHConfigResponse,
     UpdateAppearanceConfig,
     UpdateCheckResponse,
@@ -74,7 +75,7 @@ async def get_entitlements() -> Response:
     return reply(await deployment.entitlements(context()))
 
 
-@route(blueprint, "GET", "/licenses", scope="license:read", answers=list[Any])
+@route(blueprint, "GET", "/licenses", scope="license:read", answers=list[License])
 async def get_licenses() -> Response:
     return reply([])
 

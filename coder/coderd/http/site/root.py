@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from quart import Blueprint, Response, request
 
 from coder.api.base.errors import Response as Envelope
-from coder.api.workspaces.builds import BuildInfoResponse
+from coder.api.site.build_info import BuildInfoResponse
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING, TEXT

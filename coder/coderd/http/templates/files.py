@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
+from typing import BinaryIO
+
+import trio
 from quart import Blueprint, Response, request
 
 from coder.api.site.deployment import UploadResponse
@@ -13,6 +18,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, TooLarge
 from coder.coderd.services.templates import files
 
+_CHUNK = 1 << 18
 blueprint = Blueprint("files", __name__, url_prefix="/api/v2/files")
 
 
@@ -40,6 +46,17 @@ async def post_file() -> Response:
 
 @route(blueprint, "GET", "/<id:file_id>", scope=("file:read", "template:update"), query={"format": str}, answers=BYTES)
 async def get_file(file_id: str) -> Response:
-    """(content type, bytes); `wanted` is "" for the archive as stored or "zip"."""
-    kind, data = await files.download(context(), subject(), path_uuid(file_id), request.args.get("format", ""))
-    return Response(data, content_type=kind)
+    """The archive as it is stored, or as zip."""
+    kind, content = await files.download(context(), subject(), path_uuid(file_id), request.args.get("format", ""))
+    size = content.seek(0, os.SEEK_END)
+    content.seek(0)
+    response = Response(_pieces(content), content_type=kind)
+    response.headers["Content-Length"] = str(size)
+    response.timeout = None  # a slow line takes as long as it takes
+    return response
+
+
+async def _pieces(content: BinaryIO) -> AsyncIterator[bytes]:
+    with content:
+        while piece := await trio.to_thread.run_sync(content.read, _CHUNK):
+            yield piece

@@ -13,7 +13,7 @@ from quart import Blueprint, Response, websocket
 from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.login.external_auth import TemplateVersionExternalAuth
-from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerJob, ProvisionerJobLog
+from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobLog
 from coder.api.templates.parameters import DynamicParametersRequest, Preset, TemplateVersionParameter
 from coder.api.templates.template_versions import (
     CreateTemplateVersionDryRunRequest,

@@ -23,6 +23,7 @@ from coder.api.templates.templates import (
     TemplateExample,
     UpdateTemplateMeta,
 )
+from coder.coderd.http.people.users import USER_SEARCH, search_filter
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import NOTHING, search
@@ -295,10 +296,18 @@ async def patch_acl(template: str) -> Response:
     return message("Successfully updated template ACL list.")
 
 
-@route(blueprint, "GET", "/templates/<id:template>/acl/available", scope="template:update", answers=ACLAvailable)
+@route(
+    blueprint,
+    "GET",
+    "/templates/<id:template>/acl/available",
+    scope="template:update",
+    query={"q": USER_SEARCH},
+    answers=ACLAvailable,
+)
 async def get_acl_available(template: str) -> Response:
-    """Everybody who could be given access."""
-    return reply(await template_acl.list_available(context(), subject(), path_uuid(template)))
+    """Everybody who could be given access, of those that `q` finds."""
+    wanted = search_filter(Query().text("q"))
+    return reply(await template_acl.list_available(context(), subject(), path_uuid(template), wanted))
 
 
 async def _filter(ctx: Context, subject: Subject, query: str, organization_id: UUID | None = None) -> TemplateSearch:

@@ -8,15 +8,11 @@ from uuid import UUID
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
-from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.templates.parameters import UserParameter, WorkspaceBuildParameter
-from coder.api.workspaces.builds import (
-    CreateWorkspaceBuildRequest,
-    UpdateWorkspaceBuildStateRequest,
-    WorkspaceBuild,
-    WorkspaceBuildTimings,
-    WorkspaceResource,
-)
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest, UpdateWorkspaceBuildStateRequest
+from coder.api.workspaces.build_timings import WorkspaceBuildTimings
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import TEXT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.templates.parameters import InvalidatePresetsResponse
-from coder.api.workspaces.workspaces import PrebuildsSettings
+from coder.api.workspaces.workspace_requests import PrebuildsSettings
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import NOTHING

@@ -1,6 +1,6 @@
 """Who asks: from a session token to a `Subject`.
 
-Used by both doors (HTTP and links). The sentences of each refusal and the sliding of sessions are upstream's.
+Used by HTTP and RPC endpoints alike. The sentences of each refusal and the sliding of sessions are upstream's.
 Where a token is looked for is `credentials.py`; what was found is remembered for a moment in `auth_cache.py`.
 """
 

@@ -12,6 +12,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from coder.domain.access.session_cookies import SESSION_COOKIE as SESSION_COOKIE
+from coder.domain.foundation.web_addresses import host_of_origin, shares_cookies
 
 SESSION_HEADER = "coder-session-token"
 SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
@@ -73,5 +74,18 @@ def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
     origin = headers.get("origin", "")
     if not origin:
         return False
-    host = urlsplit(origin).netloc.lower()
-    return host not in {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}
+    return host_of_origin(origin) not in _own_hosts(headers, access_url)
+
+
+def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
+    """Does a browser say that a page of another site asks that could have set cookies of ours, or hides whose it is?
+
+    What such a page knows of our cookies proves nothing.
+    """
+    host = host_of_origin(headers.get("origin", ""))
+    near = not host or any(shares_cookies(host, own) for own in _own_hosts(headers, access_url))
+    return near and foreign_origin(headers, access_url)
+
+
+def _own_hosts(headers: Mapping[str, str], access_url: str) -> set[str]:
+    return {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}

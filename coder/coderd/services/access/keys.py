@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from coder.api.access.keys import APIKey, APIKeyWithOwner
+from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
 from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
@@ -167,6 +167,25 @@ async def list_tokens(
     now = None if with_expired else ctx.clock.now()
     found = await ctx.db.read(key_store.list_tokens, None if everybody else user.id, now)
     return [pair for pair in found if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]
+
+
+async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[UserSession]:
+    """Where somebody is signed in, as far as the caller may see it."""
+    found = await ctx.db.read(key_store.list_sessions, user.id, ctx.clock.now())
+    return [
+        UserSession(
+            id=row.id,
+            created_at=row.created_at,
+            last_used=row.last_used,
+            expires_at=row.expires_at,
+            ip_address=str(row.ip_address),
+            login_type=cast("LoginType", row.login_type),
+            scopes=list(row.scopes),
+            current=row.id == subject.key_id,
+        )
+        for row in found
+        if may(subject, "read", key_resource(row.user_id, row.id))
+    ]
 
 
 async def get_key(ctx: Context, subject: Subject, user: UserRow, key_id: str, action: str = "read") -> KeyRow:

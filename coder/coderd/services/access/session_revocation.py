@@ -20,7 +20,7 @@ from coder.base.log import get_logger
 from coder.coderd.services.access.authentication import Caller
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import ENDED
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:

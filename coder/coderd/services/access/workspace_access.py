@@ -13,7 +13,8 @@ from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.workspaces import WorkspaceReaders, WorkspaceRow, WorkspaceView
+from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import NIL, Resource, Subject, allowed_organizations, scope_allows
 from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
 

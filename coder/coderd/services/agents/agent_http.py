@@ -13,14 +13,14 @@ from uuid import UUID
 import h11
 import trio
 
-from coder.api.agents.agents import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
 from coder.api.base import codec
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.foundation.errors import BadGateway, Invalid
 from coder.coderd.services.network.dialing import dial
 from coder.coderd.services.network.stream_http import AgentAnswer, exchange
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import HIDDEN_PORTS
@@ -50,7 +50,7 @@ async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> Wor
         found = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
     except ValueError as error:
         raise BadGateway("The agent's answer could not be read.", "it is no list of ports") from error
-    apps = await ctx.db.read(agent_store.list_apps, [agent_id])
+    apps = await ctx.db.read(app_store.list_apps, [agent_id])
     taken = HIDDEN_PORTS | {port for detail in apps if (port := _port_of(detail.app.url)) is not None}
     ports = [port for port in found.ports if port.port not in taken]
     return WorkspaceAgentListeningPortsResponse(ports=ports)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from coder.coderd.services.network.derp_map import current_map
-from coder.coderd.store.agents.agents import AgentPlace, AppRow, MetadataRow, ScriptRow
+from coder.coderd.store.agents.agent_apps import AppRow
+from coder.coderd.store.agents.agent_metadata import MetadataRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
+from coder.coderd.store.agents.agents import AgentPlace
 from coder.domain.workspaces.workspaces import subdomain_app_name
 from coder.rpc.proto import agent_pb2
 from coder.tailnet import derpmap

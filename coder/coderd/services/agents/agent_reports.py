@@ -22,6 +22,10 @@ from coder.coderd.services.agents.agents import AgentLogLine, AppReport, report_
 from coder.coderd.services.events import connection_log
 from coder.coderd.services.provisioning.deadlines import move_deadline
 from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.store.agents import agent_apps as app_store
+from coder.coderd.store.agents import agent_metadata as metadata_store
+from coder.coderd.store.agents import agent_scripts as script_store
+from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
 from coder.coderd.store.events.change_feed import Kind, notify_change
@@ -175,19 +179,19 @@ async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[Age
 
 
 async def _store_metadata(tx: Tx, place: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
-    await agent_store.update_metadata(tx, place.agent.id, results, now)
+    await metadata_store.update_metadata(tx, place.agent.id, results, now)
     await _tell(tx, place, "metadata")
 
 
 async def _store_app_healths(tx: Tx, place: AgentPlace, wanted: dict[UUID, str]) -> None:
-    known = await agent_store.list_app_owners(tx, list(wanted))
+    known = await app_store.list_app_owners(tx, list(wanted))
     for app_id, health in wanted.items():
         owner = known.get(app_id)
         if owner is None or owner[0] != place.agent.id:
             raise RpcError(0, f'workspace app ID "{app_id}" not found')
         if not owner[1]:
             raise RpcError(0, f'workspace app "{app_id}" does not have healthchecks enabled')
-        await agent_store.update_app_health(tx, app_id, health)
+        await app_store.update_app_health(tx, app_id, health)
     await _tell(tx, place, "app_health")
 
 
@@ -195,7 +199,7 @@ async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: d
     """Whether somebody uses the workspace."""
     sessions = _session_counts(stats)
     latency = stats.connection_median_latency_ms
-    await agent_store.insert_stats(
+    await stats_store.insert_stats(
         tx,
         created_at=now,
         user_id=place.owner_id,
@@ -226,10 +230,10 @@ async def _record_ended(
 
 
 async def _store_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
-    scripts = await agent_store.list_scripts(tx, [place.agent.id])
+    scripts = await script_store.list_scripts(tx, [place.agent.id])
     if script_id not in {script.id for script in scripts}:
         raise RpcError(0, f'script "{script_id}" is not one of this agent')
-    await agent_store.insert_script_timing(
+    await script_store.insert_script_timing(
         tx,
         script_id,
         started_at=time_of(timing.start),

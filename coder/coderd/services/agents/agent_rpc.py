@@ -19,18 +19,24 @@ from coder.coderd.services.agents.agent_reports import AgentReports, uuid_untrus
 from coder.coderd.services.agents.agents import gets_user_data
 from coder.coderd.services.agents.resource_monitors import take_readings
 from coder.coderd.services.people import user_secrets
+from coder.coderd.store.agents import agent_apps as app_store
+from coder.coderd.store.agents import agent_metadata as metadata_store
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace, AppRow, MetadataRow, ScriptRow
+from coder.coderd.store.agents.agent_apps import AppRow
+from coder.coderd.store.agents.agent_metadata import MetadataRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
+from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.site import site
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
 from coder.rpc.proto import agent_pb2
+from coder.rpc.services import AGENT
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_SERVICE = "/coder.agent.v2.Agent/"
 MAX_BOUNDARY_LOGS = 1000
 
 _log = get_logger("agents")
@@ -70,7 +76,7 @@ class AgentService:
             "UpdateAppStatus": (self.update_app_status, pb.UpdateAppStatusRequest),
             "PushContextState": (_refuse, pb.PushContextStateRequest),
         }
-        return {_SERVICE + name: Unary(fn, request) for name, (fn, request) in table.items()}
+        return {AGENT + name: Unary(fn, request) for name, (fn, request) in table.items()}
 
     # ---- what the agent is told
 
@@ -211,6 +217,6 @@ async def _refuse(_request: Message) -> Message:
 
 
 async def _read_parts(tx: Tx, agent: agent_store.AgentRow) -> tuple[list[AppRow], list[ScriptRow], list[MetadataRow]]:
-    apps = [detail.app for detail in await agent_store.list_apps(tx, [agent.id])]
+    apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id])]
     apps.sort(key=lambda app: (app.display_order, app.position))
-    return apps, await agent_store.list_scripts(tx, [agent.id]), await agent_store.list_metadata(tx, agent.id)
+    return apps, await script_store.list_scripts(tx, [agent.id]), await metadata_store.list_metadata(tx, agent.id)

@@ -19,12 +19,15 @@ from coder.api.agents.agents import (
     WorkspaceApp,
     WorkspaceAppStatus,
 )
-from coder.coderd.store.agents.agents import AgentRow, AppDetail, AppRow, AppStatusRow, LogSourceRow, ScriptRow
+from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
+from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
 from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, agent_health, agent_status
 from coder.domain.workspaces.workspaces import subdomain_app_name
 
 if TYPE_CHECKING:
-    pass
+    from coder.coderd.services.foundation.context import Context
 
 
 @dataclass(slots=True)
@@ -51,6 +54,17 @@ class AgentViewContext:
     "Agent id -> region name -> `{latency_ms, preferred}`, as the agent told the coordinator."
 
 
+def view_context(ctx: Context, workspace_name: str, owner_username: str) -> AgentViewContext:
+    """What the agents of a workspace are shown in now."""
+    return AgentViewContext(
+        now=ctx.clock.now(),
+        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
+        workspace_name=workspace_name,
+        owner_username=owner_username,
+        latency=ctx.part(Coordinator).latency_of,
+    )
+
+
 def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
     """The agent's connection status at `now`."""
     return agent_status(
@@ -68,10 +82,10 @@ def health_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INAC
     return agent_health(status_of(agent, now, inactive_timeout), agent.lifecycle_state)
 
 
-def present_agent(parts: AgentParts, view_context: AgentViewContext) -> WorkspaceAgent:
+def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgent:
     """The API's shape of an agent."""
     agent = parts.agent
-    status = status_of(agent, view_context.now, view_context.inactive_timeout)
+    status = status_of(agent, context.now, context.inactive_timeout)
     health = agent_health(status, agent.lifecycle_state)
     apps = sorted(parts.apps, key=lambda d: (d.app.display_order, d.app.display_name, d.app.slug))
     blocking = any(script.start_blocks_login for script in parts.scripts)
@@ -99,10 +113,10 @@ def present_agent(parts: AgentParts, view_context: AgentViewContext) -> Workspac
         expanded_directory=agent.expanded_directory or UNSET,
         version=agent.version,
         api_version=agent.api_version,
-        apps=[present_app(detail, view_context) for detail in apps],
-        latency=(view_context.latency(agent.id) if view_context.latency else None) or UNSET,
+        apps=[present_app(detail, context) for detail in apps],
+        latency=(context.latency(agent.id) if context.latency else None) or UNSET,
         connection_timeout_seconds=agent.connection_timeout_seconds,
-        troubleshooting_url=agent.troubleshooting_url or view_context.troubleshooting_url,
+        troubleshooting_url=agent.troubleshooting_url or context.troubleshooting_url,
         subsystems=cast("Any", sorted(agent.subsystems)),
         health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET),
         display_apps=cast("Any", agent.display_apps),
@@ -117,9 +131,9 @@ def _shown_disconnect(agent: AgentRow, status: str) -> datetime | None:
     return agent.disconnected_at if status == "disconnected" else None
 
 
-def present_app(detail: AppDetail, view_context: AgentViewContext) -> WorkspaceApp:
+def present_app(detail: AppDetail, context: AgentViewContext) -> WorkspaceApp:
     app = detail.app
-    name = subdomain_app_name(app.slug, view_context.workspace_name, view_context.owner_username)
+    name = subdomain_app_name(app.slug, context.workspace_name, context.owner_username)
     return WorkspaceApp(
         id=app.id,
         url=app.url or UNSET,
@@ -129,7 +143,7 @@ def present_app(detail: AppDetail, view_context: AgentViewContext) -> WorkspaceA
         command=app.command or UNSET,
         icon=app.icon or UNSET,
         subdomain=app.subdomain,
-        subdomain_name=name if app.subdomain and view_context.workspace_name else UNSET,
+        subdomain_name=name if app.subdomain and context.workspace_name else UNSET,
         sharing_level=cast("Any", app.sharing_level),
         healthcheck=_present_check(app),
         health=cast("Any", app.health),

@@ -12,23 +12,26 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLog, WorkspaceAgentLogSource
+from coder.api.agents.agent_streams import WorkspaceAgentLog
+from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.login.external_auth import AgentGitSSHKey
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
-from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentParts, AgentViewContext, present_agent
+from coder.coderd.services.agents.agent_view import AgentParts, present_agent, view_context
 from coder.coderd.services.events import task_notifications
 from coder.coderd.services.events.notifications import NotificationSite, site_of
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound, TooLarge, Unauthenticated
-from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.people import git_ssh_keys
+from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agent_logs as log_store
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents.agent_apps import AppStatusRow
 from coder.coderd.store.agents.agent_logs import AgentLogRow, NewAgentLog
 from coder.coderd.store.agents.agents import AgentPlace as AgentPlace
-from coder.coderd.store.agents.agents import AppStatusRow, LogSourceRow
+from coder.coderd.store.agents.agents import LogSourceRow
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.people import git_ssh_keys as ssh_key_store
 from coder.domain.access.policy import Subject
@@ -90,7 +93,7 @@ async def get_agent(ctx: Context, subject: Subject, agent_id: UUID) -> Workspace
     parts = await ctx.db.read(load_parts, agent_id)
     if parts is None:
         raise NotFound(UNKNOWN)
-    return present_agent(parts, scene_of(ctx, place))
+    return present_agent(parts, view_context(ctx, place.workspace_name, place.owner_username))
 
 
 async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
@@ -98,19 +101,9 @@ async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
     detail = await agent_store.get_agent_detail(tx, agent_id)
     if detail is None:
         return None
-    apps = await agent_store.list_apps(tx, [agent_id])
-    scripts = await agent_store.list_scripts(tx, [agent_id])
+    apps = await app_store.list_apps(tx, [agent_id])
+    scripts = await script_store.list_scripts(tx, [agent_id])
     return AgentParts(detail.agent, detail.log_sources, apps, scripts)
-
-
-def scene_of(ctx: Context, place: AgentPlace) -> AgentViewContext:
-    return AgentViewContext(
-        now=ctx.clock.now(),
-        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
-        workspace_name=place.workspace_name,
-        owner_username=place.owner_username,
-        latency=ctx.part(Coordinator).latency_of,
-    )
 
 
 async def list_logs(
@@ -226,7 +219,7 @@ async def report_app_status(ctx: Context, place: AgentPlace, report: AppReport) 
 async def _report_app_status(
     tx: Tx, place: AgentPlace, report: AppReport, site: NotificationSite, now: datetime
 ) -> None:
-    apps = await agent_store.list_apps(tx, [place.agent.id])
+    apps = await app_store.list_apps(tx, [place.agent.id])
     found = next((detail for detail in apps if detail.app.slug == report.app_slug), None)
     if found is None:
         raise Invalid("Failed to get workspace app.", f'No app found with slug "{report.app_slug}"')
@@ -240,7 +233,7 @@ async def _report_app_status(
         message=report.message.replace("\x00", REPLACEMENT),
         uri=report.uri.replace("\x00", ""),
     )
-    await agent_store.insert_app_status(tx, row)
+    await app_store.insert_app_status(tx, row)
     await task_notifications.app_said(tx, site, place, row, found.statuses[0].state if found.statuses else None, now)
     await notify_change(
         tx, "app_status", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id

@@ -6,7 +6,7 @@ The rule is `domain/agents/disconnects.py`. The agent's side comes with its read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
@@ -27,6 +27,9 @@ _GOODBYE = frozenset({"shutting_down", "shutdown_timeout", "shutdown_error", "of
 
 _TELLING = frozenset({"disconnected", "started"})
 "Without one of these, events are about a machine that stayed connected."
+
+_OLDEST = timedelta(days=366)
+"Further back no agent is believed to have been away."
 
 
 async def note_disconnect(tx: Tx, place: AgentPlace, ended: Ended, now: datetime) -> None:
@@ -73,11 +76,16 @@ async def hear(tx: Tx, place: AgentPlace, events: Sequence[FlightRecord], now: d
     if open_one is not None:
         await store.update_disconnect(tx, open_one.id, **values)
         return
-    at = min([event.at for event in events if event.kind == "disconnected"] or [now])
-    at = min(max(at, now.replace(year=now.year - 1)), now)  # the agent's clock may be anything
+    at = began_of(events, now)
     await store.add_disconnect(
         tx, place.workspace_id, place.agent.name, disconnected_at=at, returned_at=now, ended=ended, **values
     )
+
+
+def began_of(events: Sequence[FlightRecord], now: datetime) -> datetime:
+    """When the agent says it was cut off; its clock may be anything, so within the last year."""
+    at = min([event.at for event in events if event.kind == "disconnected"] or [now])
+    return min(max(at, now - _OLDEST), now)
 
 
 async def list_disconnects(ctx: Context, subject: Subject, agent_id: UUID) -> list[AgentDisconnect]:

@@ -22,7 +22,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import trio
 
@@ -31,6 +30,7 @@ from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.foundation.outgoing import fetch
 from coder.coderd.store.agents import agents as agent_store
+from coder.domain.foundation.web_addresses import split_untrusted
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -185,7 +185,8 @@ class Clouds:
             url = place.access_location.value
             if place.access_method != AuthorityInformationAccessOID.CA_ISSUERS or not isinstance(url, str):
                 continue
-            if urlsplit(url).scheme not in {"http", "https"} or urlsplit(url).hostname not in _AZURE_ISSUERS:
+            parts = split_untrusted(url)
+            if parts.scheme not in {"http", "https"} or parts.hostname not in _AZURE_ISSUERS:
                 continue
             if url not in self._between and len(self._between) < 100:
                 self._between[url] = certificate_untrusted((await fetch("GET", url)).body)

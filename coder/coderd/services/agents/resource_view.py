@@ -12,6 +12,8 @@ from msgspec import UNSET
 
 from coder.api.workspaces.builds import WorkspaceResource, WorkspaceResourceMetadata
 from coder.coderd.services.agents.agent_view import AgentParts, AgentViewContext, present_agent
+from coder.coderd.store.agents import agent_apps as app_store
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
@@ -50,20 +52,20 @@ async def load_agents(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentParts]:
     parts = {detail.agent.id: AgentParts(detail.agent, detail.log_sources) for detail in details}
     if parts:
         ids = list(parts)
-        for app in await agent_store.list_apps(tx, ids):
+        for app in await app_store.list_apps(tx, ids):
             parts[app.app.agent_id].apps.append(app)
-        for script in await agent_store.list_scripts(tx, ids):
+        for script in await script_store.list_scripts(tx, ids):
             parts[script.agent_id].scripts.append(script)
     return sorted(parts.values(), key=lambda p: (p.agent.display_order, p.agent.name))
 
 
-def present_resources(loaded: LoadedResources, job_id: UUID, view_context: AgentViewContext) -> list[WorkspaceResource]:
+def present_resources(loaded: LoadedResources, job_id: UUID, context: AgentViewContext) -> list[WorkspaceResource]:
     """The resources of one job as JSON."""
     rows = sorted(loaded.resources.get(job_id, ()), key=lambda r: (r.transition, r.name, r.type, r.position))
-    return [_present(row, loaded.agents.get(row.id, ()), view_context) for row in rows]
+    return [_present(row, loaded.agents.get(row.id, ()), context) for row in rows]
 
 
-def _present(row: ResourceRow, agents: Sequence[AgentParts], view_context: AgentViewContext) -> WorkspaceResource:
+def _present(row: ResourceRow, agents: Sequence[AgentParts], context: AgentViewContext) -> WorkspaceResource:
     return WorkspaceResource(
         id=row.id,
         created_at=row.created_at,
@@ -74,6 +76,6 @@ def _present(row: ResourceRow, agents: Sequence[AgentParts], view_context: Agent
         hide=row.hide,
         icon=row.icon,
         daily_cost=row.daily_cost,
-        agents=[present_agent(parts, view_context) for parts in agents] or UNSET,
+        agents=[present_agent(parts, context) for parts in agents] or UNSET,
         metadata=[WorkspaceResourceMetadata(**item) for item in row.metadata] or UNSET,
     )

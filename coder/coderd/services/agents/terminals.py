@@ -23,7 +23,7 @@ _MAX_SIZE = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalWish:
+class TerminalSpec:
     """The query of the request: which session, how large, running what."""
 
     id: UUID
@@ -35,7 +35,7 @@ class TerminalWish:
     backend_type: str = ""
 
 
-def read_wish(query: Mapping[str, str]) -> TerminalWish:
+def read_spec(query: Mapping[str, str]) -> TerminalSpec:
     """Raises Invalid with one validation for each mistake."""
     wrong: list[tuple[str, str]] = []
     session = _uuid(query.get("reconnect", ""))
@@ -54,7 +54,7 @@ def read_wish(query: Mapping[str, str]) -> TerminalWish:
         wrong.append(("backend_type", f'Query param "backend_type" has invalid value: "{backend}"'))
     if wrong or session is None:
         raise Invalid("Invalid query parameters.", validations=wrong)
-    return TerminalWish(
+    return TerminalSpec(
         session,
         sizes["height"],
         sizes["width"],
@@ -72,7 +72,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def init_message(spec: TerminalWish) -> bytes:
+def init_message(spec: TerminalSpec) -> bytes:
     """Length and JSON in one piece: a genuine agent reads each with a single call."""
     body = codec.encode(
         {
@@ -91,7 +91,7 @@ def init_message(spec: TerminalWish) -> bytes:
 async def attach(
     world: Dials,
     agent_id: UUID,
-    spec: TerminalWish,
+    spec: TerminalSpec,
     receive: Callable[[], Awaitable[Any]],
     send: Callable[[Any], Awaitable[None]],
 ) -> None:

@@ -15,10 +15,12 @@ from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, app_port
 from coder.coderd.services.apps.app_tickets import Ticket
+from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import NIL, Subject, allowed_ids, decide, scope_allows
 from coder.domain.apps.app_addresses import AppRequest, parse_port
@@ -26,7 +28,8 @@ from coder.domain.workspaces.workspaces import MIN_SHARED_PORT, SHARE_LEVELS
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.store.agents.agents import AgentRow, AppRow
+    from coder.coderd.store.agents.agent_apps import AppRow
+    from coder.coderd.store.agents.agents import AgentRow
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.workspaces.workspaces import WorkspaceView
 
@@ -107,12 +110,12 @@ async def _load(tx: Tx, request: AppRequest) -> AppContext | None:
     if port is not None:
         agent = next((one for one in agents if _same(one.name, request.agent_name_or_id, one.id)), None)
         level = "owner"
-        for share in await workspace_store.list_port_shares(tx, view.workspace.id):
+        for share in await share_store.list_port_shares(tx, view.workspace.id):
             if share.port == port.number and agent is not None and share.agent_name == agent.name:
                 level = _narrower(share.share_level, view.template.max_port_share_level)
         # A stopped workspace has no agents: its owner should hear that it is stopped.
         return AppContext(request, view, agent, None, level, port.url, cors)
-    apps = [detail.app for detail in await agent_store.list_apps(tx, [agent.id for agent in agents])]
+    apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id for agent in agents])]
     by_id = {agent.id: agent for agent in agents}
     named = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
     wanted = request.agent_name_or_id

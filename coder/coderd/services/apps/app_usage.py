@@ -55,14 +55,12 @@ class AppUsage:
     async def _write(self, stats: list[AppStat]) -> None:
         await write_sessions(self._ctx, [row_of(stat) for stat in stats])
 
-    async def log_visit(
-        self, view_context: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int
-    ) -> None:
+    async def log_visit(self, visited: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int) -> None:
         """A line of the connection log, unless the same visitor had one within the hour."""
-        request, view = view_context.request, view_context.view
+        request, view = visited.request, visited.view
         kind = "port_forwarding" if request.port else "workspace_app"
         now = self._ctx.clock.now()
-        agent_name = view_context.agent.name if view_context.agent else ""
+        agent_name = visited.agent.name if visited.agent else ""
         user_agent = user_agent[:_MAX_USER_AGENT].replace("\0", "")
         visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, ip, user_agent, status)
         last = self._logged.get(visitor)

@@ -24,6 +24,7 @@ from coder.domain.access import scopes
 from coder.domain.access.policy import NIL
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, parse_app_label
 from coder.domain.apps.app_headers import API_KEY_QUERY
+from coder.domain.foundation.web_addresses import split_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     The key reaches applications only, and only those of the workspace it is for: a script of that host may read the
     address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden.
     """
-    parts = urlsplit(redirect_uri)
+    parts = split_untrusted(redirect_uri)
     scheme = await _scheme_of_ours(ctx, redirect_uri)
     if scheme is None:
         raise Invalid("Invalid redirect_uri.", _NOT_OURS)
@@ -81,11 +82,8 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
 
 async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
     """How a host is reached that only this deployment serves, by itself or a proxy; None for any other host."""
-    try:
-        parts = urlsplit(redirect_uri)
-        port = parts.port
-    except ValueError:
-        return None
+    parts = split_untrusted(redirect_uri)
+    port = parts.port
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
         return None
     host = f"{parts.hostname}:{port}" if port else parts.hostname
@@ -94,7 +92,7 @@ async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
     if _below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(ctx.config.wildcard_access_url, own):
         return own.scheme
     for proxy in await ctx.db.read(proxy_store.list_proxies):
-        known = urlsplit(proxy.url)
+        known = split_untrusted(proxy.url)
         if not proxy.url:
             continue
         if _below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, known):
@@ -137,7 +135,7 @@ def _below(pattern: str, host: str) -> bool:
 
 async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_id: UUID) -> str:
     """A ticket for one agent's terminal, for a place that has no session (a proxy). Raises Invalid, NotFound."""
-    parts = urlsplit(url)
+    parts = split_untrusted(url)
     if parts.scheme not in {"ws", "wss"}:
         raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
     wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
@@ -156,7 +154,7 @@ async def _is_server(ctx: Context, netloc: str) -> bool:
     if netloc.lower() == urlsplit(ctx.access_url).netloc.lower():
         return True
     proxies = await ctx.db.read(proxy_store.list_proxies)
-    return any(proxy.url and urlsplit(proxy.url).netloc.lower() == netloc.lower() for proxy in proxies)
+    return any(proxy.url and split_untrusted(proxy.url).netloc.lower() == netloc.lower() for proxy in proxies)
 
 
 async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:

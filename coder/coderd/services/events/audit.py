@@ -14,15 +14,15 @@ from uuid import UUID
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from coder.api.base.enums import BuildReason, ResourceType
-from coder.api.events.audit import AuditLog, AuditLogResponse, CreateTestAuditLogRequest
+from coder.api.events.audit import AuditLog, AuditLogResponse, CreateTestAuditLogRequest, ResourceType
 from coder.api.people.organizations import MinimalOrganization
 from coder.api.people.users import User
+from coder.api.workspaces.builds import BuildReason
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.services.people.query_terms import find_organization
-from coder.coderd.services.people.users import user_view
+from coder.coderd.services.people.user_views import user_view
 from coder.coderd.store.events import audit as store
 from coder.coderd.store.events.audit import AuditSnapshot, EntryFilter, EntryRow, EntryView
 from coder.coderd.store.people import users as user_store

@@ -17,6 +17,8 @@ from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.store.events import audit as store
 from coder.coderd.store.events.audit import AuditSnapshot as AuditSnapshot
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import user_secrets as secret_store
+from coder.coderd.store.people import user_skills as skill_store
 from coder.coderd.store.tasks import tasks as task_store
 from coder.domain.access.policy import Subject
 
@@ -96,6 +98,8 @@ async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:
             return await _user_id(ctx, subject, text)
         case "task":
             return await _task_id(ctx, subject, seen.arguments[0], text)
+        case "user_secret" | "user_skill":
+            return await _asset_id(ctx, subject, seen, text)
         case "api_key":
             return text.partition("-")[0]  # a new key is answered with its secret
         case "custom_role":
@@ -128,6 +132,16 @@ async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -
         return found
     view = await ctx.db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
     return view.task.id if view else None
+
+
+async def _asset_id(ctx: Context, subject: Subject, seen: Seen, name: str) -> UUID | None:
+    """What a user calls so; a new one is answered with its id."""
+    owner_id = await _user_id(ctx, subject, seen.arguments[0])
+    if owner_id is None or "\0" in name:
+        return None
+    find = secret_store.get_secret if seen.kind == "user_secret" else skill_store.get_skill
+    row = await ctx.db.read(find, owner_id, name)
+    return row.id if row is not None else _uuid(name)
 
 
 async def _organization_id(ctx: Context, reference: str) -> UUID | None:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import trio
 
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.events.change_feed import AGENT_ONLY, CHANNEL, Change, parse_change
 
 if TYPE_CHECKING:

@@ -8,15 +8,20 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.base.enums import ConnectionType
-from coder.api.events.audit import ConnectionLog, ConnectionLogResponse, ConnectionLogSSHInfo, ConnectionLogWebInfo
+from coder.api.events.audit import (
+    ConnectionLog,
+    ConnectionLogResponse,
+    ConnectionLogSSHInfo,
+    ConnectionLogWebInfo,
+    ConnectionType,
+)
 from coder.api.people.organizations import MinimalOrganization
 from coder.api.people.users import User
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.services.people.query_terms import find_organization
-from coder.coderd.services.people.users import user_view
+from coder.coderd.services.people.user_views import user_view
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.events import connection_log as store
 from coder.coderd.store.events.audit import COUNT_CAP

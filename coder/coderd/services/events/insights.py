@@ -34,7 +34,7 @@ from coder.api.site.deployment import (
 )
 from coder.api.templates.parameters import TemplateParameterUsage, TemplateParameterValue
 from coder.api.templates.templates import TemplateAppUsage
-from coder.api.workspaces.workspaces import WorkspaceConnectionLatencyMS
+from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Forbidden, NotFound

@@ -1,4 +1,4 @@
-"""A door of its own for Prometheus, on `--prometheus-address`: no sign-in, nothing but metrics."""
+"""A listener of its own for Prometheus, on `--prometheus-address`: no sign-in, nothing but metrics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 
 
 class MetricsEndpoint:
-    """Where the door is."""
+    """Where the listener is."""
 
     def __init__(self, port: int) -> None:
         self.port = port

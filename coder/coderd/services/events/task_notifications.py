@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.events.notifications import Notification, NotificationSite, enqueue
-from coder.coderd.store.agents.agents import AgentPlace, AppStatusRow
+from coder.coderd.store.agents.agent_apps import AppStatusRow
+from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.events.audit import BuildFacts
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.workspaces import builds as build_store

@@ -26,7 +26,7 @@ Part = TypeVar("Part")
 
 @dataclass(slots=True)
 class Context:
-    """Built once by `coderd.app`; the parts that open later are set there before the doors open."""
+    """Built once by `coderd.app`; the parts that open later are set there before anybody is served."""
 
     config: ServerConfig
     db: Database

@@ -1,4 +1,4 @@
-"""How a service says no. Each refusal is a `Refusal`; the doors turn it into a status and the error envelope.
+"""How a service says no. Each refusal is a `Refusal`; whoever answers turns it into a status and the error envelope.
 
 Not here: the mapping to HTTP (`http/server/errors.py`). Texts are part of the public contract: clients match on some.
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -27,6 +28,7 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.coderd.services.foundation.errors import Failed, Invalid, Refusal
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -43,6 +45,9 @@ MOST_ANSWER = 1 << 20
 """Bytes of an answer: read in one piece by the process that serves everybody."""
 WORKER_COMMAND = "sandbox-worker"
 _LENGTHS = struct.Struct(">II")
+_MOMENT = 2.0
+"""Seconds between the end of a process's output and its own."""
+_TIME_SIGNALS = frozenset(getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name))
 _KEPT_VARIABLES = frozenset({"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT"})
 _ROOT = Path(__file__).resolve().parents[4]
 _log = get_logger("sandbox")
@@ -50,7 +55,22 @@ _log = get_logger("sandbox")
 LoadBytes = Callable[[], Awaitable[list[bytes]]]
 
 
-class TooMuchWorkError(CoderError):
+class EvaluationError(CoderError):
+    """What somebody wrote was not evaluated; the message says why, the hint what to do."""
+
+
+class SandboxFailedError(EvaluationError):
+    """Our own fault, whatever was written."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "sandbox_failed",
+            "This was not evaluated because of an error in the server, which is in its log.",
+            "Try it again; if that does not help, tell whoever runs the server.",
+        )
+
+
+class TooMuchWorkError(EvaluationError):
     """What somebody wrote takes more to evaluate than anybody may ask for."""
 
     def __init__(self, what: str) -> None:
@@ -60,6 +80,12 @@ class TooMuchWorkError(CoderError):
             f"{MEMORY >> 20} MiB of memory, {MOST_ANSWER >> 20} MiB of results).",
             "Look for patterns, loops and references that multiply each other.",
         )
+
+
+def refused_evaluation(error: EvaluationError) -> Refusal:
+    """The same for whoever asked: their fault, or ours."""
+    kind = Failed if isinstance(error, SandboxFailedError) else Invalid
+    return kind(error.message, error.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +110,7 @@ class Sandbox:
     async def call(
         self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
     ) -> Any:
-        """The answer of one call. Raises TooMuchWorkError, and whatever loading the documents raises.
+        """The answer of one call. Raises EvaluationError, and whatever loading the documents raises.
 
         One call at a time for each `caller`: who asks for much waits for himself.
         """
@@ -111,7 +137,7 @@ class Sandbox:
                 parts = await documents.load()
                 sizes = [len(part) for part in parts]
                 answer = await worker.exchange({"load": key, "sizes": sizes}, b"".join(parts))
-                if "failed" not in answer:
+                if "value" in answer:
                     answer = await worker.exchange({"call": name, "documents": key, "values": values}, b"")
         except BaseException:
             # Ended, silent or given up in the middle of a frame: nobody can go on with it.
@@ -121,6 +147,10 @@ class Sandbox:
         self._idle.append(worker)
         if "failed" in answer:
             raise TooMuchWorkError(answer["failed"])
+        if "broken" in answer:
+            # Where and of which kind; what it says may be what a user wrote.
+            _log.error("evaluating failed", call=name, **answer["broken"])
+            raise SandboxFailedError
         return answer["value"]
 
     async def _start(self) -> _Worker:
@@ -162,7 +192,7 @@ class _Worker:
         return cls(process, process.stdin, process.stdout)
 
     async def exchange(self, head: Mapping[str, Any], blob: bytes) -> Any:
-        """Sends a frame and waits for the answer's. Raises TooMuchWorkError when there is none in time."""
+        """Sends a frame and waits for the answer's. Raises EvaluationError when there is none, or none in time."""
         text = json.dumps(head).encode()
         with trio.move_on_after(WALL_SECONDS):
             try:
@@ -172,9 +202,18 @@ class _Worker:
                     raise TooMuchWorkError("space for its results")
                 return msgspec.json.decode(await self._read(size))
             except (trio.BrokenResourceError, trio.ClosedResourceError, EOFError) as error:
-                _log.warn("a process that evaluated a template was ended", status=self._process.returncode)
-                raise TooMuchWorkError("computing time or memory") from error
+                raise await self._why_it_ended() from error
         raise TooMuchWorkError("time")
+
+    async def _why_it_ended(self) -> EvaluationError:
+        """A limit ends a process by a signal; one that ends by itself does so for a reason of ours."""
+        with trio.move_on_after(_MOMENT):
+            await self._process.wait()
+        status = self._process.returncode
+        _log.warn("a process that evaluated a template was ended", status=status)
+        if status is None or status >= 0:
+            return SandboxFailedError()
+        return TooMuchWorkError("computing time" if -status in _TIME_SIGNALS else "memory or depth")
 
     async def _read(self, size: int) -> bytes:
         while len(self._rest) < size:

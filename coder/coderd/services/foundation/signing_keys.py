@@ -83,9 +83,8 @@ class SigningKeys:
         now = self._ctx.clock.now()
         made_at = datetime.fromisoformat(value["made_at"]) if value.get("made_at") else now
         found = [DescribedKey(_opened(sealer, value), made_at)]
-        previous = value.get("previous")
-        if previous and datetime.fromisoformat(previous["until"]) > now:
-            until = datetime.fromisoformat(previous["until"])
+        previous, until = _previous(value, now)
+        if previous:
             found.append(DescribedKey(_opened(sealer, previous), made_at - LIFETIME, until))
         return found
 
@@ -105,23 +104,25 @@ async def _ensure_keys(tx: Tx, name: str, now: datetime, sealer: Sealer) -> tupl
         stored = _sealed_anew(sealer, await site.get_config(tx, name) or stored)
         await site.put_config(tx, name, stored)
     value = json.loads(stored)
-    previous = value.get("previous")
-    found = [_opened(sealer, value)]
-    if previous and datetime.fromisoformat(previous["until"]) > now:
-        found.append(_opened(sealer, previous))
-    return tuple(found)
+    previous, _ = _previous(value, now)
+    return tuple(_opened(sealer, one) for one in (value, previous) if one)
+
+
+def _previous(value: Mapping[str, Any], now: datetime) -> tuple[Mapping[str, str], datetime]:
+    """The key before, and until when it verifies; nothing and `now` when that is over."""
+    previous = value.get("previous") or {}
+    until = datetime.fromisoformat(previous["until"]) if previous else now
+    return (previous, until) if until > now else ({}, now)
 
 
 def _sealed_anew(sealer: Sealer, stored: str) -> str:
     """The same with what was stored before the site had encryption keys sealed, too."""
     value = json.loads(stored)
-    if not sealer.can_seal or all(
-        not sealer.is_plain(one["secret"]) for one in (value, value.get("previous") or value)
-    ):
+    plain = [one for one in (value, value.get("previous")) if one and sealer.is_plain(one["secret"])]
+    if not sealer.can_seal or not plain:
         return stored
-    for one in (value, value.get("previous") or {}):
-        if one and sealer.is_plain(one["secret"]):
-            one["secret"] = sealer.seal(one["secret"])
+    for one in plain:
+        one["secret"] = sealer.seal(one["secret"])
     return json.dumps(value)
 
 

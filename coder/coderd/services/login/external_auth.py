@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from msgspec import UNSET
+
 from coder.api.login.external_auth import (
     ExternalAuth,
     ExternalAuthDevice,
@@ -313,8 +315,6 @@ async def required_of(
     ctx: Context, user_id: UUID, wanted: Iterable[tuple[str, bool]]
 ) -> list[TemplateVersionExternalAuth]:
     """The providers a template wants, and whether the user is linked to each."""
-    from msgspec import UNSET
-
     found = []
     for ident, optional in wanted:
         provider = provider_for(ctx.config.external_auth_providers, ident=ident)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.api.login.oauth2 import OAuth2ProviderSettings, PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import require
@@ -141,6 +141,11 @@ async def dynamic_registration(ctx: Context) -> bool:
 async def read_settings(ctx: Context, subject: Subject) -> bool:
     require(subject, "read", _SETTINGS, hidden=False)
     return await dynamic_registration(ctx)
+
+
+async def audited_settings(ctx: Context, subject: Subject) -> OAuth2ProviderSettings:
+    """As the audit log has them."""
+    return OAuth2ProviderSettings(dynamic_client_registration_enabled=await read_settings(ctx, subject))
 
 
 async def change_settings(ctx: Context, subject: Subject, allowed: bool | None) -> bool:

@@ -1,7 +1,8 @@
 """Access for applications: consent gives a code, a code gives tokens, tokens are renewed and revoked.
 
 RFC 6749 sections 4.1 and 6, RFC 7636 (PKCE), RFC 7009 (revocation). An access token is an API key of the user with
-login type `oauth2_provider_app`; using a refresh token ends the pair it belonged to.
+login type `oauth2_provider_app`; using a refresh token ends the pair it belonged to, using it twice all that came of
+the same consent (RFC 9700 section 4.14.2).
 """
 
 from __future__ import annotations
@@ -131,35 +132,57 @@ async def exchange_code(
     parts = split_secret(code)
     if parts is None:
         raise refused
-    row = await ctx.db.run(store.take_code, parts[0], hash_secret(parts[1]), ctx.clock.now())
-    if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
-        raise refused
-    # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
-    if redirect_uri != row.redirect_uri and (row.redirect_uri or redirect_uri != app.callback_url):
-        raise refused
-    if not verifier_fits(row.code_challenge, verifier, legacy=app.legacy):
-        raise GrantError("invalid_grant", "The PKCE code verifier is invalid")
-    return await _issue(ctx, app, row.user_id, row.scopes, ip, refused)
+    prefix, hashed = parts[0], hash_secret(parts[1])
+
+    async def exchange(tx: Tx) -> Tokens | GrantError:
+        row = await store.take_code(tx, prefix, hashed, ctx.clock.now())
+        if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
+            return refused
+        # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
+        if redirect_uri != row.redirect_uri and (row.redirect_uri or redirect_uri != app.callback_url):
+            return refused
+        if not verifier_fits(row.code_challenge, verifier, legacy=app.legacy):
+            return GrantError("invalid_grant", "The PKCE code verifier is invalid")
+        return await _issue(tx, ctx, app, row.user_id, row.scopes, prefix, ip) or refused
+
+    return _given(await ctx.db.run(exchange))
 
 
 async def refresh(ctx: Context, app: OAuth2AppRow, token: str, ip: str) -> Tokens:
-    """A new pair for a refresh token, which ends with its access token. Raises GrantError invalid_grant."""
+    """A new pair for a refresh token, which ends with its access token. Raises GrantError invalid_grant.
+
+    One that comes a second time ends every pair that came of the same consent: nobody can tell who of the two stole it.
+    """
     refused = GrantError("invalid_grant", "The refresh token is invalid or expired")
     parts = split_secret(token)
     if parts is None:
         raise refused
-    row = await ctx.db.run(store.take_token, parts[0], hash_secret(parts[1]), app.id)
-    if row is None or row.expires_at < ctx.clock.now():
-        raise refused
-    return await _issue(ctx, app, row.user_id, row.scopes, ip, refused)
+    prefix, hashed = parts[0], hash_secret(parts[1])
+
+    async def renew(tx: Tx) -> Tokens | GrantError:
+        now = ctx.clock.now()
+        row = await store.renew_token(tx, prefix, hashed, app.id, now)
+        if row is None or row.expires_at < now:
+            return refused
+        return await _issue(tx, ctx, app, row.user_id, row.scopes, row.grant_id, ip) or refused
+
+    return _given(await ctx.db.run(renew))
+
+
+def _given(result: Tokens | GrantError) -> Tokens:
+    """A refusal is raised only now: what was used up stays so."""
+    if isinstance(result, GrantError):
+        raise result
+    return result
 
 
 async def _issue(
-    ctx: Context, app: OAuth2AppRow, user_id: UUID, granted: Sequence[str], ip: str, refused: GrantError
-) -> Tokens:
-    user = await ctx.db.read(key_store.find_user_with_roles, user_id)
+    tx: Tx, ctx: Context, app: OAuth2AppRow, user_id: UUID, granted: Sequence[str], grant_id: str, ip: str
+) -> Tokens | None:
+    """None for a user who may not sign in any more."""
+    user = await key_store.find_user_with_roles(tx, user_id)
     if user is None or user.deleted or user.status == "suspended":
-        raise refused
+        return None
     now = ctx.clock.now()
     lifetime = ctx.config.session_duration
     key, access = new_key(
@@ -173,14 +196,10 @@ async def _issue(
     )
     prefix, secret, shown = new_secret()
     until = now + ctx.config.default_oauth_refresh_lifetime
-    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted)
-
-    async def insert(tx: Tx) -> None:
-        await store.delete_tokens_of(tx, app.id, user_id)
-        await key_store.insert_key(tx, key)
-        await store.insert_token(tx, row)
-
-    await ctx.db.run(insert)
+    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id)
+    await store.delete_tokens_of(tx, app.id, user_id)
+    await key_store.insert_key(tx, key)
+    await store.insert_token(tx, row)
     return Tokens(access, shown, key.expires_at, int(lifetime.total_seconds()), granted)
 
 

@@ -97,4 +97,5 @@ async def change_with_passcode(ctx: Context, email: str, password: str, passcode
     check_strength(password, "Invalid password.")
     if await verify_password(user.hashed_password, password):
         raise Invalid("New password cannot match old password.")
-    await users.replace_password(ctx, user.id, password)
+    if not await users.replace_password(ctx, user.id, password, hashed):
+        raise Invalid("Incorrect email or one-time passcode.")

@@ -17,7 +17,7 @@ from coder.base.secret import Secret
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
-from coder.domain.network.coordination import FullAccess
+from coder.domain.network.coordination_rules import FullAccess
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.node import NodeConfig, open_node, pipe_pair
 from coder.mesh.relay import DerpDialer, DerpTransport

@@ -20,14 +20,8 @@ from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import keys_of_node
 from coder.coderd.services.network.replica_coordination import Bridge
 from coder.domain.foundation.numbers import decimal
-from coder.domain.network.coordination import (
-    CoordinatedNode,
-    Coordination,
-    CoordinationRequest,
-    CoordinationRules,
-    Delivery,
-    Update,
-)
+from coder.domain.network.coordination import Coordination, Delivery, Update
+from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, CoordinationRules
 from coder.rpc.calls import ServerCall
 from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import tailnet_pb2

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
@@ -46,14 +47,14 @@ def proxy_region(number: int, name: str, display_name: str, url: str) -> DerpReg
     return replace(placed, embedded_relay=False)
 
 
-def connection_info(ctx: Context) -> dict[str, Any]:
+def connection_info(ctx: Context) -> AgentConnectionInfo:
     """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
-    return {
-        "derp_map": derpmap.to_json(current_map(ctx)),
-        "derp_force_websockets": ctx.config.derp_force_websockets,
-        "disable_direct_connections": ctx.config.block_direct_connections,
-        "hostname_suffix": ctx.config.workspace_hostname_suffix,
-    }
+    return AgentConnectionInfo(
+        derp_map=derpmap.to_json(current_map(ctx)),
+        derp_force_websockets=ctx.config.derp_force_websockets,
+        disable_direct_connections=ctx.config.block_direct_connections,
+        hostname_suffix=ctx.config.workspace_hostname_suffix,
+    )
 
 
 async def fetch_configured(ctx: Context) -> None:

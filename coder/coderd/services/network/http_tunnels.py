@@ -27,7 +27,7 @@ LONGEST_ANSWER = 300.0
 "Seconds; some proxies cut an answer of any liveliness, later than this."
 LONGEST_WAIT = 60.0
 MOST_STREAMS = 4096
-"Of each kind: opened with a login, and without (the relay's door has none)."
+"Of each kind: opened with a login, and without (the relay asks for none)."
 MOST_OF_ADDRESS = 512
 "Of each kind, from one address (one /64 of IPv6): room for an office behind one proxy."
 BUDGET = 256 << 20

@@ -25,17 +25,10 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.network.node_keys import keys_of_untrusted
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.network import replicas as store
-from coder.domain.network.coordination import (
-    CoordinatedNode,
-    Coordination,
-    CoordinationRequest,
-    Delivery,
-    FullAccess,
-    NodeKind,
-    Update,
-)
+from coder.domain.network.coordination import Coordination, Delivery, NodeKind, Update
+from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, FullAccess
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -26,10 +26,11 @@ from coder.coderd.services.network.coordinator import (
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import explain_foreign_keys
 from coder.coderd.services.network.resume_tokens import REFRESH_IN, ResumeBinding, digest_of
-from coder.domain.network.coordination import CoordinationRules
+from coder.domain.network.coordination_rules import CoordinationRules
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary
 from coder.rpc.errors import unimplemented
 from coder.rpc.proto import tailnet_pb2
+from coder.rpc.services import TAILNET
 from coder.tailnet import derpmap
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ MAP_CHECK_INTERVAL = 5.0
 "Seconds between looks at the relay map (docs/protocol/coordination.md#calls)."
 NODE_WAIT = 10.0
 "Seconds a resume token waits for the node it is bound to."
-_SERVICE = "/coder.tailnet.v2.Tailnet/"
 
 Send = Callable[[Message], Awaitable[None]]
 WorkspaceUpdates = Callable[[tailnet_pb2.WorkspaceUpdatesRequest, Send], Awaitable[None]]
@@ -72,11 +72,11 @@ class TailnetService:
 
     def handlers(self) -> Handlers:
         return {
-            _SERVICE + "Coordinate": Bidi(self.coordinate, tailnet_pb2.CoordinateRequest),
-            _SERVICE + "StreamDERPMaps": ServerStream(self.stream_derp_maps, tailnet_pb2.StreamDERPMapsRequest),
-            _SERVICE + "RefreshResumeToken": Unary(self.refresh_resume_token, tailnet_pb2.RefreshResumeTokenRequest),
-            _SERVICE + "PostTelemetry": Unary(self.post_telemetry, tailnet_pb2.TelemetryRequest),
-            _SERVICE + "WorkspaceUpdates": ServerStream(self.workspace_updates, tailnet_pb2.WorkspaceUpdatesRequest),
+            TAILNET + "Coordinate": Bidi(self.coordinate, tailnet_pb2.CoordinateRequest),
+            TAILNET + "StreamDERPMaps": ServerStream(self.stream_derp_maps, tailnet_pb2.StreamDERPMapsRequest),
+            TAILNET + "RefreshResumeToken": Unary(self.refresh_resume_token, tailnet_pb2.RefreshResumeTokenRequest),
+            TAILNET + "PostTelemetry": Unary(self.post_telemetry, tailnet_pb2.TelemetryRequest),
+            TAILNET + "WorkspaceUpdates": ServerStream(self.workspace_updates, tailnet_pb2.WorkspaceUpdatesRequest),
         }
 
     async def coordinate(self, call: CoordinateCall) -> None:

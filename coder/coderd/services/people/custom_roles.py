@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from coder.api.base.struct import ApiStruct
-from coder.api.people.users import AssignableRoles, Permission, Role
+from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
@@ -22,14 +22,17 @@ from coder.domain.access.resources import ACTIONS
 from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.organizations import OrganizationRow
 
 _NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 _MAX_NAME = 64
 
 
-class PermissionWish(ApiStruct):
+class PermissionSpec(ApiStruct):
     """One permission as clients send it; `*` stands for every action."""
 
     negate: bool
@@ -37,15 +40,15 @@ class PermissionWish(ApiStruct):
     action: str
 
 
-class RoleWish(ApiStruct):
+class RoleSpec(ApiStruct):
     """A whole role as clients send it."""
 
     name: str
     display_name: str
-    site_permissions: list[PermissionWish]
-    user_permissions: list[PermissionWish]
-    organization_permissions: list[PermissionWish]
-    organization_member_permissions: list[PermissionWish]
+    site_permissions: list[PermissionSpec]
+    user_permissions: list[PermissionSpec]
+    organization_permissions: list[PermissionSpec]
+    organization_member_permissions: list[PermissionSpec]
 
 
 async def list_assignable(ctx: Context, organization: OrganizationRow, assignable: bool) -> list[AssignableRoles]:
@@ -54,7 +57,7 @@ async def list_assignable(ctx: Context, organization: OrganizationRow, assignabl
     return [_assignable(row, assignable) for row in rows]
 
 
-async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleWish) -> Role:
+async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
     """Raises Forbidden, Invalid, Conflict."""
     _require(subject, organization, "create")
     permissions = _checked(subject, organization, wanted)
@@ -70,7 +73,7 @@ async def create_role(ctx: Context, subject: Subject, organization: Organization
     return role_view(row)
 
 
-async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleWish) -> Role:
+async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
     """Replaces what the role of that name may do. Raises Forbidden, Invalid, NotFound."""
     _require(subject, organization, "update")
     permissions = _checked(subject, organization, wanted)
@@ -85,7 +88,7 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
     return role_view(changed)
 
 
-async def _update(tx: Any, row: CustomRoleRow, values: dict[str, Any], now: Any) -> None:
+async def _update(tx: Tx, row: CustomRoleRow, values: dict[str, Any], now: datetime) -> None:
     await store.update_role(tx, row.id, updated_at=now, **values)
 
 
@@ -106,7 +109,7 @@ def _require(subject: Subject, organization: OrganizationRow, action: str) -> No
 # ---- checking
 
 
-def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleWish) -> dict[str, Any]:
+def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> dict[str, Any]:
     """The permissions in the form they are stored. Raises Invalid, Forbidden."""
     if wanted.name in ORGANIZATION_ROLES or wanted.name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{wanted.name}" is a reserved role name, and not allowed to be used')
@@ -135,7 +138,7 @@ def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleWish) 
     }
 
 
-def _check_permission(subject: Subject, organization: OrganizationRow, permission: PermissionWish) -> None:
+def _check_permission(subject: Subject, organization: OrganizationRow, permission: PermissionSpec) -> None:
     kind, action = permission.resource_type, permission.action
     known = ACTIONS.get(kind)
     if known is None:
@@ -152,7 +155,7 @@ def _check_permission(subject: Subject, organization: OrganizationRow, permissio
             )
 
 
-def _table(permissions: Sequence[PermissionWish], *, negate: bool) -> dict[str, list[str]]:
+def _table(permissions: Sequence[PermissionSpec], *, negate: bool) -> dict[str, list[str]]:
     table: dict[str, set[str]] = {}
     for permission in permissions:
         if permission.negate == negate:

@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import UNSET
 
 from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
-from coder.api.people.users import ReducedUser
+from coder.api.people.user_names import ReducedUser
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound

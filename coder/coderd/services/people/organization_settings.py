@@ -15,7 +15,7 @@ from msgspec import UNSET
 from coder.api.base import codec
 from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
-from coder.api.workspaces.workspaces import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields
 from coder.coderd.services.people.organizations import organization_resource

@@ -19,7 +19,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
-from coder.coderd.services.people.users import slim_roles
+from coder.coderd.services.people.user_views import slim_roles
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import custom_roles as role_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.api.people.users import UserQuietHoursScheduleResponse
+from coder.api.people.user_settings import UserQuietHoursScheduleResponse
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.services.people.users import user_resource

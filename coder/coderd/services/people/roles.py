@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.people.users import AssignableRoles, Permission
+from coder.api.people.roles import AssignableRoles, Permission
 from coder.domain.access.roles import (
     IMPLICIT_ORGANIZATION_ROLE,
     IMPLICIT_SITE_ROLE,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from coder.api.people.users import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.api.people.user_secrets import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
-from coder.coderd.services.foundation.sandbox import Sandbox, TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import EvaluationError, Sandbox, SandboxFailedError, refused_evaluation
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
@@ -167,7 +167,9 @@ async def _parse(ctx: Context, user: UserRow, format_name: str, content: str) ->
     pairs: dict[str, str] | str
     try:
         pairs = await sandbox.call("secrets", {"format": format_name, "content": content}, caller=str(user.id))
-    except TooMuchWorkError as error:
+    except SandboxFailedError as error:
+        raise refused_evaluation(error) from error
+    except EvaluationError as error:
         raise InvalidFields(("content", error.message)) from error
     if isinstance(pairs, str):
         raise InvalidFields(("content", pairs))

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.people.users import (
+from coder.api.people.user_settings import (
     UpdateUserAppearanceSettingsRequest,
     UpdateUserPreferenceSettingsRequest,
     UserAppearanceSettings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.api.people.users import UserSkill, UserSkillMetadata
+from coder.api.people.user_skills import UserSkill, UserSkillMetadata
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound

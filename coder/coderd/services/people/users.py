@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Unpack
 from uuid import UUID
 
-from msgspec import UNSET
-
-from coder.api.people.users import MinimalUser, SlimRole, UpdateUserProfileRequest, User
+from coder.api.people.user_requests import UpdateUserProfileRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
-from coder.coderd.services.foundation.errors import (
-    Conflict,
-    ExpectationFailed,
-    Forbidden,
-    Invalid,
-    NotFound,
-)
+from coder.coderd.services.foundation.errors import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_fields, check_request
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.access import keys as key_store
@@ -29,15 +21,15 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject, allowed_ids
-from coder.domain.access.roles import SITE_ROLES, display_name
+from coder.domain.access.roles import SITE_ROLES
 from coder.domain.foundation.field_rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
@@ -103,10 +95,22 @@ def may_name(subject: Subject, row: UserRow) -> bool:
     return may(subject, "read", user_resource(row.id)) or any(one in mine for one in row.organization_ids)
 
 
-async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
+async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
     """Like `find_user`, and the caller must be allowed to read the user."""
     row = await find_user(ctx, subject, reference)
     require(subject, "read", user_resource(row.id))
+    return row
+
+
+async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """Like `read_user`, for what is a person's own: keys, passwords, roles, settings.
+
+    The system user has none of it, and nobody gives it any: whoever had its key would have every workspace that waits
+    for an owner.
+    """
+    row = await read_user(ctx, subject, reference)
+    if row.id == PREBUILDS_USER_ID:
+        raise NotFound
     return row
 
 
@@ -280,19 +284,23 @@ async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, 
     await replace_password(ctx, user.id, new)
 
 
-async def replace_password(ctx: Context, user_id: UUID, new: str) -> None:
+async def replace_password(ctx: Context, user_id: UUID, new: str, passcode: bytes | None = None) -> bool:
+    """With the hash of a passcode: False when it was used meanwhile, and nothing is changed."""
     hashed = await hash_password(new)
     now = ctx.clock.now()
 
-    async def write(tx: Tx) -> None:
+    async def write(tx: Tx) -> bool:
+        if passcode is not None and not await user_store.take_passcode(tx, user_id, passcode):
+            return False
         await user_store.update_user(tx, user_id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
         await key_store.delete_keys_of(tx, user_id)
+        return True
 
-    await ctx.db.run(write)
+    return await ctx.db.run(write)
 
 
 async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequence[str]) -> UserRow:
-    """Raises Invalid: own roles, an unknown role, one the caller may not give or take."""
+    """Raises Invalid: own roles, an unknown role, one the caller may not give or take, the last owner's."""
     if user.id == subject.user_id:
         raise Invalid("You cannot change your own roles.")
     require(subject, "read", user_resource(user.id))
@@ -322,6 +330,7 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
         return
 
     async def write(tx: Tx) -> None:
+        await _keep_an_owner(tx, user.id)
         if await _owns_workspaces(tx, user.id):
             raise ExpectationFailed(
                 "You cannot delete a user that has workspaces. Delete their workspaces and try again!"
@@ -331,6 +340,16 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
         await key_store.delete_keys_of(tx, user.id)
 
     await ctx.db.run(write)
+
+
+async def _keep_an_owner(tx: Tx, user_id: UUID) -> None:
+    """Before somebody is an owner no more. Two who do it to each other were both allowed to when they began.
+
+    Raises Invalid.
+    """
+    user = await user_store.get_user(tx, user_id)
+    if user is not None and "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
+        raise Invalid("The last owner must stay.", "Make somebody else an owner first.")
 
 
 async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:
@@ -345,6 +364,8 @@ async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserC
     async def write(tx: Tx) -> UserRow:
         if set(values) != {"rbac_roles"}:
             values["updated_at"] = now  # what somebody may do is no part of the profile
+        if "owner" not in values.get("rbac_roles", ["owner"]):
+            await _keep_an_owner(tx, user.id)
         await user_store.update_user(tx, user.id, **values)
         row = await user_store.get_user(tx, user.id)
         if row is None:
@@ -352,47 +373,6 @@ async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserC
         return row
 
     return await ctx.db.run(write)
-
-
-# ---- showing
-
-
-def user_view(row: UserRow | key_store.KeyUser) -> User:
-    organization_ids = row.organization_ids if isinstance(row, UserRow) else tuple(row.organization_roles)
-    return User(
-        id=row.id,
-        username=row.username,
-        avatar_url=row.avatar_url or UNSET,
-        name=row.name or UNSET,
-        email=row.email,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        last_seen_at=row.last_seen_at,
-        status=cast("UserStatus", row.status),
-        login_type=cast("LoginType", row.login_type),
-        organization_ids=list(organization_ids),
-        roles=slim_roles(row.rbac_roles),
-        has_ai_seat=False,
-        is_service_account=row.is_service_account or UNSET,
-    )
-
-
-def slim_roles(
-    names: Sequence[str], organization_id: UUID | None = None, titles: Mapping[str, str] = {}
-) -> list[SlimRole]:
-    """Roles as lists show them; `titles` names those an organization made for itself."""
-    return [
-        SlimRole(
-            name=name,
-            display_name=titles.get(name) or display_name(name),
-            organization_id=UNSET if organization_id is None else organization_id,
-        )
-        for name in names
-    ]
-
-
-def minimal_user(row: UserRow) -> MinimalUser:
-    return MinimalUser(id=row.id, username=row.username, name=row.name or UNSET, avatar_url=row.avatar_url or UNSET)
 
 
 async def roles_by_organization(ctx: Context, user_id: UUID) -> dict[UUID, list[str]]:

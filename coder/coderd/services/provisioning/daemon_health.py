@@ -29,18 +29,19 @@ from coder.coderd.services.network.node_keys import daemon_owner
 from coder.coderd.services.network.stream_http import exchange
 from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService
 from coder.coderd.services.provisioning.job_lists import require_queue
-from coder.coderd.services.provisioning.job_work import Worker
+from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.provisioning import daemon_health as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.daemon_health import HealthRow
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow
 from coder.domain.access.policy import Subject
-from coder.domain.network.coordination import AgentAccess
+from coder.domain.network.coordination_rules import AgentAccess
 from coder.domain.network.overlay import HTTP_PORT
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY, daemon_status, is_stale
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import overlay_pb2, tailnet_pb2
+from coder.rpc.services import OVERLAY, TAILNET
 from coder.tailnet import derpmap
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ INTERVAL = 30.0
 TIMEOUT = 15.0
 """Seconds a daemon has for its answer."""
 PATH = "/api/v0/health"
-_JOIN = "/coder.overlay.v1.Overlay/Join"
-_TAILNET = "/coder.tailnet.v2.Tailnet/"
+_JOIN = OVERLAY + "Join"
 _MAX_REPORT = 16 << 10
 _MAX_PROBLEM = 500
 
@@ -73,8 +73,8 @@ class DaemonMesh:
         """The call that joins, and coordination for whoever did."""
         return {
             _JOIN: Unary(self._join, overlay_pb2.JoinRequest),
-            f"{_TAILNET}Coordinate": Bidi(self._coordinate, tailnet_pb2.CoordinateRequest),
-            f"{_TAILNET}StreamDERPMaps": ServerStream(self._stream_maps, tailnet_pb2.StreamDERPMapsRequest),
+            f"{TAILNET}Coordinate": Bidi(self._coordinate, tailnet_pb2.CoordinateRequest),
+            f"{TAILNET}StreamDERPMaps": ServerStream(self._stream_maps, tailnet_pb2.StreamDERPMapsRequest),
         }
 
     async def _join(self, request: overlay_pb2.JoinRequest) -> overlay_pb2.JoinResponse:

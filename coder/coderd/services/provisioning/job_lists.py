@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.provisioning.provisioners import ProvisionerJob
+from coder.api.provisioning.jobs import ProvisionerJob
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places, present_detail

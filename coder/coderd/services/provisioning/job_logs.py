@@ -1,7 +1,7 @@
 """Logs of provisioner jobs: storing what daemons send, reading, and following until the job ends.
 
 A follower sees every stored line first, then new ones as they come, and its stream ends when the job is complete and
-everything was sent (recorded: timing-semantics, "Log follow").
+everything was sent.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from uuid import UUID
 
 import trio
 
-from coder.api.base.enums import LogLevel, LogSource
-from coder.api.provisioning.provisioners import ProvisionerJobLog
+from coder.api.base.enums import LogLevel
+from coder.api.provisioning.jobs import LogSource, ProvisionerJobLog
 from coder.coderd.services.provisioning.jobs import NEWS
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow, LogRow
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _BACKUP_POLL = 10.0
-# Seconds. Notices are reliable but for a lost database connection, which sends RESYNC; this is the belt to that.
+"Seconds. Notices are reliable but for a lost database connection, which sends RESYNC; this is the belt to that."
 _PAGE = 1000
 
 

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.base.enums import ProvisionerJobStatus
-from coder.api.provisioning.provisioners import ExpectedStart, ProvisionerJobWhy, WaitingDaemon, WaitingRemedy
+from coder.api.provisioning.job_reasons import ExpectedStart, ProvisionerJobWhy, WaitingDaemon, WaitingRemedy
+from coder.api.provisioning.jobs import ProvisionerJobStatus
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places

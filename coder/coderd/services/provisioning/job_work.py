@@ -15,11 +15,13 @@ from uuid import UUID
 from google.protobuf.message import Message
 
 from coder.coderd.services.events import record_event
-from coder.coderd.services.foundation.errors import Invalid, Refusal
+from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.provisioning import build_results, build_work, import_work, quotas
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import tell
+from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
+from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.provisioning import jobs as job_store
@@ -36,7 +38,6 @@ from coder.domain.provisioning.jobs import (
     clean_text,
     error_code,
 )
-from coder.domain.provisioning.queue import Offer
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
 if TYPE_CHECKING:
@@ -47,18 +48,6 @@ MAX_MESSAGE = 4 << 20
 """Bytes of one message of the protocol (dRPC's limit upstream, which genuine daemons keep)."""
 
 _LEVELS: tuple[LogLevel, ...] = ("trace", "debug", "info", "warn", "error")
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A connected daemon."""
-
-    id: UUID
-    name: str
-    offer: Offer
-    "Its organization, types and tags."
-    user_id: UUID | None = None
-    "Whose token it came with, if any."
 
 
 async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob:
@@ -343,56 +332,6 @@ async def _own_job(tx: Tx, worker: Worker, job_id: str) -> JobRow:
     if job.completed_at is not None:
         raise Invalid("job already completed")
     return job
-
-
-class ModuleFiles:
-    """Module archives daemons uploaded, until the job that named them completes. Made once, see `Context.part`.
-
-    Memory is enough: when a restart loses one, the version merely has no cached modules, and builds fetch them again.
-    """
-
-    def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
-        self._files: dict[UUID, tuple[bytes, bytes]] = {}
-        "One archive a worker: it works on one job at a time, and nobody's uploads push another's out."
-
-    def put(self, worker: Worker, digest: bytes, data: bytes) -> None:
-        self._files[worker.id] = (digest, data)
-
-    def get(self, worker: Worker, digest: bytes) -> bytes:
-        """The archive, or nothing."""
-        known, data = self._files.get(worker.id, (b"", b""))
-        return data if digest and digest == known else b""
-
-    def forget(self, worker: Worker) -> None:
-        """The worker's job is over, or its connection."""
-        self._files.pop(worker.id, None)
-
-
-async def require_running_import(ctx: Context, worker: Worker) -> None:
-    """Raises Invalid unless the worker has an import under way: nobody else has modules to hand over."""
-    jobs = await ctx.db.read(job_store.list_worker_jobs, worker.id)
-    if not any(job.type == "template_version_import" and job.completed_at is None for job in jobs):
-        raise Invalid("you have no import running that modules could belong to")
-
-
-async def read_module_file(ctx: Context, worker: Worker, file_id: str) -> bytes:
-    """The archive of modules that belongs to a build the worker runs. Raises Refusal."""
-    try:
-        wanted = UUID(file_id)
-    except ValueError as error:
-        raise Invalid("parse file id: not a UUID") from error
-    data = await ctx.db.read(_read_module_file, worker.id, wanted)
-    if data is None:
-        raise Refusal("no build you run has a module file of that id")
-    return data
-
-
-async def _read_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> bytes | None:
-    if not await import_work.is_module_file_of_worker(tx, worker_id, file_id):
-        return None
-    file = await file_store.get_file(tx, file_id)
-    return file.data if file else None
 
 
 def _log_line(log: provisionerd_pb2.Log, now: datetime) -> JobLogLine:

@@ -15,12 +15,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.provisioning.provisioners import (
-    MatchedProvisioners,
-    ProvisionerJob,
-    ProvisionerJobInput,
-    ProvisionerJobMetadata,
-)
+from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobInput, ProvisionerJobMetadata
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.events.change_feed import notify_change

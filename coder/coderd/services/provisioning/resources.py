@@ -16,8 +16,12 @@ from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
+from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentRow, AppRow, LogSourceRow, MetadataRow, ScriptRow
+from coder.coderd.store.agents.agent_apps import AppRow
+from coder.coderd.store.agents.agent_metadata import MetadataRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
+from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
 from coder.domain.agents.agents import environment_of
@@ -98,7 +102,7 @@ async def insert_resources(
 
 async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> list[AppRow]:
     """The apps, with new ids for those whose id is somebody else's."""
-    owners = await agent_store.find_app_workspaces(tx, [app.id for app in apps]) if apps else {}
+    owners = await app_store.find_app_workspaces(tx, [app.id for app in apps]) if apps else {}
     foreign = {key for key, owner in owners.items() if workspace_id is None or owner != workspace_id}
     return [replace(app, id=new_uuid()) if app.id in foreign else app for app in apps]
 

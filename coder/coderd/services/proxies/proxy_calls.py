@@ -38,6 +38,7 @@ from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyReplicaRow, ProxyRow
 from coder.domain.access.policy import Subject
 from coder.domain.apps.app_addresses import AppRequest, explain_wildcard
+from coder.domain.foundation.field_rules import is_http_url
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.tailnet import derpmap
 
@@ -129,9 +130,8 @@ async def _look(ctx: Context, row: ProxyRow) -> None:
 
 
 def _check(said: RegisterWorkspaceProxyRequest) -> None:
-    parts = urlsplit(said.access_url)
     wrong: list[tuple[str, str]] = []
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if not is_http_url(said.access_url):
         wrong.append(("access_url", "It must be a URL with http:// or https://."))
     problem = explain_wildcard(said.wildcard_hostname)
     if problem:

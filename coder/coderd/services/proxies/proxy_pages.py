@@ -6,11 +6,12 @@ The original's proxies pass the answer of `issue-signed-app-token` on as it is; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlunsplit
 
 from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
 from coder.coderd.services.apps import app_pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError
+from coder.domain.foundation.web_addresses import split_untrusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def _page(page: app_pages.ErrorPage) -> BrowserAnswer:
 
 def address_on_proxy(said: IssueTokenRequest) -> str:
     """Where the visitor was, at the proxy; empty for terminals, whose WebSocket follows no redirect."""
-    asked, base = said.app_request, urlsplit(said.path_app_base_url)
+    asked, base = said.app_request, split_untrusted(said.path_app_base_url)
     if asked.access_method == "terminal" or not base.netloc:
         return ""
     host, path = base.netloc, asked.base_path

@@ -16,13 +16,15 @@ from urllib.parse import urlsplit
 import trio
 from msgspec import UNSET
 
-from coder.api.base.enums import HealthCode, HealthSection, HealthSeverity
 from coder.api.site.health import (
     AccessURLReport,
     DatabaseReport,
     HealthcheckReport,
+    HealthCode,
     HealthMessage,
+    HealthSection,
     HealthSettings,
+    HealthSeverity,
     ProvisionerDaemonsReport,
     ProvisionerDaemonsReportItem,
     WebsocketReport,

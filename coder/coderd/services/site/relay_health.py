@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 import trio
 from msgspec import UNSET
 
-from coder.api.base.enums import HealthSeverity
 from coder.api.site.health import (
     DERPHealthReport,
     DERPNodeReport,
     DERPRegionReport,
     HealthMessage,
+    HealthSeverity,
     NetcheckReport,
     ServerInfoMessage,
     STUNReport,

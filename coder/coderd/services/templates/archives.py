@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import shutil
 import stat
 import struct
 import tarfile
@@ -24,9 +25,9 @@ MAX_DIRECTORY = 8 << 20
 "Bytes of a zip's table of contents: four hundred for each member that may be there."
 _DIRECTORY_SIZE = 5
 _CHUNK = 1 << 20
-_UNREADABLE = (
+UNREADABLE = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
-    EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+    EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
 )  # fmt: skip
 "What the standard library raises for archives that lie: names that are not UTF-8, modes and sizes out of range."
 # Old zip programs write times before 1980 as zero; zip cannot say anything earlier.
@@ -54,7 +55,7 @@ def zip_to_tar(packed: BinaryIO, output: BinaryIO) -> None:
             for info, content in _zip_members(source):
                 with content:
                     target.addfile(info, content if info.isfile() else None)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ArchiveError(f"not a readable zip archive: {error}") from error
 
 
@@ -103,19 +104,27 @@ def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) ->
     return cast("BinaryIO", content)
 
 
-def tar_to_zip(data: bytes) -> bytes:
-    """Raises ArchiveError."""
-    output = io.BytesIO()
+def _last_of_each(source: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
+    """Members by name: of two of a name the last counts, as for whoever unpacks one after the other."""
+    found: dict[str, tarfile.TarInfo] = {}
+    for count, member in enumerate(source):
+        if count >= MAX_MEMBERS:
+            raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
+        name = safe_name_untrusted(member.name)
+        if member.isdir() or member.isfile():
+            found[name] = member
+    return found
+
+
+def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
+    """From file to file, a piece at a time. Raises ArchiveError."""
     left = MAX_UNPACKED
     try:
         with (
-            tarfile.open(fileobj=io.BytesIO(data), mode="r:") as source,
+            tarfile.open(fileobj=packed, mode="r:") as source,
             zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as target,
         ):
-            for count, member in enumerate(source):
-                if count >= MAX_MEMBERS:
-                    raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
-                name = safe_name_untrusted(member.name)
+            for name, member in _last_of_each(source).items():
                 if member.isdir():
                     target.writestr(zipfile.ZipInfo(name + "/", _ZIP_EPOCH), b"")
                 elif member.isfile():
@@ -123,10 +132,10 @@ def tar_to_zip(data: bytes) -> bytes:
                     if left < 0:
                         raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
                     info = zipfile.ZipInfo(name, _ZIP_EPOCH)
-                    info.external_attr = (stat.S_IFREG | member.mode) << 16
+                    info.external_attr = (stat.S_IFREG | stat.S_IMODE(member.mode)) << 16
                     info.compress_type = zipfile.ZIP_DEFLATED
-                    content = source.extractfile(member)
-                    target.writestr(info, content.read() if content else b"")
-    except _UNREADABLE as error:
+                    info.file_size = member.size
+                    with target.open(info, "w") as copy, source.extractfile(member) or io.BytesIO() as content:
+                        shutil.copyfileobj(content, copy, _CHUNK)
+    except UNREADABLE as error:
         raise ArchiveError(f"not a readable tar archive: {error}") from error
-    return output.getvalue()

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Invalid, TooEarly
-from coder.coderd.services.foundation.sandbox import Documents, Sandbox, TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import Documents, EvaluationError, Sandbox
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.provisioning import build_owner as owner_store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 async def render_in_sandbox(
     ctx: Context, call: str, request: RenderRequest, documents: Documents, caller: UUID, **more: Any
 ) -> Any:
-    """What the call of `sandbox_worker.py` gives. Raises TooMuchWorkError."""
+    """What the call of `sandbox_worker.py` gives. Raises EvaluationError."""
     values = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **more}
     sandbox = ctx.part(Sandbox)
     return await sandbox.call(call, values, documents, caller=str(caller))
@@ -113,6 +113,10 @@ async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: 
     return owner_values(user_id, facts) if facts is not None else None
 
 
+_MOST_OWNERS = 8
+"""Remembered by one form. A person tries a few; a program might try all ids there are."""
+
+
 class ParameterForm:
     """A version's form in the hands of one caller, for any owner and any values."""
 
@@ -134,14 +138,16 @@ class ParameterForm:
         caller = self._subject.user_id
         try:
             found: Json = await render_in_sandbox(self._ctx, "form", request, version.files, caller, number=number)
-        except TooMuchWorkError as error:
-            told = diagnostic(error.message, error.hint, "too_much_work")
+        except EvaluationError as error:
+            told = diagnostic(error.message, error.hint, error.code)
             return {"id": number, "diagnostics": [told], "parameters": None}
         return found
 
     async def _owner(self, owner_id: UUID) -> dict[str, Any] | None:
         if owner_id not in self._owners:
             found = await read_owner(self._ctx, self._subject, self._version.organization_id, owner_id)
+            if len(self._owners) >= _MOST_OWNERS:
+                self._owners.clear()
             self._owners[owner_id] = found
         return self._owners[owner_id]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 from uuid import UUID
 
 import trio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 TAR = "application/x-tar"
-# A conversion takes a core, and the way back up to a hundred megabytes of memory: two at once, the others wait.
+# A conversion takes a core: two at once, the others wait.
 _CONVERSIONS = trio.CapacityLimiter(2)
 _ZIPS = ("application/zip", "application/x-zip-compressed")
 MAX_UPLOAD = 100 << 20
@@ -72,22 +72,48 @@ def _digest(content: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -> tuple[str, bytes]:
-    """(content type, bytes); `wanted` is "" for the archive as stored or "zip". Raises NotFound, Invalid."""
+async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -> tuple[str, BinaryIO]:
+    """(content type, a file at its beginning, which is the caller's to close).
+
+    `wanted` is "" for the archive as stored or "zip". What is large is never in memory as a whole. Raises NotFound,
+    Invalid.
+    """
     head = await ctx.db.read(store.get_file_head, file_id)
     if head is None or not await _may_read(ctx, subject, head):
         raise NotFound
-    row = await ctx.db.read(store.get_file, file_id)
-    if row is None:
-        raise NotFound
+    if wanted not in {"", "zip"}:
+        raise Invalid(f'Unsupported conversion format "{wanted}"', f"{head.mimetype} cannot become {wanted}.")
+    stored = await _copy(ctx, file_id)
     if not wanted:
-        return row.mimetype, row.data
-    if wanted != "zip":
-        raise Invalid(f'Unsupported conversion format "{wanted}"', f"{row.mimetype} cannot become {wanted}.")
+        return head.mimetype, stored
+    with stored:
+        converted = _scratch()
+        try:
+            await trio.to_thread.run_sync(archives.tar_to_zip, stored, converted, limiter=_CONVERSIONS)
+        except BaseException as error:
+            converted.close()
+            if isinstance(error, archives.ArchiveError):
+                raise Invalid("The file cannot be read as tar.", str(error)) from error
+            raise
+    converted.seek(0)
+    return "application/zip", converted
+
+
+async def _copy(ctx: Context, file_id: UUID) -> BinaryIO:
+    """The content of a file of the database in one of ours."""
+    copy = _scratch()
     try:
-        return "application/zip", await trio.to_thread.run_sync(archives.tar_to_zip, row.data, limiter=_CONVERSIONS)
-    except archives.ArchiveError as error:
-        raise Invalid("The file cannot be read as tar.", str(error)) from error
+        while piece := await ctx.db.read(store.read_piece, file_id, copy.tell()):
+            await trio.to_thread.run_sync(copy.write, piece)
+    except BaseException:
+        copy.close()
+        raise
+    copy.seek(0)
+    return copy
+
+
+def _scratch() -> BinaryIO:
+    return cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=store.PIECE, prefix="coder-download-"))
 
 
 async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:

@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
-from coder.coderd.services.foundation.sandbox import Documents, TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import Documents, EvaluationError
 from coder.coderd.services.provisioning.jobs import match_provisioners
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.provisioning.provisioners import check_tags
@@ -100,7 +100,7 @@ async def _with_all_tags(ctx: Context, subject: Subject, spec: _Wish) -> _Wish:
     request = RenderRequest({}, owner or {}, variables)
     try:
         tags, refusal = await render_in_sandbox(ctx, "version", request, files, subject.user_id)
-    except TooMuchWorkError as error:
+    except EvaluationError as error:
         # The version is made, so that its author sees in its import what is wrong with it.
         return replace(spec, tags=normalize_tags(str(spec.user_id), spec.tags), failure=f"{error.message} {error.hint}")
     told = refusal_of(refusal)
@@ -186,7 +186,7 @@ async def _create(tx: Tx, spec: _Wish, now: datetime, strict: bool) -> tuple[Ver
 
 async def _file(tx: Tx, spec: _Wish, now: datetime) -> UUID:
     if spec.file_id is not None:
-        file = await file_store.get_file(tx, spec.file_id)
+        file = await file_store.get_file_head(tx, spec.file_id)
         if file is None:
             raise NotFound("File not found.")
         return file.id

@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import sys
+import traceback
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -99,7 +100,8 @@ class Worker:
         self._size = 0
 
     def answer(self, head: Json, blob: bytes) -> Json:
-        """Never raises: what is wrong is told as `failed`, with the thing there was too little of."""
+        """Never raises: what is wrong is told as `failed`, with the thing there was too little of, or as `broken`, with
+        the place of the error: that one is ours."""
         try:
             if "load" in head:
                 self._load(head["load"], head["sizes"], blob)
@@ -115,6 +117,9 @@ class Worker:
             return {"failed": "memory"}
         except RecursionError:
             return {"failed": "depth"}
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            return {"broken": {"error": type(error).__name__, "place": f"{place.filename}:{place.lineno}"}}
 
     def _load(self, name: str, sizes: list[int], blob: bytes) -> None:
         archives, at = [], 0
@@ -139,10 +144,17 @@ def serve(cpu_seconds: int, memory: int) -> int:
     worker = Worker()
     while (frame := _read(source)) is not None:
         limit()
-        text = json.dumps(worker.answer(*frame)).encode()
+        text = _encoded(worker.answer(*frame))
         sink.write(_LENGTHS.pack(len(text), 0) + text)
         sink.flush()
     return 0
+
+
+def _encoded(answer: Json) -> bytes:
+    try:
+        return json.dumps(answer).encode()
+    except (MemoryError, RecursionError) as error:
+        return json.dumps({"failed": "memory" if isinstance(error, MemoryError) else "depth"}).encode()
 
 
 def _limits(cpu_seconds: int, memory: int) -> Callable[[], None]:

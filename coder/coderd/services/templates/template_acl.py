@@ -11,14 +11,14 @@ from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
-from coder.api.people.users import ReducedUser
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Invalid, NotFound
-from coder.coderd.services.people.users import user_view
+from coder.coderd.services.people.groups import reduced_user
+from coder.coderd.services.people.user_views import user_view
 from coder.coderd.services.templates.templates import load_template
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.acls import AclGroup
@@ -114,32 +114,22 @@ def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
     return {key: role for key, role in merged.items() if role}
 
 
-async def list_available(ctx: Context, subject: Subject, template_id: UUID) -> ACLAvailable:
-    """Everybody who could be given access."""
+async def list_available(ctx: Context, subject: Subject, template_id: UUID, wanted: UserFilter) -> ACLAvailable:
+    """Everybody who could be given access, as far as `wanted` finds them; a search finds groups by its words too."""
     row = await load_template(ctx, subject, template_id)
     require(subject, "update", template_resource(row))
-    people, groups = await ctx.db.read(_available, row.organization_id)
+    people, groups = await ctx.db.read(_available, row.organization_id, wanted)
     return ACLAvailable(
-        users=[_reduced(person) for person in people], groups=[Group(**_group(group)) for group in groups]
+        users=[reduced_user(person) for person in people], groups=[Group(**_group(group)) for group in groups]
     )
 
 
-async def _available(tx: Tx, organization_id: UUID) -> tuple[list[UserRow], list[AclGroup]]:
-    people, _count = await user_store.list_users(tx, UserFilter())
-    groups = await acl_store.available_groups(tx, organization_id)
+async def _available(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple[list[UserRow], list[AclGroup]]:
+    people, _count = await user_store.list_users(tx, wanted)
+    needle = wanted.search.lower()
+    groups = [
+        group
+        for group in await acl_store.available_groups(tx, organization_id)
+        if needle in group.name.lower() or needle in group.display_name.lower()
+    ]
     return [person for person in people if organization_id in person.organization_ids], groups
-
-
-def _reduced(user: UserRow) -> ReducedUser:
-    return ReducedUser(
-        id=user.id,
-        username=user.username,
-        name=user.name or UNSET,
-        avatar_url=user.avatar_url or UNSET,
-        email=user.email,
-        created_at=user.created_at,
-        updated_at=user.updated_at,
-        last_seen_at=user.last_seen_at,
-        status=cast("Any", user.status),
-        login_type=cast("Any", user.login_type),
-    )

@@ -6,7 +6,7 @@ import io
 import tarfile
 from collections.abc import Mapping
 
-from coder.coderd.services.templates.archives import MAX_MEMBERS, ArchiveError, safe_name_untrusted
+from coder.coderd.services.templates.archives import MAX_MEMBERS, UNREADABLE, ArchiveError, safe_name_untrusted
 from coder.domain.rendering.sources import SUFFIXES, ParsedFiles
 
 MAX_FILE = 1 << 20
@@ -43,6 +43,6 @@ def unpack_untrusted(archive: bytes) -> Mapping[str, bytes]:
                 data = content.read() if content else b""
                 total += len(data)
                 found[safe_name_untrusted(member.name)] = data
-    except (tarfile.TarError, ArchiveError, EOFError, OSError, ValueError):
+    except (ArchiveError, *UNREADABLE):
         return found
     return found

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.people.users import MinimalUser
-from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.people.user_names import MinimalUser
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.parameters import (
     Preset,
     PresetParameter,

@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import agent_resource, readers
 from coder.coderd.store.agents.agents import AgentPlace
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.domain.access.policy import Subject
 from coder.domain.network.overlay import TAILSCALE_SERVICE_PREFIX, address_in, agent_addresses, workspace_address
 
@@ -37,7 +37,7 @@ class ReachableAgent:
 
 async def targets_of(ctx: Context, subject: Subject) -> list[ReachableAgent]:
     """Every current agent the subject may enter by SSH: what a client of theirs may reach."""
-    places = await ctx.db.read(workspace_store.list_readable_agents, readers(subject))
+    places = await ctx.db.read(search_store.list_readable_agents, readers(subject))
     return [_target(place) for place in places if may(subject, "ssh", agent_resource(place))]
 
 

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from coder.coderd.services.foundation.errors import Invalid
-from coder.coderd.services.foundation.sandbox import TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import EvaluationError, refused_evaluation
 from coder.coderd.services.login.required_logins import missing_logins
 from coder.coderd.services.templates.dynamic_parameters import (
     load_version_files,
@@ -97,7 +96,9 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
 
 
 @dataclass(frozen=True, slots=True)
-class _ViewContext:
+class _TemplateInputs:
+    """What a start build's template is rendered from."""
+
     version: VersionRow
     job: JobRow
     last_build_id: UUID | None
@@ -109,34 +110,32 @@ class _ViewContext:
 async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> BuildRequest:
     if request.transition != "start":
         return request
-    built, view_context = await ctx.db.read(_read_scene, request, target)
+    built, inputs = await ctx.db.read(_read_template_inputs, request, target)
     if built is not None:
         request = replace(request, logins=await missing_logins(ctx, target.owner_id, built))
-    if view_context is None:
+    if inputs is None:
         return request
-    version = await load_version_files(ctx, view_context.version, view_context.job)
+    version = await load_version_files(ctx, inputs.version, inputs.job)
     files = version.files
     if files is None:
         return request
-    rendering = RenderRequest({}, view_context.owner, version.variables)
-    given = Given(
-        request.given, view_context.previous, view_context.preset, first_build=view_context.last_build_id is None
-    )
+    rendering = RenderRequest({}, inputs.owner, version.variables)
+    given = Given(request.given, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
     try:
         values, tags, refusal = await render_in_sandbox(
             ctx, "build", rendering, files, target.owner_id, given=asdict(given)
         )
-    except TooMuchWorkError as error:
-        raise Invalid(error.message, error.hint) from error
+    except EvaluationError as error:
+        raise refused_evaluation(error) from error
     return replace(
         request,
-        prepared=PreparedBuild(view_context.version.id, view_context.last_build_id, values, tags, refusal_of(refusal)),
+        prepared=PreparedBuild(inputs.version.id, inputs.last_build_id, values, tags, refusal_of(refusal)),
     )
 
 
-async def _read_scene(
+async def _read_template_inputs(
     tx: Tx, request: BuildRequest, target: BuildTarget
-) -> tuple[VersionRow | None, _ViewContext | None]:
+) -> tuple[VersionRow | None, _TemplateInputs | None]:
     """The version to build, and what to render: None when there is nothing; what is wrong is said when placing."""
     last = await build_store.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
     version_id = request.version_id or (last.template_version_id if last else None)
@@ -154,7 +153,7 @@ async def _read_scene(
     if job is None or job.status != "succeeded":
         return version, None
     preset = await version_store.get_preset(tx, request.preset_id) if request.preset_id else None
-    return version, _ViewContext(
+    return version, _TemplateInputs(
         version,
         job,
         last.id if last else None,

@@ -12,17 +12,16 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from coder.api.agents.agents import AgentConnectionTiming, AgentScriptTiming
-from coder.api.provisioning.provisioners import MatchedProvisioners, ProvisionerTiming
+from coder.api.agents.agent_timings import AgentConnectionTiming, AgentScriptTiming
+from coder.api.provisioning.job_timings import ProvisionerTiming
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.api.workspaces.builds import (
-    CreateWorkspaceBuildRequest,
-    WorkspaceBuild,
-    WorkspaceBuildTimings,
-    WorkspaceResource,
-)
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
+from coder.api.workspaces.build_timings import WorkspaceBuildTimings
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
+from coder.coderd.services.agents.agent_view import view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
 from coder.coderd.services.events import update_notifications
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields, NotFound, Precondition
@@ -30,7 +29,8 @@ from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.provisioning.build_results import build_ended
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build, view_context
+from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build
+from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -284,7 +284,7 @@ async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [view.job.id])
-    return present_resources(loaded, view.job.id, view_context(ctx, view))
+    return present_resources(loaded, view.job.id, view_context(ctx, view.workspace_name, view.owner_username))
 
 
 async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
@@ -321,7 +321,7 @@ async def get_workspace_timings(ctx: Context, subject: Subject, workspace_id: UU
 
 async def _timings(tx: Tx, job: JobRow) -> WorkspaceBuildTimings:
     provisioner = await job_store.list_timings(tx, job.id)
-    scripts = await agent_store.list_script_timings(tx, job.id)
+    scripts = await script_store.list_script_timings(tx, job.id)
     agents = await agent_store.list_agents_of_jobs(tx, [job.id])
     return WorkspaceBuildTimings(
         provisioner_timings=[

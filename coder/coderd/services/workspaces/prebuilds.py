@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.templates.parameters import InvalidatedPreset
-from coder.api.workspaces.workspaces import PrebuildsSettings
+from coder.api.workspaces.workspace_requests import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.events import prebuild_notifications
@@ -23,11 +23,13 @@ from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.templates.templates import load_template
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.events import notification_marks
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.site import site
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces import prebuilds as store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.prebuilds import Wanting
@@ -214,7 +216,15 @@ async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> Workspa
         "last_used_at": wanted.last_used_at,
         "updated_at": wanted.updated_at,
         "created_at": wanted.created_at,
+        # Whoever administers could have let themselves in before it was given away.
+        "favorite": wanted.favorite,
+        "user_acl": wanted.user_acl,
+        "group_acl": wanted.group_acl,
+        "dormant_at": wanted.dormant_at,
+        "deleting_at": wanted.deleting_at,
     }
     await workspace_store.update_workspace(tx, workspace_id, **changes)
+    await port_shares.delete_port_shares(tx, workspace_id)
+    await notify_shared_less(tx)
     await notify_change(tx, "state", owner_id=PREBUILDS_USER_ID, workspace_id=workspace_id)
     return await workspace_store.get_workspace(tx, workspace_id)

@@ -17,8 +17,8 @@ from uuid import UUID
 import msgspec
 import trio
 
+from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import (
-    WorkspaceAgentLog,
     WorkspaceAgentMetadata,
     WorkspaceAgentMetadataDescription,
     WorkspaceAgentMetadataResult,
@@ -33,9 +33,11 @@ from coder.coderd.services.foundation.errors import Conflict, NotFound
 from coder.coderd.services.workspaces.builds import strict_tags
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store.agents import agent_logs as log_store
+from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentRow, MetadataRow
-from coder.coderd.store.engine.database import RESYNC
+from coder.coderd.store.agents.agent_metadata import MetadataRow
+from coder.coderd.store.agents.agents import AgentRow
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.events.change_feed import Change
 from coder.coderd.store.workspaces import prebuilds as prebuild_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
@@ -227,7 +229,7 @@ async def watch_metadata(
             place = await ctx.db.read(agent_store.get_agent_place, agent_id)
             if place is not None and not may(subject, "read", agent_resource(place)):
                 return
-            rows = await ctx.db.read(agent_store.list_metadata, agent_id)
+            rows = await ctx.db.read(metadata_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
             change = await _wait(watch, _PING_EVERY)
             while not ctx.stopping.is_set() and (change is None or change.kind not in {"metadata", "resync"}):

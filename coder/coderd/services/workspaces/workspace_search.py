@@ -9,7 +9,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.store.engine import names as name_store
-from coder.coderd.store.workspaces.workspaces import WorkspaceSearch
+from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.agents.agents import search_statuses
 from coder.domain.foundation.search import Terms, parse_go_bool, parse_query, split_outside_quotes

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.agents.agents import WorkspaceAgentPortShare, WorkspaceAgentPortShares
-from coder.api.workspaces.workspaces import Workspace, WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.api.agents.agent_ports import WorkspaceAgentPortShare, WorkspaceAgentPortShares
+from coder.api.workspaces.workspace_settings import WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
@@ -22,6 +23,7 @@ from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.workspaces.workspaces import present
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.events.change_feed import Kind, notify_change
 from coder.coderd.store.people import organizations as organization_store
@@ -29,8 +31,9 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.workspaces import PortShareRow as PortShareRow
+from coder.coderd.store.workspaces.port_shares import PortShareRow as PortShareRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import Subject
 from coder.domain.foundation.search import FieldRefusal
@@ -184,7 +187,7 @@ async def _record_usage(tx: Tx, view: WorkspaceView, agent_id: UUID | None, app:
     row = view.workspace
     place = await agent_store.get_agent_place(tx, agent_id) if agent_id is not None and app in _APPS else None
     if place is not None and place.workspace_id == row.id:
-        stats: agent_store.AgentStats = {
+        stats: stats_store.AgentStats = {
             "created_at": now,
             "user_id": row.owner_id,
             "workspace_id": row.id,
@@ -193,12 +196,12 @@ async def _record_usage(tx: Tx, view: WorkspaceView, agent_id: UUID | None, app:
             "usage": True,
         }
         counts: dict[str, Any] = {f"session_count_{app.replace('-', '_')}": 1}
-        await agent_store.insert_stats(tx, **stats, **counts)
+        await stats_store.insert_stats(tx, **stats, **counts)
 
 
 async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:
     await load_workspace(ctx, subject, workspace_id)
-    rows = await ctx.db.read(workspace_store.list_port_shares, workspace_id)
+    rows = await ctx.db.read(share_store.list_port_shares, workspace_id)
     return WorkspaceAgentPortShares(shares=[_present_share(row) for row in rows])
 
 
@@ -214,14 +217,14 @@ async def share_port(ctx: Context, subject: Subject, share: PortShareRow) -> Wor
     agents = await ctx.db.read(agent_store.list_agents_of_jobs, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
-    await ctx.db.run(workspace_store.put_port_share, share)
+    await ctx.db.run(share_store.put_port_share, share)
     return _present_share(share)
 
 
 async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
     view = await load_workspace(ctx, subject, workspace_id)
     require(subject, "update", workspace_resource(view.workspace))
-    if not await ctx.db.run(workspace_store.delete_port_share, workspace_id, agent_name, port):
+    if not await ctx.db.run(share_store.delete_port_share, workspace_id, agent_name, port):
         raise NotFound
 
 

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from coder.coderd.services.events.change_feed import WorkspaceChanges
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import list_current_agents
-from coder.coderd.store.workspaces.workspaces import WorkspaceReaders, WorkspaceSearch, list_views
+from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch, list_views
 from coder.domain.access.policy import Subject, allowed_ids, scope_allows
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import tailnet_pb2
@@ -29,7 +29,7 @@ _Status = tailnet_pb2.Workspace.Status
 
 
 @dataclass(frozen=True, slots=True)
-class _ViewContext:
+class _Owned:
     """What the other end knows: rows by id, comparable."""
 
     workspaces: Mapping[UUID, tuple[str, str]] = field(default_factory=dict)
@@ -52,20 +52,20 @@ async def serve_workspace_updates(
         raise NotFound
     changes = ctx.part(WorkspaceChanges)
     await changes.wait_ready()
-    known = _ViewContext()
+    known = _Owned()
     with changes.watch(owner_id=owner_id) as watch:
         first = True
         while True:
             watch.drain()
-            view_context = await ctx.db.read(_read_scene, owner_id, ctx.clock.now(), allowed_ids(subject, "workspace"))
-            update = difference(known, view_context)
+            current = await ctx.db.read(_read_owned, owner_id, ctx.clock.now(), allowed_ids(subject, "workspace"))
+            update = difference(known, current)
             if first or update.ByteSize():
                 await send(update)
-            known, first = view_context, False
+            known, first = current, False
             await watch.next()
 
 
-async def _read_scene(tx: Tx, owner_id: UUID, now: datetime, listed: frozenset[str] | None) -> _ViewContext:
+async def _read_owned(tx: Tx, owner_id: UUID, now: datetime, listed: frozenset[str] | None) -> _Owned:
     """What the owner has; only the workspaces of `listed` when the caller's key is limited to some."""
 
     def shown(workspace_id: UUID) -> bool:
@@ -75,14 +75,14 @@ async def _read_scene(tx: Tx, owner_id: UUID, now: datetime, listed: frozenset[s
     page = await list_views(tx, WorkspaceSearch(owner_id=owner_id), readers, now=now)
     agents = await list_current_agents(tx, owner_id)
     views = [view for view in page.views if shown(view.workspace.id)]
-    return _ViewContext(
+    return _Owned(
         {view.workspace.id: (view.workspace.name, view.latest.status) for view in views},
         {place.agent.id: (place.agent.name, place.workspace_id) for place in agents if shown(place.workspace_id)},
     )
 
 
-def difference(old: _ViewContext, new: _ViewContext) -> tailnet_pb2.WorkspaceUpdate:
-    """The message that turns one view context into the other; from an empty one it is the snapshot."""
+def difference(old: _Owned, new: _Owned) -> tailnet_pb2.WorkspaceUpdate:
+    """The message that turns the one into the other; from an empty one it is the snapshot."""
     return tailnet_pb2.WorkspaceUpdate(
         upserted_workspaces=[
             _workspace(key, *row) for key, row in new.workspaces.items() if old.workspaces.get(key) != row

@@ -14,12 +14,11 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.provisioning.provisioners import MatchedProvisioners
+from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
-from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext, health_of, present_status
+from coder.coderd.services.agents.agent_view import health_of, present_status, view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
-from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.provisioning.jobs import load_places, present_job
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import groups as group_store
@@ -52,17 +51,6 @@ async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict
     return LoadedPage(below, places, await group_store.any_allowance(tx))
 
 
-def view_context(ctx: Context, view: BuildView) -> AgentViewContext:
-    """What the agents of a build are shown in."""
-    return AgentViewContext(
-        now=ctx.clock.now(),
-        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
-        workspace_name=view.workspace_name,
-        owner_username=view.owner_username,
-        latency=ctx.part(Coordinator).latency_of,
-    )
-
-
 def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceBuild:
     """A build with everything in it."""
     build, job = view.build, view.job
@@ -83,7 +71,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
         initiator_name=view.initiator_username,
         job=present_job(job, page.places.get(job.id, NO_PLACE)),
         reason=cast("Any", build.reason),
-        resources=present_resources(page.below, job.id, view_context(ctx, view)),
+        resources=present_resources(page.below, job.id, view_context(ctx, view.workspace_name, view.owner_username)),
         deadline=build.deadline,
         max_deadline=build.max_deadline,
         status=cast("Any", view.status),

@@ -7,20 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.workspaces.workspaces import (
-    CreateWorkspaceRequest,
-    UpdateWorkspaceRequest,
-    Workspace,
-    WorkspacesResponse,
-)
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
+from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
+from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.access.workspace_access import (
-    load_workspace,
-    readers,
-    template_resource,
-    workspace_resource,
-)
+from coder.coderd.services.access.workspace_access import load_workspace, readers, template_resource, workspace_resource
 from coder.coderd.services.agents.resource_view import LoadedResources
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
@@ -41,17 +33,14 @@ from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_pag
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.workspaces import (
-    WorkspacePage,
-    WorkspaceReaders,
-    WorkspaceRow,
-    WorkspaceSearch,
-    WorkspaceView,
-)
+from coder.coderd.store.workspaces.workspace_search import WorkspacePage, WorkspaceReaders, WorkspaceSearch
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import Resource, Subject, allowed_ids, decide, scope_allows
 from coder.domain.foundation.search import FieldRefusal
 from coder.domain.workspaces.workspaces import explain_ttl, next_start, parse_autostart
@@ -97,7 +86,7 @@ async def create_workspace(
     `organization_id` is the one named in the path of the older route. Raises InvalidFields, Invalid, Forbidden,
     NotFound, Conflict (name taken).
     """
-    spec = _read_wish(owner_id, body)
+    spec = _read_spec(owner_id, body)
     request = BuildRequest(
         transition="start",
         initiator_id=subject.user_id,
@@ -120,7 +109,7 @@ async def create_workspace(
     return answer
 
 
-def _read_wish(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
+def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     template_id, version_id = given_id(body.template_id), given_id(body.template_version_id)
     updates = body.automatic_updates or "never"
     schedule = body.autostart_schedule or None
@@ -209,7 +198,8 @@ def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, o
     ):
         raise _no_template(template.id)
     new = Resource("workspace", owner_id=spec.owner_id, organization_id=template.organization_id)
-    if not decide(subject, "create", new):
+    # Those of the system user are made by the server alone: whoever asks for the preset is given one.
+    if spec.owner_id == PREBUILDS_USER_ID or not decide(subject, "create", new):
         raise Forbidden
     if template.deleted:
         raise NotFound(f'Template "{template.name}" has been deleted!')
@@ -310,7 +300,7 @@ def _within_scope(subject: Subject, which: WorkspaceSearch) -> WorkspaceSearch |
 async def _list(
     tx: Tx, which: WorkspaceSearch, who: WorkspaceReaders, now: datetime, limit: int, offset: int, strict: bool
 ) -> tuple[WorkspacePage, LoadedPage]:
-    found = await workspace_store.list_views(tx, which, who, now=now, limit=limit, offset=offset)
+    found = await search_store.list_views(tx, which, who, now=now, limit=limit, offset=offset)
     return found, await load_page(tx, [view.latest for view in found.views], now, strict=strict)
 
 

@@ -184,6 +184,24 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
     return [(KeyRow(*row[:-1]), row[-1]) for row in await tx.execute(statement)]
 
 
+NO_SESSIONS = ("token", "oauth2_provider_app")
+
+
+async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
+    """Keys of somebody's signing in that are good now, last used first. What has a name was made for a program."""
+    statement = (
+        select(*_KEY_COLUMNS)
+        .where(
+            api_keys.c.user_id == user_id,
+            api_keys.c.login_type.not_in(NO_SESSIONS),
+            api_keys.c.token_name == "",
+            api_keys.c.expires_at > now,
+        )
+        .order_by(api_keys.c.last_used.desc(), api_keys.c.id)
+    )
+    return [KeyRow(*row) for row in await tx.execute(statement)]
+
+
 ENDED = "sessions_ended"
 """The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's; `sharing` says
 that somebody's access to workspaces was taken back."""

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, delete, insert, select, update
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.agents import workspace_agent_tokens as tokens
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ async def add_agent_token(tx: Tx, row: AgentTokenRow) -> None:
         tokens.c.template_token == row.template_token,
     )
     await tx.execute(delete(tokens).where(same, tokens.c.used_at.is_(None)))
-    await tx.execute(insert(tokens).values(**{field.name: getattr(row, field.name) for field in fields(row)}))
+    await tx.execute(insert(tokens).values(**column_values(row)))
 
 
 async def mark_used(tx: Tx, token: UUID, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""Queries on agents and what belongs to them, except their logs (`agent_logs.py`).
+"""Queries on agents themselves; what belongs to them has files beside this one.
 
 An agent may speak to the server while its build is the newest of a living workspace: `get_agent_by_token` and
 `get_agent_place` apply that rule, the others do not.
@@ -6,27 +6,27 @@ An agent may speak to the server while its build is the newest of a living works
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, exists, func, select, true, update
-from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
+from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, exists, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from coder.coderd.store.agents.agent_apps import AppRow, put_app
+from coder.coderd.store.agents.agent_metadata import MetadataRow
+from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.engine.rows import column_values, json_time
 from coder.coderd.store.tables.agents import (
     workspace_agent_log_sources,
     workspace_agent_metadata,
-    workspace_agent_script_timings,
     workspace_agent_scripts,
-    workspace_agent_stats,
     workspace_agent_tokens,
     workspace_agents,
-    workspace_app_statuses,
-    workspace_apps,
 )
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import users
@@ -100,96 +100,12 @@ class AgentPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class AppRow:
-    id: UUID
-    created_at: datetime
-    agent_id: UUID
-    slug: str
-    display_name: str
-    icon: str
-    command: str
-    url: str
-    external: bool
-    subdomain: bool
-    sharing_level: str
-    healthcheck_url: str
-    healthcheck_interval: int
-    healthcheck_threshold: int
-    health: str
-    display_order: int
-    display_group: str
-    hidden: bool
-    open_in: str
-    tooltip: str
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class AppStatusRow:
-    id: UUID
-    created_at: datetime
-    workspace_id: UUID
-    agent_id: UUID
-    app_id: UUID
-    state: str
-    message: str
-    uri: str
-
-
-@dataclass(frozen=True, slots=True)
 class LogSourceRow:
     agent_id: UUID
     id: UUID
     created_at: datetime
     display_name: str
     icon: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptRow:
-    """A script, and how its last run ended (None before)."""
-
-    id: UUID
-    agent_id: UUID
-    created_at: datetime
-    log_source_id: UUID
-    log_path: str
-    script: str
-    cron: str
-    run_on_start: bool
-    run_on_stop: bool
-    start_blocks_login: bool
-    timeout_seconds: int
-    display_name: str
-    position: int
-    exit_code: int | None = None
-    status: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptTimingRow:
-    agent_id: UUID
-    agent_name: str
-    display_name: str
-    started_at: datetime
-    ended_at: datetime
-    exit_code: int
-    stage: str
-    status: str
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataRow:
-    agent_id: UUID
-    key: str
-    display_name: str
-    script: str
-    interval_seconds: int
-    timeout_seconds: int
-    display_order: int
-    value: str
-    error: str
-    collected_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +116,7 @@ class AgentDetail:
     log_sources: list[LogSourceRow]
 
 
-@dataclass(frozen=True, slots=True)
-class AppDetail:
-    """An app with what was reported for it, newest first."""
-
-    app: AppRow
-    statuses: list[AppStatusRow]
-
-
 AGENT_COLUMNS = tuple(_agents.c[field.name] for field in fields(AgentRow))
-_APP_COLUMNS = tuple(workspace_apps.c[field.name] for field in fields(AppRow))
-_SCRIPT_COLUMNS = tuple(
-    workspace_agent_scripts.c[field.name] for field in fields(ScriptRow) if field.name not in {"exit_code", "status"}
-)
-_METADATA_COLUMNS = tuple(workspace_agent_metadata.c[field.name] for field in fields(MetadataRow))
 
 _PLACE: Select[Any] = (
     select(
@@ -306,8 +209,8 @@ async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[Agen
     return [_place(row) for row in rows]
 
 
-_sources, _statuses = workspace_agent_log_sources, workspace_app_statuses
-# Children as JSON inside their parents' rows: two statements less for every page of workspaces.
+_sources = workspace_agent_log_sources
+# Children as JSON inside their parents' rows: a statement less for every page of workspaces.
 _SOURCES_OF_AGENT = (
     select(
         func.json_agg(
@@ -323,48 +226,8 @@ _SOURCES_OF_AGENT = (
     .where(_sources.c.agent_id == _agents.c.id)
     .scalar_subquery()
 )
-_STATUSES_OF_APP = (
-    select(
-        func.json_agg(
-            aggregate_order_by(
-                func.json_build_array(
-                    _statuses.c.id,
-                    _statuses.c.created_at,
-                    _statuses.c.workspace_id,
-                    _statuses.c.state,
-                    _statuses.c.message,
-                    _statuses.c.uri,
-                ),
-                _statuses.c.created_at.desc(),
-            ),
-            type_=JSON,
-        )
-    )
-    .where(_statuses.c.app_id == workspace_apps.c.id, _statuses.c.agent_id == workspace_apps.c.agent_id)
-    .scalar_subquery()
-)
 _DETAILS = select(*AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
 _BY_JOBS = PreparedStatement(_DETAILS.where(_agents.c.job_id == func.any(_IDS)))
-_APPS = PreparedStatement(select(*_APP_COLUMNS, _STATUSES_OF_APP).where(workspace_apps.c.agent_id == func.any(_IDS)))
-_METADATA = (
-    select(*_METADATA_COLUMNS)
-    .where(workspace_agent_metadata.c.agent_id == bindparam("agent_id", type_=Uuid))
-    .order_by(workspace_agent_metadata.c.display_order, workspace_agent_metadata.c.key)
-)
-_last_run = (
-    select(workspace_agent_script_timings.c.exit_code, workspace_agent_script_timings.c.status)
-    .where(workspace_agent_script_timings.c.script_id == workspace_agent_scripts.c.id)
-    .order_by(workspace_agent_script_timings.c.id.desc())
-    .limit(1)
-    .lateral("last_run")
-)
-_SCRIPTS = PreparedStatement(
-    select(*_SCRIPT_COLUMNS, _last_run.c.exit_code, _last_run.c.status)
-    .select_from(workspace_agent_scripts)
-    .outerjoin(_last_run, true())
-    .where(workspace_agent_scripts.c.agent_id == func.any(_IDS))
-    .order_by(workspace_agent_scripts.c.position)
-)
 
 
 async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentDetail]:
@@ -376,67 +239,15 @@ async def get_agent_detail(tx: Tx, agent_id: UUID) -> AgentDetail | None:
     return _detail(row) if row else None
 
 
-async def list_apps(tx: Tx, agent_ids: Sequence[UUID]) -> list[AppDetail]:
-    return [_app_detail(row) for row in await _APPS.fetch(tx, ids=agent_ids)]
-
-
 def _detail(row: Any) -> AgentDetail:
     agent = AgentRow(*row[:-1])
-    sources = [LogSourceRow(agent.id, UUID(s[0]), _time(s[1]), s[2], s[3]) for s in row[-1] or ()]
+    sources = [LogSourceRow(agent.id, UUID(s[0]), json_time(s[1]), s[2], s[3]) for s in row[-1] or ()]
     return AgentDetail(agent, sources)
-
-
-def _app_detail(row: Any) -> AppDetail:
-    app = AppRow(*row[:-1])
-    statuses = [
-        AppStatusRow(UUID(s[0]), _time(s[1]), UUID(s[2]), app.agent_id, app.id, s[3], s[4], s[5]) for s in row[-1] or ()
-    ]
-    return AppDetail(app, statuses)
-
-
-def app_status_from(items: Sequence[Any]) -> AppStatusRow:
-    """A row that came as a JSON list, in the order of its fields."""
-    ids = [UUID(items[index]) for index in (0, 2, 3, 4)]
-    return AppStatusRow(ids[0], _time(items[1]), ids[1], ids[2], ids[3], items[5], items[6], items[7])
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-async def list_scripts(tx: Tx, agent_ids: Sequence[UUID]) -> list[ScriptRow]:
-    return [ScriptRow(*row) for row in await _SCRIPTS.fetch(tx, ids=agent_ids)]
-
-
-async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:
-    return [MetadataRow(*row) for row in await tx.execute(_METADATA, {"agent_id": agent_id})]
 
 
 async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
     query = select(*AGENT_COLUMNS).where(_agents.c.parent_id == parent_id, ~_agents.c.deleted)
     return [AgentRow(*row) for row in await tx.execute(query.order_by(_agents.c.name))]
-
-
-async def list_script_timings(tx: Tx, job_id: UUID) -> list[ScriptTimingRow]:
-    """Every run of every script of a build's agents, in order."""
-    timings, scripts = workspace_agent_script_timings, workspace_agent_scripts
-    query = (
-        select(
-            _agents.c.id,
-            _agents.c.name,
-            scripts.c.display_name,
-            timings.c.started_at,
-            timings.c.ended_at,
-            timings.c.exit_code,
-            timings.c.stage,
-            timings.c.status,
-        )
-        .join(scripts, scripts.c.id == timings.c.script_id)
-        .join(_agents, _agents.c.id == scripts.c.agent_id)
-        .where(_agents.c.job_id == job_id)
-        .order_by(timings.c.id)
-    )
-    return [ScriptTimingRow(*row) for row in await tx.execute(query)]
 
 
 async def insert_agents(
@@ -450,33 +261,17 @@ async def insert_agents(
 ) -> None:
     """Agents with everything a build defines for them."""
     if agents:
-        await tx.execute(insert(_agents), [_values(row) for row in agents])
+        await tx.execute(insert(_agents), [column_values(row) for row in agents])
     for app in apps:
-        await _put_app(tx, app)
+        await put_app(tx, app)
     if scripts:
-        await tx.execute(insert(workspace_agent_scripts), [_values(row, "exit_code", "status") for row in scripts])
+        await tx.execute(
+            insert(workspace_agent_scripts), [column_values(row, "exit_code", "status") for row in scripts]
+        )
     if log_sources:
-        await tx.execute(insert(workspace_agent_log_sources), [_values(row) for row in log_sources])
+        await tx.execute(insert(workspace_agent_log_sources), [column_values(row) for row in log_sources])
     if metadata:
-        await tx.execute(insert(workspace_agent_metadata), [_values(row) for row in metadata])
-
-
-async def _put_app(tx: Tx, app: AppRow) -> None:
-    # Terraform keeps an app's id over builds: its row moves to the new agent and keeps what was reported for it.
-    values = _values(app)
-    statement = insert(workspace_apps).values(values)
-    await tx.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
-
-
-async def find_app_workspaces(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, UUID | None]:
-    """The workspace each existing app belongs to (None: an import's or a dry run's)."""
-    query = (
-        select(workspace_apps.c.id, workspace_builds.c.workspace_id)
-        .join(_agents, _agents.c.id == workspace_apps.c.agent_id)
-        .outerjoin(workspace_builds, workspace_builds.c.job_id == _agents.c.job_id)
-        .where(workspace_apps.c.id.in_(app_ids))
-    )
-    return {row[0]: row[1] for row in await tx.execute(query)}
+        await tx.execute(insert(workspace_agent_metadata), [column_values(row) for row in metadata])
 
 
 async def delete_older_agents(tx: Tx, workspace_id: UUID, job_id: UUID) -> None:
@@ -556,81 +351,6 @@ async def delete_agent(tx: Tx, agent_id: UUID) -> None:
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(deleted=True))
 
 
-async def update_app_health(tx: Tx, app_id: UUID, health: str) -> None:
-    await tx.execute(update(workspace_apps).where(workspace_apps.c.id == app_id).values(health=health))
-
-
-async def update_metadata(
-    tx: Tx, agent_id: UUID, results: Mapping[str, tuple[str, str]], collected_at: datetime
-) -> None:
-    """`results`: key -> (value, error). Keys the build does not define are ignored."""
-    table = workspace_agent_metadata
-    for key, (value, error) in results.items():
-        await tx.execute(
-            update(table)
-            .where(table.c.agent_id == agent_id, table.c.key == key)
-            .values(value=value, error=error, collected_at=collected_at)
-        )
-
-
 async def add_log_source(tx: Tx, source: LogSourceRow) -> None:
     """Makes a source; one that is there stays as it is."""
-    await tx.execute(insert(workspace_agent_log_sources).values(_values(source)).on_conflict_do_nothing())
-
-
-async def insert_app_status(tx: Tx, row: AppStatusRow) -> None:
-    await tx.execute(insert(workspace_app_statuses).values(_values(row)))
-
-
-async def insert_script_timing(
-    tx: Tx, script_id: UUID, *, started_at: datetime, ended_at: datetime, exit_code: int, stage: str, status: str
-) -> None:
-    """Raises IntegrityError for an unknown script."""
-    await tx.execute(
-        insert(workspace_agent_script_timings).values(
-            script_id=script_id,
-            started_at=started_at,
-            ended_at=ended_at,
-            exit_code=exit_code,
-            stage=stage,
-            status=status,
-        )
-    )
-
-
-class AgentStats(TypedDict, total=False):
-    """Columns of `workspace_agent_stats` that may be set, by name."""
-
-    created_at: datetime
-    user_id: UUID
-    workspace_id: UUID
-    template_id: UUID
-    agent_id: UUID
-    connections_by_proto: dict[str, int]
-    connection_count: int
-    connection_median_latency_ms: float
-    rx_packets: int
-    rx_bytes: int
-    tx_packets: int
-    tx_bytes: int
-    session_count_vscode: int
-    session_count_jetbrains: int
-    session_count_reconnecting_pty: int
-    session_count_ssh: int
-    usage: bool
-
-
-async def insert_stats(tx: Tx, **values: Unpack[AgentStats]) -> None:
-    """One report of an agent's statistics; names as in the table."""
-    await tx.execute(insert(workspace_agent_stats).values(**values))
-
-
-async def list_app_owners(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:
-    """Agent id and healthcheck URL by app id."""
-    query = select(workspace_apps.c.id, workspace_apps.c.agent_id, workspace_apps.c.healthcheck_url)
-    rows = await tx.execute(query.where(workspace_apps.c.id.in_(app_ids)))
-    return {row[0]: (row[1], row[2]) for row in rows}
-
-
-def _values(row: Any, *without: str) -> dict[str, Any]:
-    return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in without}
+    await tx.execute(insert(workspace_agent_log_sources).values(column_values(source)).on_conflict_do_nothing())

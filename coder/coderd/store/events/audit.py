@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, case, func, insert, literal, or_, select
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.agents import workspace_agent_tokens
 from coder.coderd.store.tables.automation import audit_logs
 from coder.coderd.store.tables.builds import workspace_builds
@@ -28,6 +29,7 @@ from coder.coderd.store.tables.identity import (
 )
 from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
+from coder.coderd.store.tables.user_assets import user_secrets, user_skills
 from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class EntryFilter:
 
 
 async def insert_entry(tx: Tx, row: EntryRow) -> None:
-    await tx.execute(insert(audit_logs).values(**{field.name: getattr(row, field.name) for field in fields(EntryRow)}))
+    await tx.execute(insert(audit_logs).values(**column_values(row)))
 
 
 async def list_entries(tx: Tx, which: EntryFilter, *, limit: int, offset: int) -> list[EntryView]:
@@ -239,6 +241,13 @@ TRACKED: dict[str, Tracked] = {
          "deleted_at"),
         tasks.c.name, organization=tasks.c.organization_id, owner=users.c.username,
         joined=tasks.join(users, users.c.id == tasks.c.owner_id),
+    ),
+    "user_secret": Tracked(
+        user_secrets, ("id", "user_id", "name", "description", "env_name", "file_path", "enabled", "value"),
+        user_secrets.c.name, ("value",),
+    ),
+    "user_skill": Tracked(
+        user_skills, ("id", "user_id", "name", "description", "content"), user_skills.c.name,
     ),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.events.audit import COUNT_CAP
 from coder.coderd.store.tables.automation import connection_logs
 from coder.coderd.store.tables.identity import organizations, users
@@ -71,7 +72,7 @@ class ConnectionFilter:
 
 async def put_connection(tx: Tx, row: ConnectionRow) -> None:
     """A connection began; the report of one known already changes nothing."""
-    values = {field.name: getattr(row, field.name) for field in fields(ConnectionRow)}
+    values = column_values(row)
     await tx.execute(insert(connection_logs).values(**values).on_conflict_do_nothing())
 
 

@@ -11,11 +11,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.automation import (
-    notification_messages,
-    notification_methods,
-    notification_preferences,
-)
+from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.tables.automation import notification_messages, notification_methods, notification_preferences
 from coder.coderd.store.tables.identity import inbox_notifications, organization_members, users
 
 if TYPE_CHECKING:
@@ -50,7 +47,7 @@ _COLUMNS = tuple(notification_messages.c[field.name] for field in fields(Message
 
 
 async def insert_message(tx: Tx, row: MessageRow) -> None:
-    values = {field.name: getattr(row, field.name) for field in fields(MessageRow)}
+    values = column_values(row)
     values |= {"targets": list(row.targets), "updated_at": row.created_at, "next_try_at": row.created_at}
     await tx.execute(insert(notification_messages).values(**values))
 

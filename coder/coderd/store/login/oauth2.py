@@ -10,11 +10,13 @@ from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
     oauth2_provider_app_secrets,
     oauth2_provider_app_tokens,
+    oauth2_provider_app_used_refresh_tokens,
     oauth2_provider_apps,
 )
 
@@ -80,16 +82,14 @@ class TokenRow:
     user_id: UUID
     expires_at: datetime
     scopes: Sequence[str]
+    grant_id: str
+    "The prefix of the code it all began with; what is renewed keeps it."
 
 
 _APPS = tuple(oauth2_provider_apps.c[name] for name in OAuth2AppRow.__slots__)
 _SECRETS = tuple(oauth2_provider_app_secrets.c[name] for name in OAuth2SecretRow.__slots__)
 _CODES = tuple(oauth2_provider_app_codes.c[name] for name in CodeRow.__slots__)
 _TOKENS = tuple(oauth2_provider_app_tokens.c[name] for name in TokenRow.__slots__)
-
-
-def _values(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in type(row).__slots__}
 
 
 async def list_apps(tx: Tx, user_id: UUID | None) -> list[OAuth2AppRow]:
@@ -111,13 +111,13 @@ async def get_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
 
 
 async def insert_app(tx: Tx, row: OAuth2AppRow, secret: OAuth2SecretRow | None = None) -> None:
-    await tx.execute(insert(oauth2_provider_apps).values(_values(row)))
+    await tx.execute(insert(oauth2_provider_apps).values(column_values(row)))
     if secret is not None:
         await insert_secret(tx, secret)
 
 
 async def update_app(tx: Tx, row: OAuth2AppRow) -> None:
-    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == row.id).values(_values(row)))
+    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == row.id).values(column_values(row)))
 
 
 async def delete_app(tx: Tx, app_id: UUID) -> None:
@@ -135,7 +135,7 @@ async def list_secrets(tx: Tx, app_id: UUID) -> list[OAuth2SecretRow]:
 
 
 async def insert_secret(tx: Tx, row: OAuth2SecretRow) -> None:
-    await tx.execute(insert(oauth2_provider_app_secrets).values(_values(row)))
+    await tx.execute(insert(oauth2_provider_app_secrets).values(column_values(row)))
 
 
 async def find_secret(tx: Tx, prefix: str) -> OAuth2SecretRow | None:
@@ -161,13 +161,14 @@ async def insert_code(tx: Tx, row: CodeRow) -> None:
     mine = and_(table.c.app_id == row.app_id, table.c.user_id == row.user_id)
     is_over = or_(table.c.used_at.is_(None), table.c.expires_at < func.now())
     await tx.execute(delete(table).where(mine, is_over))
-    await tx.execute(insert(table).values(_values(row)))
+    await tx.execute(insert(table).values(column_values(row)))
 
 
 async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) -> CodeRow | None:
     """The code, which is used up afterwards: of two exchanges at once one gets it.
 
-    The second ends what the first gave, and so does any later one.
+    The second ends what the first gave, and so does any later one. What is given for it belongs into the same
+    transaction: a second exchange waits for its end, and finds what there is to end.
     """
     table = oauth2_provider_app_codes
     is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret)
@@ -177,12 +178,12 @@ async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) ->
         return CodeRow(*row)
     used = (await tx.execute(select(table.c.app_id, table.c.user_id).where(is_it))).one_or_none()
     if used is not None:
-        await delete_tokens_of(tx, used.app_id, used.user_id)
+        await end_grant(tx, used.app_id, used.user_id, prefix)
     return None
 
 
 async def insert_token(tx: Tx, row: TokenRow) -> None:
-    await tx.execute(insert(oauth2_provider_app_tokens).values(_values(row)))
+    await tx.execute(insert(oauth2_provider_app_tokens).values(column_values(row)))
 
 
 async def take_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
@@ -197,6 +198,30 @@ async def take_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) ->
     taken = TokenRow(*row)
     await tx.execute(delete(api_keys).where(api_keys.c.id == taken.api_key_id))
     return taken
+
+
+async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID, now: datetime) -> TokenRow | None:
+    """The same, remembered as used. One that was used before has been seen by somebody it was not for: everything its
+    consent gave ends (RFC 9700 section 4.14.2). As with codes, what is given for it belongs into the transaction."""
+    table = oauth2_provider_app_used_refresh_tokens
+    taken = await take_token(tx, prefix, hashed_secret, app_id)
+    if taken is not None:
+        mine = and_(table.c.app_id == app_id, table.c.user_id == taken.user_id)
+        await tx.execute(delete(table).where(mine, table.c.expires_at < now))
+        await tx.execute(insert(table).values({name: getattr(taken, name) for name in table.c.keys()}))  # noqa: SIM118
+        return taken
+    is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
+    used = (await tx.execute(select(table.c.user_id, table.c.grant_id).where(is_it))).one_or_none()
+    if used is not None:
+        await end_grant(tx, app_id, used.user_id, used.grant_id)
+    return None
+
+
+async def end_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
+    """What came of one consent: its refresh token and its access token."""
+    tokens = oauth2_provider_app_tokens
+    mine = and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id, tokens.c.grant_id == grant_id)
+    await tx.execute(delete(api_keys).where(api_keys.c.id.in_(select(tokens.c.api_key_id).where(mine))))
 
 
 async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:

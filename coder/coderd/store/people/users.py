@@ -244,6 +244,13 @@ async def remove_memberships(tx: Tx, user_id: UUID) -> None:
     await tx.execute(delete(organization_members).where(organization_members.c.user_id == user_id))
 
 
+async def take_passcode(tx: Tx, user_id: UUID, hashed: bytes) -> bool:
+    """Uses a one-time passcode up: of two at once one gets True."""
+    mine = update(users).where(users.c.id == user_id, users.c.one_time_passcode_hash == hashed)
+    result = await tx.execute(mine.values(one_time_passcode_hash=None))
+    return bool(result.rowcount)
+
+
 async def get_passcode(tx: Tx, user_id: UUID) -> tuple[bytes | None, datetime | None]:
     """Hash and expiry of the user's one-time passcode."""
     statement = select(users.c.one_time_passcode_hash, users.c.one_time_passcode_expires_at)

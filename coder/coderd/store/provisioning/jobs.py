@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_job_logs, provisioner_job_timings, provisioner_jobs
 from coder.coderd.store.tables.provisioners import provisioner_daemons
@@ -133,7 +134,7 @@ class JobDetail:
 
 
 async def insert_job(tx: Tx, job: JobRow) -> None:
-    await tx.execute(insert(_jobs).values({field.name: getattr(job, field.name) for field in fields(JobRow)}))
+    await tx.execute(insert(_jobs).values(column_values(job)))
 
 
 async def get_job(tx: Tx, job_id: UUID, *, lock: bool = False) -> JobRow | None:
@@ -360,7 +361,7 @@ async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> 
 
 
 async def insert_timings(tx: Tx, timings: Iterable[TimingRow]) -> None:
-    values = [{field.name: getattr(timing, field.name) for field in fields(TimingRow)} for timing in timings]
+    values = [column_values(timing) for timing in timings]
     if values:
         await tx.execute(insert(provisioner_job_timings).values(values))
 

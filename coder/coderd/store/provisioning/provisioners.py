@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Column, Text, cast, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -80,7 +81,7 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
 
     None when the name is another key's or user's: whoever takes a name must not take the jobs that go with it.
     """
-    values = {field.name: getattr(daemon, field.name) for field in fields(DaemonRow)}
+    values = column_values(daemon)
     changed = {name: value for name, value in values.items() if name not in {"id", "created_at", "organization_id"}}
     # Two statements: ON CONFLICT would have to repeat the expressions of the index letter by letter.
     found = (
@@ -193,9 +194,7 @@ async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJ
 
 async def insert_key(tx: Tx, key: ProvisionerKeyRow) -> None:
     """Raises IntegrityError on `ix_provisioner_keys_organization_id_name` when the name is taken."""
-    await tx.execute(
-        insert(_keys).values({field.name: getattr(key, field.name) for field in fields(ProvisionerKeyRow)})
-    )
+    await tx.execute(insert(_keys).values(column_values(key)))
 
 
 async def get_key_by_secret(tx: Tx, hashed_secret: bytes) -> ProvisionerKeyRow | None:

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.resources import workspace_resources
 
 if TYPE_CHECKING:
@@ -50,5 +51,5 @@ async def list_resources(tx: Tx, job_ids: Sequence[UUID]) -> list[ResourceRow]:
 
 async def insert_resources(tx: Tx, rows: Sequence[ResourceRow]) -> None:
     if rows:
-        values = [{field.name: getattr(row, field.name) for field in fields(ResourceRow)} for row in rows]
+        values = [column_values(row) for row in rows]
         await tx.execute(insert(workspace_resources), values)

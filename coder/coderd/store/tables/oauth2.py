@@ -66,5 +66,18 @@ oauth2_provider_app_tokens = Table(
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("expires_at", Timestamp, nullable=False),
     Column("scopes", TextArray, nullable=False, server_default="{}"),
+    Column("grant_id", Text, nullable=False, server_default=""),
 )
-"A row is one refresh token and the API key it renews."
+"A row is one refresh token and the API key it renews; `grant_id` is the code it all began with."
+
+oauth2_provider_app_used_refresh_tokens = Table(
+    "oauth2_provider_app_used_refresh_tokens",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("hashed_secret", Bytes, nullable=False),
+    Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False, index=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("grant_id", Text, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+)
+"Remembered for as long as they would have been good: one that comes again was stolen."

@@ -11,7 +11,9 @@ from uuid import UUID
 from sqlalchemy import JSON, ColumnElement, Select, and_, false, func, insert, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from coder.coderd.store.agents.agents import AGENT_COLUMNS, AgentRow, AppStatusRow, app_status_from
+from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
+from coder.coderd.store.agents.agents import AGENT_COLUMNS, AgentRow
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.agents import workspace_agents, workspace_apps
 from coder.coderd.store.tables.builds import workspace_builds
@@ -204,7 +206,7 @@ async def get_task_of(tx: Tx, workspace_id: UUID, *, deleted: bool = False) -> T
 
 
 async def insert_task(tx: Tx, row: TaskRow) -> None:
-    await tx.execute(insert(tasks).values(**{field.name: getattr(row, field.name) for field in fields(TaskRow)}))
+    await tx.execute(insert(tasks).values(**column_values(row)))
 
 
 async def set_prompt(tx: Tx, task_id: UUID, prompt: str) -> None:

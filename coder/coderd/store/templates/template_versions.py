@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import users
@@ -127,13 +128,9 @@ _COLUMNS = tuple(_versions.c[field.name] for field in fields(VersionRow))
 _COUNT = len(_COLUMNS)
 
 
-def _values(row: Any) -> dict[str, Any]:
-    return {field.name: getattr(row, field.name) for field in fields(row)}
-
-
 async def insert_version(tx: Tx, version: VersionRow) -> None:
     """Raises IntegrityError on `uq_template_versions_template_id_name` when the template has that name."""
-    await tx.execute(insert(_versions).values(_values(version)))
+    await tx.execute(insert(_versions).values(column_values(version)))
 
 
 class VersionChanges(TypedDict, total=False):
@@ -284,7 +281,7 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
 async def replace_parameters(tx: Tx, version_id: UUID, rows: Sequence[ParameterRow]) -> None:
     await tx.execute(delete(_parameters).where(_parameters.c.template_version_id == version_id))
     if rows:
-        await tx.execute(insert(_parameters).values([_values(row) for row in rows]))
+        await tx.execute(insert(_parameters).values([column_values(row) for row in rows]))
 
 
 async def list_parameters(tx: Tx, version_id: UUID) -> list[ParameterRow]:
@@ -301,7 +298,7 @@ async def list_parameters(tx: Tx, version_id: UUID) -> list[ParameterRow]:
 async def replace_variables(tx: Tx, version_id: UUID, rows: Sequence[VariableRow]) -> None:
     await tx.execute(delete(_variables).where(_variables.c.template_version_id == version_id))
     if rows:
-        await tx.execute(insert(_variables).values([_values(row) for row in rows]))
+        await tx.execute(insert(_variables).values([column_values(row) for row in rows]))
 
 
 async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
@@ -314,7 +311,7 @@ async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
 async def replace_presets(tx: Tx, version_id: UUID, rows: Sequence[PresetRow]) -> None:
     await tx.execute(delete(_presets).where(_presets.c.template_version_id == version_id))
     if rows:
-        await tx.execute(insert(_presets).values([_values(row) for row in rows]))
+        await tx.execute(insert(_presets).values([column_values(row) for row in rows]))
 
 
 async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:

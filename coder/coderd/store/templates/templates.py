@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Float, Select, extract, func, insert, or_, select, update
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import organizations, users
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -108,9 +109,7 @@ _COUNT = len(_COLUMNS)
 
 async def insert_template(tx: Tx, template: TemplateRow) -> None:
     """Raises IntegrityError on `ix_templates_organization_id_name_living` when the name is taken."""
-    await tx.execute(
-        insert(templates).values({field.name: getattr(template, field.name) for field in fields(template)})
-    )
+    await tx.execute(insert(templates).values(column_values(template)))
 
 
 class TemplateChanges(TypedDict, total=False):

@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
+from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.tables.builds import workspace_build_parameters, workspace_builds
 from coder.coderd.store.tables.identity import users
@@ -167,7 +168,7 @@ async def get_previous_build(tx: Tx, build: BuildRow) -> BuildRow | None:
 
 async def insert_build(tx: Tx, build: BuildRow, *, state: bytes | None, parameters: Mapping[str, str]) -> None:
     """The build with its parameters; the workspace's `latest_build_id` moves to it."""
-    values = {field.name: getattr(build, field.name) for field in fields(BuildRow)}
+    values = column_values(build)
     await tx.execute(insert(_builds).values(**values, provisioner_state=state))
     if parameters:
         rows = [{"workspace_build_id": build.id, "name": name, "value": value} for name, value in parameters.items()]

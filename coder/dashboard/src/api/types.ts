@@ -58,6 +58,13 @@ export interface AgentAuth {
   expires_at?: string;
 }
 
+export interface AgentConnectionInfo {
+  derp_map: Record<string, unknown>;
+  derp_force_websockets: boolean;
+  disable_direct_connections: boolean;
+  hostname_suffix: string;
+}
+
 export interface AgentConnectionTiming {
   started_at: string;
   ended_at: string;
@@ -661,7 +668,7 @@ export interface DynamicParametersResponse {
 }
 
 export interface Entitlements {
-  features: unknown;
+  features: Record<string, Feature>;
   warnings: string[];
   errors: string[];
   has_license: boolean;
@@ -928,6 +935,13 @@ export interface IssueTokenRequest {
   app_query?: string;
 }
 
+export interface License {
+  id: number;
+  uuid: string;
+  uploaded_at: string;
+  claims: Record<string, unknown>;
+}
+
 export interface LightValue {
   name: string;
   value: string;
@@ -987,6 +1001,22 @@ export interface MinimalUser {
   username: string;
   avatar_url?: string;
   name?: string;
+}
+
+export interface Named {
+  name: string;
+}
+
+export interface NamedUser {
+  username: string;
+}
+
+export interface NamedUsers {
+  users: NamedUser[];
+}
+
+export interface NamedWorkspaces {
+  workspaces: Named[];
 }
 
 export interface NetcheckReport {
@@ -2278,6 +2308,17 @@ export interface UserSecret {
   enabled: boolean;
   created_at: string;
   updated_at: string;
+}
+
+export interface UserSession {
+  id: string;
+  created_at: string;
+  last_used: string;
+  expires_at: string;
+  ip_address: string;
+  login_type: "" | "github" | "none" | "oidc" | "password" | "token";
+  scopes: string[];
+  current: boolean;
 }
 
 export interface UserSkill {

@@ -4,7 +4,7 @@ import { lazy, Suspense } from "react";
 
 import { appearance } from "../api/queries/session";
 
-const Markdown = lazy(() => import("../ui/Markdown"));
+const Markdown = lazy(() => import("../ui/text/Markdown"));
 const DEFAULT = "#004852";
 
 export function Announcements() {

@@ -4,17 +4,34 @@ import { Command } from "cmdk";
 import { useDeferredValue, useState } from "react";
 import { useNavigate } from "react-router";
 
+import { seg } from "../api/client";
 import { usePermissions } from "../api/permissions";
+import { organizations } from "../api/queries/session";
 import { templates } from "../api/queries/templates";
 import { workspaces } from "../api/queries/workspaces";
+import type { Organization } from "../api/types";
 import { Avatar } from "../ui/Avatar";
 import { templatePath } from "../pages/templates/paths";
 import { MAIN, type NavItem } from "./nav";
 import { ACCOUNT } from "./nav-account";
 import { ADMIN } from "./nav-admin";
+import { DEPLOYMENT } from "./nav-deployment";
 
 const ITEM = "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
 const GROUP = "[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
+
+/** What people look for in an organization; each organization's own page says more. */
+function organizationPages(homes: readonly Organization[]): NavItem[] {
+  return homes.flatMap(({ name, display_name }) => {
+    const of = homes.length > 1 ? ` of ${display_name || name}` : "";
+    const home = `/organizations/${seg(name)}`;
+    return [
+      { to: home, text: `Members${of}`, words: "people roles", allowed: (may) => may.viewAnyMembers },
+      { to: `${home}/provisioners`, text: `Provisioners${of}`, words: "daemons", allowed: (may) => may.viewAnyProvisioners },
+      { to: `${home}/provisioner-jobs`, text: `Provisioner jobs${of}`, words: "queue waits pending builds", allowed: (may) => may.viewAnyProvisionerJobs },
+    ] satisfies NavItem[];
+  });
+}
 
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
@@ -23,6 +40,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   const needle = useDeferredValue(text.trim());
   const found = useQuery({ ...workspaces(needle === "" ? "owner:me" : `name:"${needle.replaceAll('"', "")}"`, 1), refetchInterval: false, placeholderData: keepPreviousData }).data?.workspaces ?? [];
   const known = useQuery(templates()).data ?? [];
+  const homes = useQuery(organizations).data ?? [];
   const go = (to: string) => {
     onClose();
     void navigate(to);
@@ -52,7 +70,8 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
             </Command.Item>
           ))}
         </Command.Group>
-        <Command.Group heading="Pages" className={GROUP}>{pages(MAIN)}{pages(ADMIN)}{pages(ACCOUNT)}</Command.Group>
+        <Command.Group heading="Pages" className={GROUP}>{pages(MAIN)}{pages(ACCOUNT)}</Command.Group>
+        <Command.Group heading="Administration" className={GROUP}>{pages(ADMIN)}{pages(DEPLOYMENT.flatMap((group) => group.items))}{pages(organizationPages(homes))}</Command.Group>
       </Command.List>
     </Command.Dialog>
   );

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { NavLink, useLocation, useNavigate } from "react-router";
 
-import { SelectField } from "../ui/Field";
+import { SelectField } from "../ui/forms/Field";
 import { useReachable } from "./reachable";
 import type { NavItem } from "./nav";
 

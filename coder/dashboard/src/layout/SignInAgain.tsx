@@ -7,8 +7,8 @@ import type { User } from "../api/types";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { Failure } from "../ui/Failure";
-import { TextField } from "../ui/Field";
-import { useForm } from "../ui/form";
+import { TextField } from "../ui/forms/Field";
+import { useForm } from "../ui/forms/form";
 
 export function SignInAgain({ user }: { user: User }) {
   const queries = useQueryClient();

@@ -6,7 +6,7 @@ import { useSearchParams } from "react-router";
 import { buildInfo } from "../api/queries/session";
 import { buttonClass } from "../ui/Button";
 import { Section } from "../ui/Card";
-import { CodeBox } from "../ui/CodeBox";
+import { CodeBox } from "../ui/text/CodeBox";
 import { Narrow, PageHead, Stack } from "../ui/Page";
 import { TabPanel, Tabs } from "../ui/Tabs";
 import { useTitle } from "../ui/title";

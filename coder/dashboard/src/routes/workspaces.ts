@@ -6,7 +6,7 @@ import { around, index, page } from "./page";
 export const workspaceRoutes: RouteObject[] = [
   page("/workspaces", async () => (await import("../pages/workspaces/WorkspacesPage")).WorkspacesPage),
   page("/:owner/:workspace", async () => (await import("../pages/workspace/WorkspacePage")).WorkspacePage),
-  page("/:owner/:workspace/builds/:number", async () => (await import("../pages/workspace/BuildPage")).BuildPage),
+  page("/:owner/:workspace/builds/:number", async () => (await import("../pages/workspace/builds/BuildPage")).BuildPage),
   around("/:owner/:workspace/settings", async () => (await import("../pages/workspace/settings/SettingsLayout")).SettingsLayout, [
     index(async () => (await import("../pages/workspace/settings/GeneralPage")).GeneralPage),
     page("parameters", async () => (await import("../pages/workspace/settings/ParametersPage")).ParametersPage),

@@ -4,7 +4,7 @@ import { useEffect, useId, useState, type ReactNode } from "react";
 import { Button } from "./Button";
 import { Dialog } from "./Dialog";
 import { Failure } from "./Failure";
-import { TextField } from "./Field";
+import { TextField } from "./forms/Field";
 
 interface ConfirmProps {
   open: boolean;

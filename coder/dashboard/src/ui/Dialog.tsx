@@ -1,7 +1,7 @@
 // A dialog over the page: traps the keyboard, closes with Escape, gives the focus back.
 import { X } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import { useRef, type ReactNode } from "react";
 
 import { IconButton } from "./Button";
 import { cx } from "./cx";
@@ -16,12 +16,22 @@ interface DialogProps {
   wide?: boolean;
 }
 
+const ASKED = ["input:not([type=hidden], [readonly])", "select", "textarea:not([readonly])"].map((kind) => `${kind}:enabled:not([tabindex="-1"])`).join(", ");
+
 export function Dialog({ open, onClose, title, description, children, actions, wide = false }: DialogProps) {
+  const body = useRef<HTMLDivElement>(null);
+  // The keyboard begins at what the dialog asks for; where it asks nothing, at the first of its buttons: the way out.
+  const begin = (event: Event) => {
+    const asked = body.current?.querySelector<HTMLElement>(ASKED) ?? body.current?.parentElement?.querySelector<HTMLElement>("footer button:enabled");
+    if (!asked) return;
+    event.preventDefault();
+    asked.focus();
+  };
   return (
     <Radix.Root open={open} onOpenChange={(next) => { if (!next) onClose(); }}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
-        <Radix.Content data-testid="dialog" className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
+        <Radix.Content data-testid="dialog" onOpenAutoFocus={begin} className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
           {...(description ? {} : { "aria-describedby": undefined })}>
           <header className="flex items-start gap-3 px-5 pt-4">
             <div className="min-w-0 flex-1">
@@ -30,7 +40,7 @@ export function Dialog({ open, onClose, title, description, children, actions, w
             </div>
             <Radix.Close asChild><IconButton label="Close" size="sm"><X /></IconButton></Radix.Close>
           </header>
-          <div className="min-h-0 overflow-y-auto px-5 py-4">{children}</div>
+          <div ref={body} className="min-h-0 overflow-y-auto px-5 py-4">{children}</div>
           {actions ? <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{actions}</footer> : null}
         </Radix.Content>
       </Radix.Portal>

@@ -2,7 +2,7 @@
 import type { LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 
-import { CodeBox } from "./CodeBox";
+import { CodeBox } from "./text/CodeBox";
 
 interface EmptyProps {
   icon?: LucideIcon;

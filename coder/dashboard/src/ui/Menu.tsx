@@ -8,9 +8,9 @@ import { cx } from "./cx";
 const ITEM =
   "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base outline-none data-disabled:opacity-50 data-highlighted:bg-hover [&_svg]:size-4 [&_svg]:shrink-0 [&_svg]:text-muted";
 
-export function Menu({ trigger, children, align = "end", label }: { trigger: ReactNode; children: ReactNode; align?: "start" | "end"; label?: string }) {
+export function Menu({ trigger, children, align = "end", label, onOpen }: { trigger: ReactNode; children: ReactNode; align?: "start" | "end"; label?: string; onOpen?: () => void }) {
   return (
-    <DropdownMenu.Root modal={false}>
+    <DropdownMenu.Root modal={false} onOpenChange={(open) => { if (open) onOpen?.(); }}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
         <DropdownMenu.Content align={align} sideOffset={6} collisionPadding={8} aria-label={label}

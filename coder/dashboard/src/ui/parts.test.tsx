@@ -4,10 +4,10 @@ import { useState } from "react";
 import { describe, expect, it, vi } from "vitest";
 
 import { safeImage } from "./Avatar";
-import { CodeBox } from "./CodeBox";
-import { Combobox } from "./Combobox";
+import { CodeBox } from "./text/CodeBox";
+import { Combobox } from "./forms/Combobox";
 import { Confirm } from "./Confirm";
-import { Markdown } from "./Markdown";
+import { Markdown } from "./text/Markdown";
 import { ago, duration } from "./time";
 
 describe("Confirm", () => {

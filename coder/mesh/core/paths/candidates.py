@@ -16,6 +16,7 @@ from coder.mesh.core.paths.mtu import MtuSearch
 Address = tuple[str, int]
 """(IP text in canonical form, UDP port): what sockets give and take, and cheap to hash."""
 
+# As long as a ping may be under way (docs/protocol/disco.md#hearing): a faster one could be told no news.
 PROBE_INTERVAL = 5.0
 """Seconds between two pings to the same candidate."""
 DISCOVERED_LIFE = 310.0
@@ -23,6 +24,7 @@ DISCOVERED_LIFE = 310.0
 MAX_CANDIDATES = 100
 """Ours: a peer that lists more addresses than any real machine has does not get more of our memory."""
 
+# A peer that lists its overlay address would have us send the tunnel's datagrams into the tunnel.
 _OVERLAY = ip_network("fd60:627a:a42b::/48")
 
 

@@ -17,8 +17,11 @@ from coder.mesh.core.paths.derpmap import DerpMap
 HISTORY = 300.0
 """Seconds of latency reports that count."""
 FULL_REPORT_INTERVAL = 300.0
+# Many routers forget a silent UDP mapping after thirty seconds, whatever RFC 4787 section 4.3 asks of them; drawn by
+# chance, so that nodes behind one router do not ask in step.
 RESTUN_INTERVAL = (20.0, 26.0)
 """Seconds between STUN rounds while peers are active."""
+# A second more than the longest pause between rounds: while peers are active nothing is asked twice.
 ENDPOINTS_FRESH = 27.0
 """Own endpoints older than this are measured again before a call-me-maybe."""
 KEEP_MARGIN = 0.010
@@ -130,6 +133,8 @@ class Mappings:
     @property
     def varies(self) -> bool | None:
         """Whether our IPv4 mapping depends on whom we talk to; None with fewer than two witnesses."""
+        # RFC 4787 section 4.1. Where the mapping depends on whom we talk to, the address a STUN server saw is of no
+        # use to a peer. IPv6 is left out: it is hardly ever translated.
         seen = [address for server, address in self._seen.items() if ":" not in server[0]]
         return None if len(seen) < 2 else len(set(seen)) > 1
 
@@ -156,6 +161,7 @@ def own_endpoints(
     """
     observed = list(observed)
     found: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
+    # Whoever forwarded our port by hand did it under the same number, and STUN cannot see that.
     if port4:
         found.update(dict.fromkeys((ip, port4) for ip, _ in observed if ":" not in ip))
     locals_ = list(local)

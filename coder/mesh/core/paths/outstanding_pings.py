@@ -15,6 +15,7 @@ from coder.mesh.core.paths.mtu import STANDARD
 PING_TIMEOUT = 5.0
 MAX_OUTSTANDING = 256
 """Ours: bounds the memory of pings in flight; more candidates than this are never pinged within one timeout."""
+# As many as STUN has (RFC 8489 section 5): 96 random bits cannot be guessed by who did not see the ping.
 TX_SIZE = 12
 
 
@@ -58,6 +59,7 @@ class OutstandingPings:
     def begin(self, to: Address | None, now: float, purpose: Purpose, size: int) -> SendPing:
         """A new ping of `size` bytes, to be sent now; by relay when `to` is None."""
         tx = self._random(TX_SIZE)
+        # The oldest has the least chance of an answer that still counts.
         if len(self._sent) >= MAX_OUTSTANDING:
             del self._sent[next(iter(self._sent))]
         self._sent[tx] = SentPing(to, now, purpose, size)

@@ -99,6 +99,7 @@ class PortMapping:
         """Map this UDP port of this IPv4 address of ours; -> datagrams for the router."""
         self.external, self._expires, self._external_ip = None, None, ""
         self._client, self._port, self._wanted_port = client, port, port
+        # RFC 6887 section 11.1: the same for all renewals, it is what shows the router that the mapping is ours.
         self._nonce = self._random(NONCE_SIZE)
         return self._step(MappingEvent.WANTED, now)
 
@@ -106,6 +107,7 @@ class PortMapping:
         """Give the mapping back; -> datagrams for the router, sent once: the lifetime does the rest."""
         last: list[bytes] = []
         if self.external is not None:
+            # A lifetime of zero deletes (RFC 6887 section 15, RFC 6886 section 3.4).
             last = [PcpMap(self._nonce, self._client, self._port, 0).encode() if self._by_pcp
                     else PmpMap(self._port, 0).encode()]  # fmt: skip
         self.external = None
@@ -134,10 +136,12 @@ class PortMapping:
         if self.state in (MappingState.IDLE, MappingState.SILENT):
             return []
         if isinstance(answer, portmap.Refused):
+            # RFC 6887 appendix A: a router that knows NAT-PMP only says so in its own version of the header.
             if self.state is MappingState.ASKING_PCP and answer.result == portmap.UNSUPPORTED_VERSION:
                 return self._step(MappingEvent.OLDER_VERSION, now)
             return self._step(MappingEvent.REFUSAL, now) if self.state in _ASKING else []
         if isinstance(answer, PcpMapped):
+            # RFC 6887 section 11.4: of another mapping, or of somebody who did not see our request.
             if answer.nonce != self._nonce or answer.port != self._port:
                 return []
             return self._granted(answer.result, answer.external, answer.lifetime, now, by_pcp=True)
@@ -168,6 +172,7 @@ class PortMapping:
         lifetime = min(max(lifetime, SHORTEST), LONGEST)
         self.external, self._wanted_port = external, external[1]
         more = self._step(MappingEvent.GRANTED, now)
+        # RFC 6887 section 11.2.1 renews between half and five eighths of the lifetime.
         self._expires, self._due = now + lifetime, now + lifetime / 2
         return more
 
@@ -186,6 +191,7 @@ class PortMapping:
         self._due = now + WAITS[self._tries]
         self._tries += 1
         if self.state is MappingState.ASKING_PCP:
+            # After the first grant the same address and port are asked for again: peers were told of them.
             wanted_ip = self.external[0] if self.external else "0.0.0.0"
             ask = PcpMap(self._nonce, self._client, self._port, LIFETIME, self._wanted_port, wanted_ip)
             return [ask.encode()]

@@ -123,6 +123,7 @@ class PeerPaths:
         self.last_send = now
         if not self.direct:
             return []
+        # Paths are kept warm while data flows and no longer: thousands of idle peers cost nothing.
         if self._heartbeat_at is None:
             self._heartbeat_at = now + HEARTBEAT
             search = self._search_in_use()
@@ -142,6 +143,8 @@ class PeerPaths:
         if not self.direct:
             return []
         self._replace(Source.CALLED, addresses, now)
+        # The peer's own pings hold its firewall open for a moment only: all addresses at once, whatever was pinged
+        # lately (docs/protocol/disco.md#hearing).
         self.candidates.unthrottle()
         self._full_ping_at = now
         return self._ping_candidates(now)
@@ -162,6 +165,7 @@ class PeerPaths:
     def on_pong(self, tx: bytes, source: Address | None, now: float, size: int = 0) -> PingAnswered | bool:
         """A pong of `size` bytes (0: as the ping): False when nobody asked, PingAnswered when somebody waits for it."""
         sent = self._outstanding.take(tx)
+        # Asked by relay and answered by UDP, or the other way round: that proves neither path.
         if sent is None or (sent.to is None) != (source is None):
             return False
         latency = now - sent.at
@@ -228,6 +232,7 @@ class PeerPaths:
         self.selector = Selector()
         self.relay_latency = None
         self._full_ping_at = self._suspect = self._search_at = self._narrow_at = None
+        # An answer under way was asked for from an address that may not be ours any more.
         self._outstanding.clear()
         self.candidates.unthrottle()
         for candidate in self.candidates:
@@ -277,6 +282,7 @@ class PeerPaths:
         return min((at for at in times if at is not None), default=None)
 
     def _heartbeat(self, now: float) -> list[Action]:
+        # Nothing is under way that a broken path could hold up; the next data begins with pings again.
         if not self.active(now):
             self._heartbeat_at = self._search_at = None
             return []

@@ -145,6 +145,7 @@ class Selector:
 
     def route(self, now: float) -> tuple[Address | None, bool]:
         """(UDP address or None, whether the relay carries the data too)."""
+        # Data is sent before timers run: between the end of trust and the timer that notices it, both ways are used.
         best = self.best
         if best is None:
             return None, True

@@ -94,6 +94,8 @@ class Demux:
         count = len(packets)
         while index < count:
             packet = packets[index]
+            # Addresses and ports as they stand in a packet without extension headers: one slice, one look-up, no
+            # parsing.
             socket = by_key.get(packet[8:44])
             if socket is not None:
                 after = tcp_input.on_run(socket, packets, index, now)
@@ -107,12 +109,14 @@ class Demux:
     def _on_packet(self, packet: bytes, socket: TcpSocket | None, now: float) -> None:
         """Any inner packet that no run took. `socket`: the connection its addresses and first four bytes match."""
         try:
+            # Those bytes may match by accident in a packet of another kind: what it is, is looked at only now.
             if socket is not None and packet[6] == ip.PROTOCOL_TCP and packet[0] >> 4 == 6:
                 end = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
                 if end <= len(packet):
                     self._to_connection(socket, packet, tcp.parse_untrusted(packet, ip.HEADER_SIZE, end), now)
                 return
             parsed = ip.parse_untrusted(packet)
+            # A host forwards nothing. A node that is a gateway took what is for others before (`Endpoint.route`).
             if parsed.destination not in self._routes.addresses:
                 return
             if parsed.protocol == fragments.PROTOCOL:
@@ -147,6 +151,7 @@ class Demux:
     def _on_tcp(self, packet: ip.Packet, now: float) -> None:
         """A segment of no connection (RFC 9293 3.10.7.1 and .2)."""
         segment = tcp.parse_untrusted(packet.payload)
+        # RFC 9293 section 3.10.7.1: no reset for a reset, or two hosts would answer each other without end.
         if segment.flags & tcp.RST:
             return
         if segment.flags & (tcp.SYN | tcp.ACK) == tcp.SYN:
@@ -165,6 +170,7 @@ class Demux:
             self._refuse(source, destination, segment)
             return
         key = self._table.key(source, destination, segment.source_port, segment.port)
+        # The same SYN while the fallback still thinks: its sender repeats itself, and need not be answered twice.
         if key in self.held or len(self.held) >= self._transmit.settings.max_held_syns:
             return
         pending = PendingConnection(source, destination, segment, now, self._decide)
@@ -230,6 +236,7 @@ class Demux:
         elif self._udp_fallback is not None:
             self._udp_fallback(arrived)
         elif self._transmit.may_complain(now):
+            # RFC 4443 section 3.1, code 4: the sender learns at once what it would else learn by waiting.
             error = icmp.port_unreachable(raw, packet.destination, packet.source)
             self._transmit.send_control(packet.source, error)
 

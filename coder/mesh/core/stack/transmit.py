@@ -77,6 +77,8 @@ class Transmitter(Host):
                 self._settle(socket, now)
                 continue
             ready[socket] = None  # behind the others: everybody gets a batch a turn
+            # Packets of IPv4 are 20 bytes shorter outside, each by itself: they cannot be sealed in slots of equal
+            # size.
             if not (self.routes.has_ipv4 and ip4.is_ipv4(socket.remote)):
                 return batch
             self._out.setdefault(batch.destination, []).extend(unpadded(txbuf, batch))

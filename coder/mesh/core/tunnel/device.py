@@ -112,6 +112,8 @@ class Device:
         if remote in self.peers:
             raise ValueError("the peer is already there")
 
+        # Entries are never moved: a nearer deadline is pushed beside the old one, and `next_wake` drops what is stale
+        # when it comes to the top.
         def announce(at: float) -> None:
             self._serial += 1
             heappush(self._heap, (at, self._serial, tunnel))
@@ -140,6 +142,8 @@ class Device:
 
     def set_allowed(self, tunnel: Tunnel, allowed: Iterable[bytes]) -> None:
         """Replace a peer's overlay addresses. An address another peer had moves to this one."""
+        # WireGuard paper, section 2 (cryptokey routing): one table says where packets for an address go and whose
+        # packets may come from it, so an address has one owner.
         wanted = tuple(dict.fromkeys(bytes(address) for address in allowed))
         for address in tunnel.allowed:
             if self._routes.get(address) is tunnel:
@@ -214,6 +218,7 @@ class Device:
         result: Received,
     ) -> int:
         keypair = self._sessions.get(receiver)
+        # Silence is a virtue (paper, section 5.1): who sends nothing we can open learns nothing of us.
         if keypair is None or not keypair.is_usable(now):
             self.stats.unknown_receiver += 1
             return min(offset + segment, total)
@@ -266,6 +271,8 @@ class Device:
         self, datagram: bytes, message: Initiation | HandshakeResponse, source: Source, now: float, result: Received
     ) -> bool:
         """Under load only with mac2 (else a cookie is sent), and within the source's own rate."""
+        # A cookie proves that the sender receives at its address (paper, section 5.3). Only then does a rate by
+        # address mean anything, and both come before the first key agreement.
         if not self._gauge.count(now) and not self.always_under_load:
             return True
         _, mac1, covered2, mac2 = split_macs(datagram)

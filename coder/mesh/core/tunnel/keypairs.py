@@ -100,6 +100,7 @@ class Keypair(Generic[Owner]):
 
     def wants_renewal(self, now: float) -> bool:
         """Whether sending with it should start a new handshake."""
+        # Paper, section 6.2: by age only the initiator renews, or both would begin at the same moment.
         return self.counter > REKEY_AFTER_MESSAGES or (self.is_initiator and now - self.created > REKEY_AFTER_TIME)
 
     def retire(self) -> None:
@@ -115,6 +116,8 @@ class Keypair(Generic[Owner]):
         counter = self.counter
         self.counter = counter + 1
         size = len(packet)
+        # Paper, section 5.4.6: zeros up to the next sixteen bytes, so that lengths tell less. The reader finds the
+        # end by the IP header.
         pad = -size & 15
         if pad and size < mtu:
             packet += bytes(min(pad, mtu - size))

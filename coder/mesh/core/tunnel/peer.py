@@ -278,6 +278,7 @@ class Tunnel(KeyOwner):
         events.append(HandshakeCompleted(self.remote))
 
     def _heard_from(self, source: Source, events: list[Event]) -> None:
+        # Paper, section 2.1: a peer is where its last genuine datagram came from. That is all there is to roaming.
         if source != self.source:
             self.source = source
             events.append(Roamed(self.remote, source))
@@ -314,6 +315,8 @@ class Tunnel(KeyOwner):
             self._completed(now, events)
             datagrams = self._send_staged(now, keepalive=False)
         self.heard(size, data, now)
+        # Paper, section 6.2: who only listens renews by nothing it sends, so receiving does it once, before the keys
+        # are refused.
         current = self._keypairs.current
         if (
             not self._renewed_late
@@ -373,6 +376,7 @@ class Tunnel(KeyOwner):
         self._expect_expiry()
 
     def _on_zero_keys(self, _: float, outcome: Outcome) -> None:
+        # Paper, section 6.3: after three lifetimes without a new session nothing secret of it is kept.
         self._forget_initiation()
         self._release(self._keypairs.clear())
         self._timers.disarm(Timer.DROP_KEYS)

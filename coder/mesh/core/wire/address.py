@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from coder.mesh.core.errors import WireError
 
+# RFC 4291 section 2.5.5.2. With one form for both families no table can hold the same address twice.
 _MAPPED = bytes(10) + b"\xff\xff"
 _MAX_PORT = 0xFFFF
 
@@ -47,6 +48,7 @@ class UdpAddress(NamedTuple):
     @property
     def cookie_source(self) -> bytes:
         """What a WireGuard cookie is bound to: the address bytes, then the port, little endian (as upstream)."""
+        # Nobody but us ever checks a cookie (WireGuard paper, section 5.4.7), so any order of bytes would do.
         return self.ip.packed + self.port.to_bytes(2, "little")
 
     def __str__(self) -> str:
@@ -56,6 +58,7 @@ class UdpAddress(NamedTuple):
 def endpoint(host: str, port: int) -> UdpAddress:
     """An UdpAddress from what a socket reports: zone cut off, mapped IPv4 unmapped. ValueError for other texts."""
     ip = ip_address(host.partition("%")[0])
+    # A dual-stack socket reports IPv4 senders as mapped: kept so, one peer would be two candidates.
     if ip.version == 6 and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
     return UdpAddress(str(ip), port)
@@ -72,6 +75,7 @@ def parse_endpoint_untrusted(text: str) -> UdpAddress:
     """`192.0.2.1:80` or `[2001:db8::1]:80`; WireError otherwise."""
     host, colon, digits = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
+    # `isdigit` takes the digits of every script, and `int` takes its time over thousands of them.
     if not colon or not digits.isascii() or not digits.isdigit() or len(digits) > 5:
         raise WireError("bad_endpoint")
     port = int(digits)

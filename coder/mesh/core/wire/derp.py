@@ -15,14 +15,17 @@ from struct import Struct
 from coder.mesh.core.crypto.box import NONCE_SIZE, OVERHEAD
 from coder.mesh.core.crypto.keys import KEY_SIZE, PublicKey
 
+# What a proxy or a portal on the way answers instead of a relay never begins like this; U+1F511 is a key.
 MAGIC = b"DERP\xf0\x9f\x94\x91"
 MAX_PACKET = 65_536
 """Largest packet inside SendPacket, RecvPacket and ForwardPacket."""
 MAX_INFO = 262_144
 """Largest sealed info."""
+# The length of a frame is a stranger's word. Without a bound it would decide how much we keep for him.
 MAX_FRAME = MAX_INFO + KEY_SIZE + NONCE_SIZE + OVERHEAD
 """Largest body accepted of any frame, known or not."""
 
+# A type nobody knows is skipped (docs/protocol/derp.md#frames): later ones can come without a new version.
 SERVER_KEY = 0x01
 CLIENT_INFO = 0x02
 SERVER_INFO = 0x03
@@ -40,6 +43,7 @@ PONG = 0x13
 HEALTH = 0x14
 RESTARTING = 0x15
 
+# A relay that is older than reasons gives none, which means the first one.
 GONE_DISCONNECTED = 0
 GONE_NOT_HERE = 1
 
@@ -102,6 +106,7 @@ class SendPacket:
 class RecvPacket:
     """Relay to client: this came for you."""
 
+    # The relay vouches for it: opening the box of ClientInfo proved the key of that connection.
     source: PublicKey
     packet: bytes
 

@@ -73,6 +73,7 @@ def open_client_info_untrusted(box: SharedBox, sealed: SealedClientInfo) -> Clie
     fields = _open_json(box, sealed.nonce, sealed.box)
     return ClientInfo(
         version=_integer(fields, "version"),
+        # A promise is not guessed at: anything but a plain true is none.
         can_ack_pings=fields.get("CanAckPings") is True,
         is_prober=fields.get("IsProber") is True,
         mesh_key=_mesh_key(fields),
@@ -91,6 +92,7 @@ def open_server_info_untrusted(box: SharedBox, sealed: SealedServerInfo) -> Serv
 
 def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]:
     try:
+        # That it opens is the proof: only who has the private half of the key can have sealed it.
         fields = json.loads(box.open_untrusted(nonce, sealed))
     except CryptoError as error:
         raise WireError("forged") from error
@@ -103,6 +105,7 @@ def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]
 
 def _integer(fields: dict[str, object], name: str) -> int:
     value = fields.get(name, 0)
+    # True is an int to Python and no number in JSON.
     if not isinstance(value, int) or isinstance(value, bool):
         raise WireError("bad_info")
     return value

@@ -90,6 +90,7 @@ class FrameReader:
         with memoryview(buffer) as view:
             while end - at >= 5:
                 kind, size = unpack(buffer, at)
+                # Nearly all frames are short: the table is asked about long ones only.
                 if size > MAX_PACKET and size > _MAX_BODY.get(kind, MAX_FRAME):
                     raise WireError("frame_too_long")
                 if end - at - 5 < size:
@@ -111,6 +112,7 @@ def parse_untrusted(kind: int, body: bytes) -> Frame:
         raise WireError("short_frame", f"frame 0x{kind:02x} has {len(body)} bytes of at least {least}")
     if len(body) > most:
         raise WireError("frame_too_long")
+    # What lies behind the fields of a type is ignored: later versions append.
     return make(body)
 
 
@@ -119,6 +121,7 @@ def _key(body: bytes, at: int = 0) -> PublicKey:
 
 
 def _server_key(body: bytes) -> Frame:
+    # Five bytes of an error page may pass for a header; its text does not pass for this.
     if not body.startswith(MAGIC):
         raise WireError("bad_magic")
     return ServerKey(_key(body, len(MAGIC)))
@@ -152,6 +155,7 @@ _PARSERS = {
     CLOSE_PEER: (KEY_SIZE, MAX_FRAME, lambda body: ClosePeer(_key(body))),
     PING: (_PING_SIZE, MAX_FRAME, lambda body: DerpPing(body[:_PING_SIZE])),
     PONG: (_PING_SIZE, MAX_FRAME, lambda body: DerpPong(body[:_PING_SIZE])),
+    # For people: a wrong byte is shown as one, and ends nothing.
     HEALTH: (0, MAX_FRAME, lambda body: Health(body.decode("utf-8", "replace"))),
     RESTARTING: (8, MAX_FRAME, lambda body: Restarting(*RESTARTING_BODY.unpack_from(body))),
 }

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from coder.cli.command_server.served import NEVER_SERVED
-from coder.cli.main import ALIASES, COMMANDS
+from coder.cli.command_table import ALIASES, COMMANDS
 from tests.kit.command_server import ROOT, Launcher
 from tests.kit.terminal import Terminal
 

@@ -22,7 +22,7 @@ from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.coderd.services.apps.app_usage import AppUsage
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.events import insights
 from coder.domain.apps import app_headers
 from coder.net.errors import HttpError
@@ -211,7 +211,7 @@ async def _until(stream: trio.SocketStream, mark: bytes) -> bytes:
 
 async def _unwell(s: Scene) -> None:
     """An application that fails its health check can be reached still: whoever mends it must get in."""
-    await s.world.ctx.db.run(agent_store.update_app_health, await _app_id(s, "query"), "unhealthy")
+    await s.world.ctx.db.run(app_store.update_app_health, await _app_id(s, "query"), "unhealthy")
     assert (await s.get("/@admin/dev/apps/query/x")).status_code == 200
     closed = await s.host("9999--main--dev--admin", token=None)
     assert closed.status_code == 502

@@ -15,7 +15,7 @@ from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners as links
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.network import node_keys
-from coder.coderd.services.provisioning.job_work import ModuleFiles
+from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
 from coder.mesh.keys import PrivateKey
 from coder.net.errors import HttpError

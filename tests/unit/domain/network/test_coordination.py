@@ -7,18 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from coder.domain.network.coordination import (
-    KEY_TAKEN,
-    MAX_REVOKED,
+from coder.domain.network.coordination import KEY_TAKEN, MAX_REVOKED, Coordination, Delivery, NodeKind, Update
+from coder.domain.network.coordination_rules import (
     AgentAccess,
     ClientAccess,
     CoordinatedNode,
-    Coordination,
     CoordinationRequest,
-    Delivery,
     FullAccess,
-    NodeKind,
-    Update,
 )
 from coder.domain.network.overlay import LEGACY_AGENT_ADDRESS, agent_address, service_address
 

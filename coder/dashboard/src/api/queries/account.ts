@@ -4,7 +4,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { get, seg, withQuery } from "../client";
 import type {
   APIKeyWithOwner, ExternalAPIKeyScopes, GitSSHKey, Group, ListUserExternalAuthResponse, NotificationMethodsResponse, NotificationPreference, NotificationTemplate,
-  OAuth2ProviderApp, TokenConfig, UserLoginType, UserQuietHoursScheduleResponse, UserSecret, WireguardClient, WireguardServer,
+  OAuth2ProviderApp, TokenConfig, UserLoginType, UserQuietHoursScheduleResponse, UserSecret, UserSession, WireguardClient, WireguardServer,
 } from "../types";
 
 export const loginType = queryOptions({ queryKey: ["users", "me", "login-type"], queryFn: () => get<UserLoginType>("/api/v2/users/me/login-type") });
@@ -17,6 +17,8 @@ export const tokens = (everybody: boolean, expired: boolean) =>
     queryKey: ["users", "me", "keys", everybody, expired],
     queryFn: async () => (await get<APIKeyWithOwner[] | null>(withQuery("/api/v2/users/me/keys/tokens", { include_all: everybody, include_expired: expired }))) ?? [],
   });
+
+export const mySessions = queryOptions({ queryKey: ["users", "me", "sessions"], queryFn: () => get<UserSession[]>("/api/v2/users/me/sessions") });
 
 export const tokenConfig = queryOptions({ queryKey: ["users", "me", "tokenconfig"], queryFn: () => get<TokenConfig>("/api/v2/users/me/keys/tokens/tokenconfig") });
 

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
-import type { ACLAvailable, Preset, Template, TemplateACL, TemplateExample, TemplateVersion, TemplateVersionExternalAuth, TemplateVersionVariable, WorkspaceResource } from "../types";
+import type { ACLAvailable, Preset, Template, TemplateACL, TemplateExample, TemplateVersion, TemplateVersionExternalAuth, TemplateVersionParameter, TemplateVersionVariable, WorkspaceResource } from "../types";
 
 export const templates = (query = "") =>
   queryOptions({
@@ -48,6 +48,10 @@ export const versionResources = (version: string) =>
 
 export const versionVariables = (version: string) =>
   queryOptions({ queryKey: ["templateversions", version, "variables"], queryFn: () => get<TemplateVersionVariable[]>(`/api/v2/templateversions/${version}/variables`) });
+
+/** As the import found them, without what the values given so far change. */
+export const versionParameters = (version: string) =>
+  queryOptions({ queryKey: ["templateversions", version, "rich-parameters"], queryFn: async () => (await get<TemplateVersionParameter[] | null>(`/api/v2/templateversions/${seg(version)}/rich-parameters`)) ?? [], staleTime: Infinity });
 
 export const versionPresets = (version: string) =>
   queryOptions({ queryKey: ["templateversions", version, "presets"], queryFn: async () => (await get<Preset[] | null>(`/api/v2/templateversions/${version}/presets`)) ?? [] });

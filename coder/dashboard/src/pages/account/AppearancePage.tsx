@@ -9,10 +9,10 @@ import { isTheme, type Theme } from "../../app/theme";
 import { Section } from "../../ui/Card";
 import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";
-import { RadioCards } from "../../ui/Field";
+import { RadioCards } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
-import { DEFAULT_FONT, loadTerminalFont, TERMINAL_FONTS, terminalFamily } from "../../ui/terminal-fonts";
+import { DEFAULT_FONT, loadTerminalFont, TERMINAL_FONTS, terminalFamily } from "../../ui/text/terminal-fonts";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 

@@ -13,12 +13,13 @@ import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
-import { TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { TextField } from "../../ui/forms/Field";
+import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
+import { Sessions } from "./Sessions";
 
 export function SecurityPage() {
   useTitle("Settings");
@@ -34,9 +35,11 @@ export function SecurityPage() {
         <Stack>
           {kind.data.login_type === "password" ? <PasswordForm /> : <Elsewhere kind={kind.data.login_type} methods={methods.data} />}
           {kind.data.login_type === "password" ? <Convert methods={methods.data} /> : null}
+          <Sessions />
           <Section title="Lost a device?" description="What ends access, and how far.">
             <ul className="flex list-disc flex-col gap-1.5 pl-5 text-base">
-              <li>A laptop or a browser: change your password above. Every session and every token of yours ends at once, this one too.</li>
+              <li>A laptop or a browser: end its session above. Its browser and its command line are out at once; what it has open is closed.</li>
+              {kind.data.login_type === "password" ? <li>Everything at once: change your password. Every session and every token of yours ends, this one too.</li> : null}
               <li>A token in a script: <TextLink to="/settings/tokens">delete that token</TextLink>; the others go on.</li>
               <li>A phone with WireGuard: <TextLink to="/settings/devices">remove the device</TextLink>; it is cut off within a second.</li>
             </ul>

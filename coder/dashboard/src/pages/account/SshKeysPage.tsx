@@ -9,7 +9,7 @@ import type { GitSSHKey } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
-import { CodeBox } from "../../ui/CodeBox";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";

@@ -6,12 +6,12 @@ import type { PreviewParameter, PreviewParameterOption } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
-import { Combobox } from "../../ui/Combobox";
-import { Checkbox, describedBy, Field, INPUT, RadioCards, Switch, TextArea, TextField } from "../../ui/Field";
+import { Combobox } from "../../ui/forms/Combobox";
+import { Checkbox, describedBy, Field, INPUT, RadioCards, Switch, TextArea, TextField } from "../../ui/forms/Field";
 import { Notice } from "../../ui/Notice";
 import { readList, writeList } from "./list-value";
 
-const Markdown = lazy(() => import("../../ui/Markdown"));
+const Markdown = lazy(() => import("../../ui/text/Markdown"));
 
 interface ParameterFieldProps {
   parameter: PreviewParameter;
@@ -156,8 +156,10 @@ function Slider({ label, hint, value, onChange, disabled, parameter }: Omit<List
   return (
     <Field id={id} label={label} hint={hint}>
       <div className="flex items-center gap-3">
-        <input id={id} type="range" className="min-w-0 flex-1 accent-(--accent)" min={min} max={max} value={value || String(min)} disabled={disabled} aria-describedby={describedBy(id, hint, undefined)} onChange={(event) => onChange(event.target.value)} />
-        <output htmlFor={id} className="w-12 text-right font-medium tabular-nums">{value || min}</output>
+        <span aria-hidden="true" className="text-sm text-muted tabular-nums">{min}</span>
+        <input id={id} type="range" className="slider min-w-0 flex-1" min={min} max={max} value={value || String(min)} disabled={disabled} aria-describedby={describedBy(id, hint, undefined)} onChange={(event) => onChange(event.target.value)} />
+        <span aria-hidden="true" className="text-sm text-muted tabular-nums">{max}</span>
+        <output htmlFor={id} className="min-w-9 rounded-md bg-inset px-2 py-0.5 text-center font-medium tabular-nums">{value || min}</output>
       </div>
     </Field>
   );

@@ -10,12 +10,12 @@ import type { AppearanceConfig, BannerConfig, UpdateAppearanceConfig } from "../
 import { safeImage } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { Section } from "../../ui/Card";
-import { FormProblems, useSettingsForm } from "../../ui/conflict";
+import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch, TextArea, TextField } from "../../ui/Field";
+import { Switch, TextArea, TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

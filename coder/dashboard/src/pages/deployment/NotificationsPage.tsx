@@ -11,7 +11,7 @@ import { Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField, Switch } from "../../ui/Field";
+import { SelectField, Switch } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";

@@ -9,7 +9,7 @@ import { Tag } from "../../ui/Badge";
 import { Section } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { FilterBar, useListAddress } from "../../ui/FilterBar";
+import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

@@ -4,7 +4,7 @@ import { TriangleAlert } from "lucide-react";
 import { useRouteError } from "react-router";
 
 import { Button, ButtonLink } from "../../ui/Button";
-import { CopyButton } from "../../ui/CodeBox";
+import { CopyButton } from "../../ui/text/CodeBox";
 import { Empty } from "../../ui/Empty";
 import { useTitle } from "../../ui/title";
 

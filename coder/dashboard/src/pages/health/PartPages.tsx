@@ -6,7 +6,7 @@ import { Ago } from "../../ui/Ago";
 import { StatusText, Tag } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
 import { Facts, Section } from "../../ui/Card";
-import { DataTable, type Column } from "../../ui/DataTable";
+import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { useReport } from "./HealthLayout";
 import { SectionPage } from "./SectionPage";

@@ -6,10 +6,10 @@ import { useSearchParams } from "react-router";
 
 import { matching, nameOf, pictures, type Picture } from "../../api/queries/pictures";
 import { Button } from "../../ui/Button";
-import { copyText } from "../../ui/clipboard";
+import { copyText } from "../../ui/text/clipboard";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { TextField } from "../../ui/Field";
+import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

@@ -10,7 +10,7 @@ import { Button, buttonClass } from "../../ui/Button";
 import { cx } from "../../ui/cx";
 import { ownPath } from "./own-path";
 
-const Markdown = lazy(() => import("../../ui/Markdown"));
+const Markdown = lazy(() => import("../../ui/text/Markdown"));
 const ICONS: Record<string, typeof Bell> = { DEFAULT_ICON_WORKSPACE: CircleAlert, DEFAULT_ICON_ACCOUNT: UserRound, DEFAULT_ICON_TEMPLATE: MessageSquareText };
 
 interface MessageProps {

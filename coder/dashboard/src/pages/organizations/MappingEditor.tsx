@@ -3,8 +3,8 @@ import { Plus, X } from "lucide-react";
 import { useId, useState } from "react";
 
 import { Button, IconButton } from "../../ui/Button";
-import { Combobox } from "../../ui/Combobox";
-import { TextField } from "../../ui/Field";
+import { Combobox } from "../../ui/forms/Combobox";
+import { TextField } from "../../ui/forms/Field";
 
 export type Mapping = Readonly<Record<string, readonly string[]>>;
 

@@ -3,9 +3,9 @@ import type { ReactNode } from "react";
 
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
-import { FormProblems, useSettingsForm } from "../../ui/conflict";
-import { TextArea, TextField } from "../../ui/Field";
-import { IconField } from "../../ui/IconField";
+import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
+import { TextArea, TextField } from "../../ui/forms/Field";
+import { IconField } from "../../ui/forms/IconField";
 import { Stack } from "../../ui/Page";
 
 export interface OrganizationValues {

@@ -10,7 +10,7 @@ import type { Organization, WorkspaceSharingSettings } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
-import { Checkbox, RadioCards } from "../../ui/Field";
+import { Checkbox, RadioCards } from "../../ui/forms/Field";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

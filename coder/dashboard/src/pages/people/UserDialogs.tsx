@@ -5,11 +5,11 @@ import { useId, useState } from "react";
 import { get, put, remove } from "../../api/client";
 import type { User } from "../../api/types";
 import { Button } from "../../ui/Button";
-import { CodeBox } from "../../ui/CodeBox";
-import { FormProblems, useSettingsForm } from "../../ui/conflict";
+import { CodeBox } from "../../ui/text/CodeBox";
+import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
-import { TextField } from "../../ui/Field";
+import { TextField } from "../../ui/forms/Field";
 import { toast } from "../../ui/toast";
 import { randomPassword } from "./roles";
 

@@ -9,10 +9,10 @@ import type { ProvisionerDaemon, ProvisionerDaemonHealth } from "../../api/types
 import { Ago } from "../../ui/Ago";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { Button, ButtonLink } from "../../ui/Button";
-import { DataTable, type Column } from "../../ui/DataTable";
+import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { SelectField } from "../../ui/Field";
+import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

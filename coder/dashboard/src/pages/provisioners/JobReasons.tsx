@@ -3,9 +3,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
 import { jobWhy } from "../../api/queries/workspaces";
-import { CodeBox } from "../../ui/CodeBox";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/Field";
+import { Switch } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { TextLink } from "../../ui/Page";
 import { ago } from "../../ui/time";

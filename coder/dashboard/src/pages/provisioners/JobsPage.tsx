@@ -16,7 +16,7 @@ import { Facts } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { SelectField } from "../../ui/Field";
+import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { duration } from "../../ui/time";

@@ -9,14 +9,14 @@ import type { CreateProvisionerKeyResponse, ProvisionerKeyDaemons } from "../../
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
-import { CodeBox } from "../../ui/CodeBox";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { Confirm } from "../../ui/Confirm";
-import { DataTable, type Column } from "../../ui/DataTable";
+import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { TextField } from "../../ui/forms/Field";
+import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

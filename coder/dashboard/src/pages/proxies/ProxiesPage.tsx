@@ -3,6 +3,7 @@ import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Globe2, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 
+import { PRIMARY } from "../../api/app-place";
 import { post, remove, seg } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { workspaceProxies } from "../../api/queries/health";
@@ -10,15 +11,15 @@ import type { CreateWorkspaceProxyRequest, UpdateWorkspaceProxyResponse, Workspa
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
-import { CodeBox } from "../../ui/CodeBox";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { Confirm } from "../../ui/Confirm";
-import { DataTable, type Column } from "../../ui/DataTable";
+import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
-import { IconField } from "../../ui/IconField";
+import { TextField } from "../../ui/forms/Field";
+import { useForm } from "../../ui/forms/form";
+import { IconField } from "../../ui/forms/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
@@ -26,7 +27,6 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { latencyTone, measure } from "./latency";
 
-const PRIMARY = "primary";
 const STATUS: Record<string, readonly [Tone, string]> = { ok: ["good", "Healthy"], unhealthy: ["warn", "Unhealthy"], unreachable: ["bad", "Unreachable"], unregistered: ["idle", "Never started"] };
 const AGAIN_MS = 30_000;
 

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { post } from "../../api/client";
 import type { GenerateAPIKeyResponse } from "../../api/types";
 import { ButtonLink } from "../../ui/Button";
-import { CodeBox } from "../../ui/CodeBox";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
 import { Skeleton } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";

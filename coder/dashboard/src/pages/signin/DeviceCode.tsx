@@ -4,7 +4,7 @@ import { useEffect, useRef } from "react";
 
 import { ApiError } from "../../api/client";
 import { buttonClass, Spinner } from "../../ui/Button";
-import { CopyButton } from "../../ui/CodeBox";
+import { CopyButton } from "../../ui/text/CodeBox";
 import { safeImage } from "../../ui/Avatar";
 
 interface Device {

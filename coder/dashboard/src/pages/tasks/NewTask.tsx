@@ -9,8 +9,8 @@ import type { CreateTaskRequest, Task, Template } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField, TextArea } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { SelectField, TextArea } from "../../ui/forms/Field";
+import { useForm } from "../../ui/forms/form";
 import { ExternalAuthStep, useExternalAuth } from "../create/ExternalAuthStep";
 import { taskAddress } from "./task-status";
 

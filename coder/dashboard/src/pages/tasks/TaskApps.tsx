@@ -11,7 +11,7 @@ import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { TabPanel, Tabs } from "../../ui/Tabs";
-import { addressOf } from "../workspace/app-address";
+import { addressOf } from "../workspace/agent/app-address";
 import { isLive } from "./task-status";
 
 const REFRESH_MS = 5000;
@@ -25,6 +25,7 @@ export function TaskApps({ task }: { task: Task }) {
 }
 
 function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
+  // Framed pages may come from this deployment's own hosts alone: no proxy stands between.
   const host = useQuery(appHost).data?.host ?? "";
   const all = workspace.latest_build.resources.flatMap((resource) => (resource.agents ?? []).flatMap((agent) => agent.apps.map((app) => ({ app, agent }))));
   const shown = all.filter(({ app }) => !app.external && (!app.hidden || app.id === task.workspace_app_id));
@@ -40,7 +41,7 @@ function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
 }
 
 function AppFrame({ app, agent, workspace, host }: { app: WorkspaceApp; agent: WorkspaceAgent; workspace: Workspace; host: string }) {
-  const address = addressOf(app, workspace, agent, host);
+  const address = addressOf(app, workspace, agent, { path: "", host });
   const name = app.display_name || app.slug;
   if (address === null) return <p className="text-muted">{name} needs a host of its own, and this deployment has no wildcard access URL.</p>;
   // An application on this very origin could act as the person if it were framed: it gets a tab of its own instead.

@@ -7,7 +7,7 @@ import { Skeleton } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { useTemplateContext } from "./TemplateLayout";
 
-const Markdown = lazy(() => import("../../ui/Markdown"));
+const Markdown = lazy(() => import("../../ui/text/Markdown"));
 
 /** What the template's author has written about it. */
 export function DocsPage() {

@@ -1,7 +1,7 @@
 // Changing a template in the browser: files, a build with its log, what it makes, publishing. What was typed is guarded
 // against leaving the page.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { FilePlus2, Hammer, Pencil, Rocket, Trash2 } from "lucide-react";
+import { Ban, FilePlus2, Hammer, Pencil, Rocket, Trash2 } from "lucide-react";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { useBlocker, useNavigate, useParams } from "react-router";
 
@@ -13,14 +13,15 @@ import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { Failure } from "../../ui/Failure";
-import { Checkbox, TextArea, TextField } from "../../ui/Field";
-import { useForm } from "../../ui/form";
+import { Checkbox, TextArea, TextField } from "../../ui/forms/Field";
+import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { ResourceRow } from "../workspace/Resources";
 import { archiveOf, createVersion, imported, textOf, uploadFiles } from "./archive";
@@ -32,7 +33,7 @@ import { useTemplate } from "./useTemplate";
 import { givenValues, VariablesForm } from "./VariablesForm";
 import { JOB_TONES } from "./VersionsPage";
 
-const CodeEditor = lazy(() => import("../../ui/CodeEditor"));
+const CodeEditor = lazy(() => import("../../ui/text/CodeEditor"));
 const encoder = new TextEncoder();
 
 export function EditorPage() {
@@ -78,7 +79,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
     setTab("log");
     try {
       const hash = await uploadFiles([...current].map(([name, data]) => ({ path: name, data })));
-      const made = await createVersion(template.organization_id, { template_id: template.id, file_id: hash, user_variable_values: givenValues(values) });
+      const made = await createVersion(template.organization_id, { template_id: template.id, file_id: hash, tags: base.job.tags as Record<string, string>, user_variable_values: givenValues(values) });
       setVersion(made);
       setBuilt(current);
       const done = await imported(made.id);
@@ -91,6 +92,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
       setBuilding(false);
     }
   };
+  const cancel = () => patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) => toast.failed("The build was not cancelled", error));
   const write = (name: string, text: string) => setCurrent((old) => new Map(old).set(name, encoder.encode(text)));
   const text = useMemo(() => (current.has(path) ? textOf({ path, data: current.get(path) ?? new Uint8Array() }) : ""), [current, path]);
   const marks = useMemo(() => new Map([...current].flatMap(([name, data]) => (start.get(name) === data ? [] : [[name, start.has(name) ? "changed" : "new"] as const]))), [current, start]);
@@ -99,15 +101,17 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
   return (
     <>
       <PageHead title="Template editor" crumbs={[["Templates", "/templates"], [template.display_name || template.name, home], [base.name, `${home}/versions/${seg(base.name)}`], ["Edit"]]}
-        badge={<StatusText tone={JOB_TONES[version.job.status]} pulse={building}>{dirty ? "Changed" : version.id === base.id ? base.name : `${version.name}: ${version.job.status}`}</StatusText>}
+        badge={<StatusText tone={dirty && !building ? "warn" : JOB_TONES[version.job.status]} pulse={building}>{dirty ? "Changed, not built yet" : version.id === base.id ? base.name : `${version.name}: ${version.job.status}`}</StatusText>}
         actions={<>
           <ButtonLink to={home}>Close</ButtonLink>
           {ready ? <ButtonLink to={`${home}/workspace?version=${version.id}`}>Create workspace</ButtonLink> : null}
+          {building && version.id !== base.id ? <Button icon={<Ban />} onClick={() => void cancel()}>Cancel build</Button> : null}
           <Button icon={<Hammer />} busy={building} onClick={() => void build()} look={ready ? "secondary" : "primary"}>Build</Button>
           <Button icon={<Rocket />} look={ready ? "primary" : "secondary"} disabled={!ready && (published || version.job.status !== "succeeded" || dirty)} onClick={() => setDialog("publish")}>Publish</Button>
         </>} />
       <Stack className="gap-3">
         {failure ? <Failure error={failure} /> : null}
+        {version.job.status === "pending" ? <WaitingNotice organization={template.organization_id} job={version.job} /> : null}
         {version.job.error ? <Notice kind="error" title="The build failed.">{version.job.error}</Notice> : null}
         <div className="grid grid-cols-[15rem_minmax(0,1fr)] overflow-hidden rounded-xl border border-line bg-surface max-md:grid-cols-1">
           <div className="border-r border-line max-md:border-r-0 max-md:border-b">

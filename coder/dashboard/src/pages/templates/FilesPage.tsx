@@ -8,7 +8,7 @@ import { previousVersion, templateVersions } from "../../api/queries/templates";
 import type { Template, TemplateVersion } from "../../api/types";
 import { ButtonLink } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/Field";
+import { Switch } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { archiveOf, textOf } from "./archive";
@@ -16,7 +16,7 @@ import { FileTree } from "./FileTree";
 import { templatePath } from "./paths";
 import { useTemplateContext } from "./TemplateLayout";
 
-const CodeEditor = lazy(() => import("../../ui/CodeEditor"));
+const CodeEditor = lazy(() => import("../../ui/text/CodeEditor"));
 
 export function FilesPage() {
   const { template, version, may } = useTemplateContext();

@@ -1,8 +1,8 @@
 // The log of a version's import while it runs, and how it ended.
 import { useMemo } from "react";
 
-import { LogView } from "../../ui/LogView";
-import { jobLines } from "../workspace/BuildLog";
+import { LogView } from "../../ui/text/LogView";
+import { jobLines } from "../workspace/builds/BuildLog";
 import { useVersionLog } from "../workspace/logs";
 
 export function ImportLog({ version, height = "18rem" }: { version: string; height?: string }) {

@@ -8,7 +8,7 @@ import type { TemplateInsightsResponse, UserActivityInsightsResponse, UserLatenc
 import { Avatar } from "../../ui/Avatar";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField } from "../../ui/Field";
+import { SelectField } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { duration } from "../../ui/time";

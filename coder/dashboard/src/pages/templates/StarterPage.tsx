@@ -15,7 +15,7 @@ import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { NewTemplatePage } from "./NewTemplatePage";
 
-const Markdown = lazy(() => import("../../ui/Markdown"));
+const Markdown = lazy(() => import("../../ui/text/Markdown"));
 
 export function StarterGalleryPage() {
   return <NewTemplatePage title="Create a Template" />;

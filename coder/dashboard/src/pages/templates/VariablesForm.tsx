@@ -1,6 +1,6 @@
 // Values for a template's variables. A sensitive one is never shown again.
 import type { TemplateVersionVariable } from "../../api/types";
-import { SelectField, TextField } from "../../ui/Field";
+import { SelectField, TextField } from "../../ui/forms/Field";
 import { Tag } from "../../ui/Badge";
 import { Stack } from "../../ui/Page";
 

@@ -7,11 +7,12 @@ import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { useEffect, useRef } from "react";
 
+import { useAppPlace } from "../../api/app-place";
 import { socketUrl, withQuery } from "../../api/client";
-import { appHost, myAppearance } from "../../api/queries/session";
+import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { loadTerminalFont, terminalFamily } from "../../ui/terminal-fonts";
-import { portAddress } from "../workspace/Ports";
+import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
+import { portAddress } from "../workspace/agent/Ports";
 import type { TerminalRequest } from "./TerminalPage";
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
@@ -31,7 +32,7 @@ interface TerminalViewProps {
 export function TerminalView({ agent, workspace, request, onState }: TerminalViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
-  const host = useQuery(appHost).data?.host ?? "";
+  const host = useAppPlace()?.host ?? "";
   const tell = useRef(onState);
   const links = useRef({ host, workspace, agent });
   useEffect(() => { tell.current = onState; links.current = { host, workspace, agent }; });

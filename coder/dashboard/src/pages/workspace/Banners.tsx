@@ -3,14 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
 import { templateById } from "../../api/queries/templates";
-import { jobWhy } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Button, ButtonLink } from "../../ui/Button";
-import { CodeBox } from "../../ui/CodeBox";
 import { Notice } from "../../ui/Notice";
+import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { agentsOf } from "../workspaces/status";
-import { startBuild, useBuildAction } from "./builds";
+import { startBuild, useBuildAction } from "./builds/builds";
 import { duplicatePath } from "./paths";
 
 export function Banners({ workspace }: { workspace: Workspace }) {
@@ -26,7 +25,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
           <Button size="sm" look="quiet" onClick={() => action.mutate(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))}>Retry with debug log</Button>
         </>}>{build.job.error}</Notice>
       ) : null}
-      {build.job.status === "pending" ? <Waiting workspace={workspace} /> : null}
+      {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
       {build.status === "deleted" ? <Notice kind="info" title="This workspace has been deleted." actions={<ButtonLink size="sm" to={duplicatePath(workspace)}>Create one like it</ButtonLink>} /> : null}
       {workspace.dormant_at ? (
         <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={<Button size="sm" onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button>}>
@@ -38,24 +37,6 @@ export function Banners({ workspace }: { workspace: Workspace }) {
       {template?.deprecated ? <Notice kind="warning" title="Its template is deprecated.">{template.deprecation_message}</Notice> : null}
       <Unhealthy workspace={workspace} />
     </>
-  );
-}
-
-/** Why a build waits: the server explains, with what would end it. */
-function Waiting({ workspace }: { workspace: Workspace }) {
-  const { job } = workspace.latest_build;
-  const why = useQuery(jobWhy(workspace.organization_id, job.id)).data;
-  const place = job.queue_position > 0 ? `It is number ${job.queue_position} of ${job.queue_size} in the queue.` : "";
-  return (
-    <Notice kind="info" title={why?.summary ?? "This build waits for a provisioner."}>
-      {place ? <p>{place}</p> : null}
-      {why?.remedy ? (
-        <div className="mt-1.5 flex flex-col gap-1.5">
-          {why.remedy.notes.map((note) => <p key={note}>{note}</p>)}
-          {why.remedy.command ? <CodeBox label="Command that starts a fitting provisioner" command={why.remedy.command} /> : null}
-        </div>
-      ) : null}
-    </Notice>
   );
 }
 

@@ -5,10 +5,10 @@ import { useState } from "react";
 import { useChecks, workspaceChecks } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
-import { Checkbox } from "../../ui/Field";
+import { Checkbox } from "../../ui/forms/Field";
 import { Ago } from "../../ui/Ago";
 import { toast } from "../../ui/toast";
-import { startBuild } from "./builds";
+import { startBuild } from "./builds/builds";
 
 export function DeleteWorkspace({ workspace, open, onClose, onDeleted }: { workspace: Workspace; open: boolean; onClose: () => void; onDeleted?: () => void }) {
   const queries = useQueryClient();

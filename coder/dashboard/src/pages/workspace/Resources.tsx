@@ -6,8 +6,8 @@ import type { Workspace, WorkspaceResource, WorkspaceResourceMetadata } from "..
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
-import { CopyButton } from "../../ui/CodeBox";
-import { AgentCard } from "./AgentCard";
+import { CopyButton } from "../../ui/text/CodeBox";
+import { AgentCard } from "./agent/AgentCard";
 
 export function Resources({ workspace }: { workspace: Workspace }) {
   const all = workspace.latest_build.resources;

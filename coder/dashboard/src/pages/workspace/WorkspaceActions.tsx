@@ -3,8 +3,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Ban, CloudDownload, Copy, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
 import { useState, type ReactNode } from "react";
+import { useNavigate } from "react-router";
 
-import { put, remove } from "../../api/client";
+import { ApiError, put, remove } from "../../api/client";
 import { useChecks, workspaceChecks } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Button, IconButton } from "../../ui/Button";
@@ -12,8 +13,9 @@ import { Confirm } from "../../ui/Confirm";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
-import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds";
-import { ChangeVersion } from "./ChangeVersion";
+import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
+import { BuildOptions } from "./builds/BuildOptions";
+import { ChangeVersion } from "./builds/ChangeVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
 import { duplicatePath, workspacePath } from "./paths";
 
@@ -27,12 +29,23 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const build = useBuildAction();
   const may = useWorkspacePermissions(workspace);
   const [asked, setAsked] = useState<"update" | "restart" | null>(null);
+  const navigate = useNavigate();
   const { status } = workspace.latest_build;
   const external = workspace.latest_build.has_external_agent === true;
   const active = isActive(workspace);
   if (status === "deleted") return null;
   const failed = (error: Error) => toast.failed("That did not work", error);
   const run = (act: () => Promise<unknown>) => build.mutate(act, { onError: failed });
+  const canStart = status === "stopped" || status === "failed" || status === "canceled";
+  const update = async () => {
+    try {
+      await build.mutateAsync(() => updateToActive(workspace));
+    } catch (refused) {
+      // The new version wants values that this workspace has not: they are asked for.
+      if (!(refused instanceof ApiError) || refused.status !== 400) throw refused;
+      await navigate(`${workspacePath(workspace)}/settings/parameters?templateVersionId=${workspace.template_active_version_id}`);
+    }
+  };
   const button = (label: string, icon: ReactNode, testId: string, act: () => void, possible: boolean) => (
     <Button icon={icon} data-testid={testId} disabled={external || !possible || build.isPending} title={external ? EXTERNAL_REASON : undefined}
       aria-describedby={external ? "external-reason" : undefined} onClick={act}>
@@ -46,9 +59,11 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       ) : null}
       {may.start === false && may.stop === false ? <span className="text-sm text-muted">You may look at this workspace, not start or stop it.</span> : (
         <>
-          {button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), status === "stopped" || status === "failed" || status === "canceled")}
+          {button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), canStart)}
+          {canStart && !external ? <BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startBuild(workspace.id, "start", { rich_parameter_values: values }))} /> : null}
           {button("Stop", <Square />, "workspace-stop-button", () => run(() => startBuild(workspace.id, "stop")), status === "running" || status === "failed")}
           {button("Restart", <RotateCw />, "workspace-restart-button", () => setAsked("restart"), status === "running")}
+          {status === "running" && !external ? <BuildOptions workspace={workspace} verb="Restart" onBuild={(values) => run(() => stopThenStart(workspace, { rich_parameter_values: values }))} /> : null}
         </>
       )}
       {active && (workspace.template_allow_user_cancel_workspace_jobs || may.config) ? (
@@ -58,7 +73,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       <Confirm open={asked === "restart"} onClose={() => setAsked(null)} danger={false} title={`Restart ${workspace.name}?`} confirm="Restart" onConfirm={async () => { run(() => stopThenStart(workspace)); }}>
         What runs in it ends. It is stopped, then started again.
       </Confirm>
-      <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={() => build.mutateAsync(() => updateToActive(workspace))}>
+      <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={update}>
         It is built with the active version of its template. What runs in it ends; what the template keeps stays.
       </Confirm>
     </>

@@ -13,13 +13,13 @@ import { useTitle } from "../../ui/title";
 import { templatePath } from "../templates/paths";
 import { isActive } from "../workspaces/status";
 import { WorkspaceStatus } from "../workspaces/WorkspaceStatus";
-import { AppStatuses } from "./AppStatuses";
+import { AppStatuses } from "./agent/AppStatuses";
 import { Banners } from "./Banners";
-import { BuildHistory } from "./BuildHistory";
-import { BuildLog } from "./BuildLog";
+import { BuildHistory } from "./builds/BuildHistory";
+import { BuildLog } from "./builds/BuildLog";
 import { Resources } from "./Resources";
 import { ScheduleControl } from "./ScheduleControl";
-import { Timings } from "./Timings";
+import { Timings } from "./builds/Timings";
 import { EXTERNAL_REASON, useWorkspacePermissions, WorkspaceActions } from "./WorkspaceActions";
 import { useWorkspace } from "./useWorkspace";
 

@@ -7,7 +7,7 @@ import type { Workspace } from "../../api/types";
 import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { toast } from "../../ui/toast";
-import { startBuild, updateToActive } from "../workspace/builds";
+import { startBuild, updateToActive } from "../workspace/builds/builds";
 
 type Batch = "start" | "stop" | "update" | "delete";
 

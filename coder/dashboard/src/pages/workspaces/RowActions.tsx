@@ -1,18 +1,18 @@
 // One row's quick ways: its applications and terminal while it runs, and a menu.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Copy, EllipsisVertical, Play, Settings, Square, SquareTerminal, Star, StarOff, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
+import { useAppPlace } from "../../api/app-place";
 import { put, remove } from "../../api/client";
-import { appHost } from "../../api/queries/session";
 import type { Workspace } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { buttonClass, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
-import { addressOf } from "../workspace/app-address";
-import { startBuild } from "../workspace/builds";
+import { addressOf } from "../workspace/agent/app-address";
+import { startBuild } from "../workspace/builds/builds";
 import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
 import { duplicatePath, terminalPath } from "../workspace/paths";
 import { useMayEnter } from "../workspace/useMayEnter";
@@ -22,13 +22,16 @@ const SHOWN_APPS = 2;
 
 export function RowActions({ workspace }: { workspace: Workspace }) {
   const queries = useQueryClient();
-  const host = useQuery(appHost).data?.host ?? "";
+  const place = useAppPlace();
   const mayEnter = useMayEnter(workspace);
   const [deleting, setDeleting] = useState(false);
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
   const agent = agentsOf(workspace).find((item) => item.status === "connected");
-  const apps = agent?.apps.filter((app) => !app.hidden && app.health !== "unhealthy" && addressOf(app, workspace, agent, host) !== null).slice(0, SHOWN_APPS) ?? [];
+  const apps = (agent && place ? agent.apps : []).flatMap((app) => {
+    const address = agent && place ? addressOf(app, workspace, agent, place) : null;
+    return app.hidden || app.health === "unhealthy" || address === null ? [] : [{ app, address }];
+  }).slice(0, SHOWN_APPS);
   const home = `/@${workspace.owner_name}/${workspace.name}`;
   const act = (does: () => Promise<unknown>, said: string) => void does()
     .then(() => toast.done(said), (error: unknown) => toast.failed("That did not work", error))
@@ -37,8 +40,8 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
     <div className="flex items-center justify-end gap-1">
       {status === "running" && agent && mayEnter ? (
         <span className="contents max-lg:hidden">
-          {apps.map((app) => (
-            <a key={app.id} href={addressOf(app, workspace, agent, host) ?? "#"} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}>
+          {apps.map(({ app, address }) => (
+            <a key={app.id} href={address} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}>
               <Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />
             </a>
           ))}

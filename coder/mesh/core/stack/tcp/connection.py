@@ -233,6 +233,7 @@ class TcpSocket:
         if room <= 0:
             sender.await_writable(True)
             return 0
+        # One write may reach over the limit: cutting it would copy it, and the limit is no promise to anybody.
         room += self.host.settings.max_write
         if len(data) > room:
             data = data[:room]
@@ -253,6 +254,7 @@ class TcpSocket:
             return b""
         data = rx.read(limit)
         if self.state in RECEIVING and receiver.opened(self.builder.mss):
+            # A peer whose data filled the window sends nothing that we could answer: it has to be told.
             receiver.owe_ack()
             self.host.make_ready(self)
         return data
@@ -262,6 +264,7 @@ class TcpSocket:
         if self.sender.write_closed or self.state is TcpState.CLOSED:
             return
         if self.state is TcpState.SYN_SENT:
+            # RFC 9293 section 3.10.4: in SYN-SENT there is nothing to finish.
             self.die(None)
             return
         self.sender.finish()
@@ -278,6 +281,7 @@ class TcpSocket:
         self.on_event = None
         self.shutdown_write()
         if self.state is TcpState.FIN_WAIT_2:
+            # RFC 9293 knows no end of FIN-WAIT-2. A peer that never finishes must not keep the connection for ever.
             self.timers.linger(self.receiver.last_heard + self.host.settings.time_wait)
         self.host.make_ready(self)
 

@@ -36,6 +36,7 @@ class Reassembly:
         """Take bytes at `seq`, already cut to the window; returns how many became readable."""
         late = self.next - seq
         if late > 0:
+            # What came first stays: other bytes under numbers that were delivered change nothing.
             data = data[late:]
             seq = self.next
         if not data:
@@ -89,6 +90,7 @@ class Reassembly:
             self._note(seq, seq)
             return
         if len(data) < _SMALL:
+            # Held for as long as the hole is open; a view would pin a whole packet for a few bytes (`_SMALL`).
             data = bytes(data)
         starts[index:stop] = [seq]
         pieces[index:stop] = [data]

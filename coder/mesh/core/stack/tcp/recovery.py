@@ -5,8 +5,8 @@ Does not live here: what counts as lost (loss_detection.py), the scoreboard (sco
 (tail_probe.py), taking a reduction back (undo.py), the window's size (congestion.py), building packets (segments.py).
 Obeys: RFC 8985 (RACK-TLP), RFC 6675 (pipe), RFC 6298 (timer).
 
-A lost segment's way: `LossDetector.find` marks it (`on_timeout` marks all), `_emit_lost` of tcp_output.py sends it
-again, `_advance` sees it acknowledged. A lost SYN goes another way: tcp_timer.py, then `resend_syn` of handshake.py.
+A lost segment's way: `LossDetector.find` marks it (`on_timeout` marks all), `_retransmit_lost` of tcp_output.py sends
+it again, `_advance` sees it acknowledged. A lost SYN goes another way: tcp_timer.py, then `resend_syn` of handshake.py.
 """
 
 from __future__ import annotations
@@ -176,15 +176,15 @@ class Recovery:
     def take_lost(self, limit: int, now: float) -> tuple[int, int] | None:
         """The next lost range, at most `limit` bytes of it, as sent again now; None: there is none to send."""
         sender = self._sender
-        taken = self.scoreboard.resend(limit, now, sender.snd_una + sender.snd_wnd)
+        taken = self.scoreboard.retransmit(limit, now, sender.snd_una + sender.snd_wnd)
         if taken is not None:
             self.retransmitted += taken[1] - taken[0]
         return taken
 
-    def resent(self, now: float) -> None:
+    def on_retransmit(self, now: float) -> None:
         """Lost ranges went out again."""
         self._extra = 0
-        self._undo.resent(self._builder.clock(now))
+        self._undo.on_retransmit(self._builder.clock(now))
         self._after_send(now)
 
     def _after_send(self, now: float) -> None:

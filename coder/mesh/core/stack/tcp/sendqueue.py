@@ -29,6 +29,7 @@ class SendQueue:
         """Queue a chunk (kept, not copied, unless it is small)."""
         if not data:
             return
+        # A reference is enough, as `bytes` cannot change behind our back. Only small writes are joined.
         chunks = self._chunks
         if chunks and len(data) + len(chunks[-1]) <= _JOIN:
             chunks[-1] += data

@@ -50,13 +50,13 @@ def emit(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     if c.state not in SYNCHRONIZED or c.state is TcpState.TIME_WAIT:
         return None
     if c.recovery.scoreboard.lost:
-        batch = _emit_lost(c, txbuf, now)
+        batch = _retransmit_lost(c, txbuf, now)
         if batch is not None or c.recovery.scoreboard.lost:
             return batch  # nothing new while a hole is open: the peer could only hold it (RFC 6675 section 5, C.1)
     return _emit_new(c, txbuf, now)
 
 
-def _emit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
+def _retransmit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     """Send lost ranges again, as far as the window lets us; segments are cut to today's size."""
     sender, recovery, builder = c.sender, c.recovery, c.builder
     layout = txbuf.layout(builder.slot)
@@ -81,7 +81,7 @@ def _emit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     if not count:
         return None
     sender.count(count)
-    recovery.resent(now)
+    recovery.on_retransmit(now)
     _carried_ack(c)
     return Batch(c.remote, count, layout.size if count > 1 else size, size)
 

@@ -37,6 +37,7 @@ class Timers:
         "Window probes in a row."
         self.time_wait_at = NEVER
         "When TIME_WAIT ends, or the wait of a closed socket for the peer's FIN."
+        # RFC 9293 section 3.8.4: off unless asked for; most dead peers are noticed by whoever has something to send.
         self.keepalive: tuple[float, float, int] | None = None
         "(seconds of silence before the first probe, seconds between probes, probes)."
         self.keepalive_at = NEVER

@@ -30,7 +30,7 @@ class SpuriousLoss:
             self._before = before
         self.sent_at = -1
 
-    def resent(self, clock: int) -> None:
+    def on_retransmit(self, clock: int) -> None:
         """Something is sent again, at this value of our timestamp clock."""
         if self.sent_at < 0:
             self.sent_at = clock

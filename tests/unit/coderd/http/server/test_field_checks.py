@@ -9,44 +9,44 @@ import msgspec
 
 from coder.api.field_rules import NEW, TABLE
 from coder.api.login import external_auth, oauth2
-from coder.api.people import groups, organizations, users
+from coder.api.people import groups, organizations, passwords, user_requests, user_settings
 from coder.api.proxies import proxies
 from coder.api.site import deployment
 from coder.api.tasks import tasks
 from coder.api.templates import template_versions as versions
 from coder.api.templates import templates as template_shapes
-from coder.api.workspaces import builds, workspaces
+from coder.api.workspaces import build_requests, workspace_requests, workspace_settings
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, workspace_world
 
 DOORS = {
-    users.CreateFirstUserRequest: "POST /users/first",
-    users.CreateUserRequestWithOrgs: "POST /users",
-    users.LoginWithPasswordRequest: "POST /users/login",
+    user_requests.CreateFirstUserRequest: "POST /users/first",
+    user_requests.CreateUserRequestWithOrgs: "POST /users",
+    passwords.LoginWithPasswordRequest: "POST /users/login",
     deployment.RequestOneTimePasscodeRequest: "POST /users/otp/request",
-    users.ChangePasswordWithOneTimePasscodeRequest: "POST /users/otp/change-password",
-    users.ValidateUserPasswordRequest: "POST /users/validate-password",
-    users.ConvertLoginRequest: "POST /users/me/convert-login",
-    users.UpdateUserPasswordRequest: "PUT /users/me/password",
-    users.UpdateUserAppearanceSettingsRequest: "PUT /users/me/appearance",
+    passwords.ChangePasswordWithOneTimePasscodeRequest: "POST /users/otp/change-password",
+    passwords.ValidateUserPasswordRequest: "POST /users/validate-password",
+    passwords.ConvertLoginRequest: "POST /users/me/convert-login",
+    passwords.UpdateUserPasswordRequest: "PUT /users/me/password",
+    user_settings.UpdateUserAppearanceSettingsRequest: "PUT /users/me/appearance",
     external_auth.ExternalAuthDeviceExchange: "POST /external-auth/fake/device",
     organizations.CreateOrganizationRequest: "POST /organizations",
     groups.CreateGroupRequest: "POST /organizations/default/groups",
     template_shapes.CreateTemplateRequest: "POST /organizations/default/templates",
     versions.CreateTemplateVersionRequest: "POST /organizations/default/templateversions",
     versions.UpdateActiveTemplateVersion: "PATCH /templates/{template}/versions",
-    workspaces.CreateWorkspaceRequest: "POST /users/me/workspaces",
-    builds.CreateWorkspaceBuildRequest: "POST /workspaces/{workspace}/builds",
+    workspace_requests.CreateWorkspaceRequest: "POST /users/me/workspaces",
+    build_requests.CreateWorkspaceBuildRequest: "POST /workspaces/{workspace}/builds",
     tasks.CreateTaskRequest: "POST /tasks/me",
     proxies.CreateWorkspaceProxyRequest: "POST /workspaceproxies",
     oauth2.PostOAuth2ProviderAppRequest: "POST /oauth2-provider/apps",
-    users.UpdateUserProfileRequest: "PUT /users/me/profile",
+    user_requests.UpdateUserProfileRequest: "PUT /users/me/profile",
     organizations.UpdateOrganizationRequest: "PATCH /organizations/default",
     groups.PatchGroupRequest: "PATCH /groups/{organization}",
     template_shapes.UpdateTemplateMeta: "PATCH /templates/{template}",
     versions.PatchTemplateVersionRequest: "PATCH /templateversions/{version}",
-    workspaces.UpdateWorkspaceRequest: "PATCH /workspaces/{workspace}",
+    workspace_settings.UpdateWorkspaceRequest: "PATCH /workspaces/{workspace}",
 }
 HELD_ELSEWHERE = {proxies.PatchWorkspaceProxy, oauth2.PutOAuth2ProviderAppRequest}
 """Need an object of their own; services' tests change one."""

@@ -13,10 +13,10 @@ from quart import Response, request, websocket
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, Request
 
-from coder.coderd.http.server import hypercorn_fixes, listener
+from coder.coderd.http.server import hypercorn_fixes, listener, quart_fixes
 from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.hypercorn_fixes import Application, new_application
 from coder.coderd.http.server.listener import HttpServer
+from coder.coderd.http.server.quart_fixes import Application, new_application
 from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
 from coder.coderd.services.foundation.errors import NotFound
 from coder.domain.access.route_scopes import PUBLIC
@@ -193,7 +193,7 @@ async def test_a_slow_handler_slows_its_sender_down() -> None:
         _, body = await read_response(stream)
         assert body == str(size).encode()
         buffered = int(front.events[0].split()[1])
-        assert buffered <= hypercorn_fixes.BODY_HIGH_WATER + (1 << 17)
+        assert buffered <= quart_fixes.BODY_HIGH_WATER + (1 << 17)
 
 
 async def test_an_early_answer_ends_the_upload() -> None:

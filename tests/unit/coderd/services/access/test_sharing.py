@@ -12,6 +12,7 @@ import trio
 from coder.coderd.services.access.authentication import user_subject
 from coder.coderd.services.access.workspace_access import load_workspace, readers
 from coder.coderd.store.people import users as user_store
+from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.coderd import World
 from tests.kit.workspaces import new_workspace, workspace_world
@@ -66,7 +67,7 @@ async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
             # What a WireGuard client of theirs may reach.
             subject = await user_subject(ctx, UUID(bob))
             assert subject is not None
-            places = await ctx.db.read(workspace_store.list_readable_agents, readers(subject))
+            places = await ctx.db.read(search_store.list_readable_agents, readers(subject))
             assert len(places) == (0 if off else 1)
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 403
         ctx.config = replace(ctx.config, disable_workspace_sharing=False)

@@ -15,21 +15,13 @@ import trio
 from coder.base.secret import Secret
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.agents.agents import authenticate_agent
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, agent, resource
 from tests.kit.schema import check, check_list
-from tests.kit.workspaces import (
-    TOKEN,
-    build,
-    build_answer,
-    external_answer,
-    new_workspace,
-    parameters,
-    workspace_world,
-)
+from tests.kit.workspaces import TOKEN, build, build_answer, external_answer, new_workspace, parameters, workspace_world
 
 
 def agent_of(workspace: Any) -> Any:
@@ -202,7 +194,7 @@ async def test_watching_metadata() -> None:
 
         async def report() -> None:
             async def store(tx: Any) -> None:
-                await agent_store.update_metadata(tx, place.agent.id, {"load": ("7", "")}, world.ctx.clock.now())
+                await metadata_store.update_metadata(tx, place.agent.id, {"load": ("7", "")}, world.ctx.clock.now())
                 from coder.coderd.store.events.change_feed import notify_change
 
                 await notify_change(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from coder.api.agents.agent_health import FlightRecord
+from coder.coderd.services.agents.disconnects import began_of
 from coder.coderd.store.agents import agents as agent_store
 from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
 
@@ -76,3 +78,14 @@ async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_
             assert lost["disconnected_at"] == "2026-01-01T00:00:00Z"
             assert await tell(scene, event("disconnected", how="closed"), event("connected")) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
+
+
+def test_an_absence_begins_within_the_last_year_whatever_the_agents_clock_says() -> None:
+    leap_day = datetime(2028, 2, 29, 12, tzinfo=UTC)
+    for said, begun in (
+        (datetime(1970, 1, 1, tzinfo=UTC), leap_day - timedelta(days=366)),
+        (leap_day - timedelta(hours=1), leap_day - timedelta(hours=1)),
+        (leap_day + timedelta(days=900), leap_day),
+    ):
+        assert began_of([FlightRecord(at=said, kind="disconnected", data={})], leap_day) == begun
+    assert began_of([], leap_day) == leap_day

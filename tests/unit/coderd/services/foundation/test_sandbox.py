@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 import trio
 
 from coder.coderd.services.foundation import sandbox
-from coder.coderd.services.foundation.sandbox import Documents, Sandbox, TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxFailedError, TooMuchWorkError
 from coder.coderd.services.templates.sandbox_worker import CALLS
 from tests.kit.daemon import tar
 
@@ -152,3 +153,24 @@ async def test_one_caller_waits_for_himself() -> None:
 
 def test_every_call_has_its_greedy_callers() -> None:
     assert set(CALLS) == {*MORE, "secrets"}
+
+
+async def test_our_own_errors_are_not_said_to_be_the_authors() -> None:
+    """What the worker did not expect, and a process that ends by itself or by somebody's hand."""
+    plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
+    async with opened() as box:
+        with pytest.raises(SandboxFailedError, match="error in the server"):
+            await box.call("form", {**BASE}, plain)  # no number: a call nobody of ours makes
+        (worker,) = box._all
+        shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
+        assert shown["parameters"] and box._all == {worker}, "the process goes on"
+        for status, kind in ((signal.SIGTERM, TooMuchWorkError), (signal.SIGKILL, TooMuchWorkError)):
+            (worker,) = box._all
+            worker._process.send_signal(status)
+            with pytest.raises(kind):
+                await box.call("form", {**BASE, **MORE["form"]}, plain)
+            await box.call("form", {**BASE, **MORE["form"]}, plain)
+        (worker,) = box._all
+        await worker._sink.send_all(b"\0\0\0\1\0\0\0\0{")  # a frame that is no JSON ends it with a traceback
+        with pytest.raises(SandboxFailedError):
+            await box.call("form", {**BASE, **MORE["form"]}, plain)

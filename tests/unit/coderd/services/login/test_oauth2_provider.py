@@ -15,6 +15,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+import trio
 
 from coder.coderd.http.server.rate_limits import REGISTRATION_LIMIT
 from coder.coderd.services.access import keys
@@ -131,6 +132,48 @@ async def test_renewal_ends_the_old_pair_and_revocation_the_new() -> None:
         for token in ("", "nonsense", renewed["access_token"]):
             answer = await it.world.request("POST", "/oauth2/revoke", data={"token": token}, headers=basic, token="")
             assert answer.status_code == (200 if token else 400)
+
+
+async def test_a_refresh_token_that_comes_again_ends_all_its_consent_gave() -> None:
+    async with client() as it:
+        first = (await it.exchange(await it.code())).json()
+        second = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
+        third = (await it.ask(grant_type="refresh_token", refresh_token=second["refresh_token"])).json()
+        assert await it.me(third["access_token"]) == 200
+        stolen = await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])
+        assert refusal(stolen) == (400, "invalid_grant")
+        assert await it.me(third["access_token"]) == 401, "nobody can tell which of the two stole it"
+        again = await it.ask(grant_type="refresh_token", refresh_token=third["refresh_token"])
+        assert refusal(again) == (400, "invalid_grant")
+        # A later consent is none of its business, and a guess of the secret nobody's.
+        anew = (await it.exchange(await it.code())).json()
+        for old in (first, second, third):
+            for token in (old["refresh_token"], anew["refresh_token"][:-8] + "AAAAAAAA"):
+                assert refusal(await it.ask(grant_type="refresh_token", refresh_token=token)) == (400, "invalid_grant")
+        assert await it.me(anew["access_token"]) == 200
+
+
+@pytest.mark.parametrize("kind", ["authorization_code", "refresh_token"])
+async def test_what_is_used_twice_at_once_leaves_nothing(kind: str) -> None:
+    """One of them was stolen: whoever comes first gets a pair, and the second ends it, however close they come."""
+    async with client() as it:
+        for _ in range(5):
+            code = await it.code()
+            fields = {"grant_type": kind, "code": code, "redirect_uri": CALLBACK}
+            if kind == "refresh_token":
+                token = (await it.exchange(code)).json()["refresh_token"]
+                fields = {"grant_type": kind, "refresh_token": token}
+            answers: list[httpx.Response] = []
+
+            async def ask(fields: dict[str, str] = fields, answers: list[httpx.Response] = answers) -> None:
+                answers.append(await it.ask(**fields))
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(4):
+                    nursery.start_soon(ask)
+            given = [answer.json()["access_token"] for answer in answers if answer.status_code == 200]
+            assert len(given) == 1, [answer.text for answer in answers]
+            assert await it.me(given[0]) == 401
 
 
 async def test_a_person_takes_everything_back() -> None:

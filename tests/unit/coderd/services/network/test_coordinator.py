@@ -12,7 +12,7 @@ import trio.testing
 
 from coder.coderd.rpc_endpoints.coordination import ClientConnection
 from coder.coderd.services.network.coordinator import MAILBOX, Coordinator, PeerChecks
-from coder.domain.network.coordination import FullAccess
+from coder.domain.network.coordination_rules import FullAccess
 from coder.mesh.core.paths.derpmap import DerpMap
 from coder.net.websocket import WebSocketStream
 from coder.rpc.calls import ServerCall

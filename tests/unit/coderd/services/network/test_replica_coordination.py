@@ -13,15 +13,8 @@ import msgspec
 import pytest
 
 from coder.coderd.services.network.replica_coordination import Bridge, CoordinatorMessage
-from coder.domain.network.coordination import (
-    CoordinatedNode,
-    Coordination,
-    CoordinationRequest,
-    Delivery,
-    FullAccess,
-    NodeKind,
-    Update,
-)
+from coder.domain.network.coordination import Coordination, Delivery, NodeKind, Update
+from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, FullAccess
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.rpc.proto import tailnet_pb2
 

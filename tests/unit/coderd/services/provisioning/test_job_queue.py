@@ -17,9 +17,10 @@ from coder.base.secret import Secret
 from coder.coderd.app import open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
-from coder.coderd.services.provisioning.job_work import Worker, end_lost_jobs
+from coder.coderd.services.provisioning.job_work import end_lost_jobs
 from coder.coderd.services.provisioning.jobs import as_wanted
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
+from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import stat
 import tarfile
+import tempfile
+import tracemalloc
 import zipfile
 
 import pytest
 
 from coder.coderd.services.templates import archives
-from coder.coderd.services.templates.archives import ArchiveError, safe_name_untrusted, tar_to_zip
+from coder.coderd.services.templates.archives import ArchiveError, safe_name_untrusted
 
 
 def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -24,6 +26,12 @@ def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 def zip_to_tar(data: bytes) -> bytes:
     output = io.BytesIO()
     archives.zip_to_tar(io.BytesIO(data), output)
+    return output.getvalue()
+
+
+def tar_to_zip(data: bytes) -> bytes:
+    output = io.BytesIO()
+    archives.tar_to_zip(io.BytesIO(data), output)
     return output.getvalue()
 
 
@@ -89,3 +97,14 @@ def _tar_with_name(name: str) -> bytes:
     with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
         archive.addfile(tarfile.TarInfo(name))
     return output.getvalue()
+
+
+def test_a_conversion_holds_no_file_as_a_whole() -> None:
+    tar = zip_to_tar(zipped({f"{n}.bin": bytes(8 << 20) for n in range(3)}))
+    with tempfile.TemporaryFile() as output:
+        tracemalloc.start()
+        archives.tar_to_zip(io.BytesIO(tar), output)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 8 << 20, most
+        assert zipfile.ZipFile(output).testzip() is None

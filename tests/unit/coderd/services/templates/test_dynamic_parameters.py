@@ -188,7 +188,7 @@ async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pyte
     async with running_coderd(first_user=True) as world:
         version = await new_version(world, file_id=await upload(world, {"main.tf": greedy, "large.yaml": large}))
         assert version["job"]["status"] == "failed"
-        assert "more computing time or memory than is allowed" in version["job"]["error"]
+        assert "more computing time than is allowed" in version["job"]["error"]
         good = await imported(world, {"main.tf": (CITY % "graz").encode()})
         async with open_form(world, good) as socket:
             assert (await receive(socket))["parameters"][0]["value"]["value"] == "graz"

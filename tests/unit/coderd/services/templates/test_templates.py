@@ -113,6 +113,9 @@ async def test_who_may_do_what() -> None:
         check("TemplateACL", acl)
         assert [(user["username"], user["role"]) for user in acl["users"]] == [("alice", "use")]
         check("ACLAvailable", (await world.get(f"{path}/acl/available")).json())
+        for text, people in (("ALI", ["alice"]), ("nobody-like-this", [])):
+            offered = (await world.get(f"{path}/acl/available?q={text}")).json()
+            assert ([one["username"] for one in offered["users"]], offered["groups"]) == (people, [])
         _, admin = await world.member("tadm", ["template-admin"])
         assert (await world.patch(path, {"description": "x"}, token=admin)).status_code == 200
 

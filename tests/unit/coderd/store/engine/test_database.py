@@ -10,7 +10,8 @@ from sqlalchemy import MetaData, text
 
 from coder.base.errors import CoderError
 from coder.coderd.store import tables
-from coder.coderd.store.engine.database import RESYNC, Tx, open_database
+from coder.coderd.store.engine.database import Tx, open_database
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.metadata import metadata
 from coder.coderd.store.engine.migrate import known_revisions, migrate
 from coder.coderd.store.engine.pubsub import notify

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import trio
 from sqlalchemy import text
 
 from coder.base.errors import CoderError
-from coder.coderd.store.engine import postgres
+from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.engine.postgres import run_postgres
 
@@ -66,9 +67,9 @@ async def test_a_second_server_is_refused(data: Path) -> None:
 
 
 async def test_kill_minus_nine_of_everything_loses_nothing_committed(data: Path) -> None:
-    account = postgres._account()
-    cluster = postgres._cluster(data, account)
-    programs = postgres._programs(cluster, "")
+    account = postgres_cluster.find_account()
+    cluster = postgres_cluster.cluster_of(data, account)
+    programs = postgres_programs.find_programs(cluster, "")
     await postgres._initialise(cluster, programs, durable=True)
     running = await postgres._start(cluster, programs, durable=True)
     await _execute(cluster.url, "CREATE TABLE t (x int)", "INSERT INTO t SELECT generate_series(1, 5000)")
@@ -146,5 +147,24 @@ def test_a_closed_parent_is_noticed(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     (closed / "inside").mkdir(parents=True)
     closed.chmod(0o700)
-    other = postgres.Account(os.getuid() + 12345, 0, "other", True)
-    assert not postgres._reachable(closed / "inside", other)
+    other = postgres_cluster.Account(os.getuid() + 12345, 0, "other", True)
+    assert not postgres_cluster.is_reachable(closed / "inside", other)
+
+
+def test_a_new_data_directory_does_not_find_what_a_removed_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_cluster, "_SYSTEM_ROOT", tmp_path / "system")
+    monkeypatch.setattr(postgres_cluster, "is_reachable", lambda *_: False)
+    account = postgres_cluster.Account(os.getuid(), os.getgid(), "", False)
+    data_path = tmp_path / "home"
+    first = postgres_cluster.cluster_of(data_path, account)
+    first.data.mkdir()
+    assert first.root.parent == tmp_path / "system"
+    assert postgres_cluster.cluster_of(data_path, account) == first
+    shutil.rmtree(data_path)
+    second = postgres_cluster.cluster_of(data_path, account)
+    assert second.root != first.root
+    assert postgres_cluster.cluster_of(data_path, account) == second
+    (data_path / "postgres-location").write_text("/etc\n")  # not a folder of ours
+    assert postgres_cluster.cluster_of(data_path, account).root.parent == tmp_path / "system"

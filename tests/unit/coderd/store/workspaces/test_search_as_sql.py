@@ -11,8 +11,9 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.workspaces import WorkspaceReaders, WorkspaceSearch
+from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch
 from coder.domain.agents.agents import STATUSES
 from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES
 from tests.kit.workspaces import new_workspace, workspace_world
@@ -51,14 +52,14 @@ async def test_every_kind_of_build_and_agent_is_found_under_its_own_status() -> 
 
 
 async def _names(world: Any, which: WorkspaceSearch) -> set[str]:
-    page = await world.ctx.db.read(workspace_store.list_views, which, EVERYBODY, now=NOW)
+    page = await world.ctx.db.read(search_store.list_views, which, EVERYBODY, now=NOW)
     assert page.count == len(page.views)
     return {view.workspace.name for view in page.views}
 
 
 async def _populate(tx: Any) -> tuple[dict[str, str], dict[str, str]]:
     """Copies of the one workspace: name -> status by the laws."""
-    page = await workspace_store.list_views(tx, WorkspaceSearch(), EVERYBODY, now=NOW)
+    page = await search_store.list_views(tx, WorkspaceSearch(), EVERYBODY, now=NOW)
     view = page.views[0]
     builds: dict[str, str] = {}
     for number, (transition, job) in enumerate(product(TRANSITIONS, JOBS)):

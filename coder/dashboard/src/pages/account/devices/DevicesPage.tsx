@@ -19,7 +19,7 @@ import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
-import { CopyButton } from "../../../ui/CodeBox";
+import { CopyButton } from "../../../ui/text/CodeBox";
 import { bytesText, targetName } from "./wireguard";
 
 const AddDevice = lazy(() => import("./AddDevice"));

@@ -1,10 +1,10 @@
 // Who may use a template, and who may change it.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { patch } from "../../../api/client";
 import { templateAcl, templateAclAvailable } from "../../../api/queries/templates";
-import { AccessList, type Entry } from "../../../ui/AccessList";
+import { AccessList, type Entry } from "../../../ui/forms/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
 import { SkeletonRows } from "../../../ui/Loading";
@@ -21,7 +21,7 @@ export function TemplatePermissionsPage() {
   const queries = useQueryClient();
   const [text, setText] = useState("");
   const acl = useQuery(templateAcl(template.id));
-  const available = useQuery(templateAclAvailable(template.id, text)).data;
+  const available = useQuery({ ...templateAclAvailable(template.id, text), placeholderData: keepPreviousData }).data;
   const groupName = (group: { id: string; name: string; display_name: string; organization_id: string }) => (group.id === group.organization_id ? "Everyone" : group.display_name || group.name);
   const found: Omit<Entry, "role">[] = [
     ...(available?.groups ?? []).map((group) => ({ id: group.id, kind: "group" as const, name: groupName(group), hint: `Group, ${group.total_member_count} members`, picture: group.avatar_url })),

@@ -8,10 +8,10 @@ import { templateVersion, versionVariables } from "../../../api/queries/template
 import type { Template, TemplateVersionVariable } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
-import { useConflict } from "../../../ui/conflict";
+import { useConflict } from "../../../ui/forms/conflict";
 import { Empty } from "../../../ui/Empty";
 import { Failure } from "../../../ui/Failure";
-import { useForm } from "../../../ui/form";
+import { useForm } from "../../../ui/forms/form";
 import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
@@ -45,7 +45,7 @@ function Values({ template, variables }: { template: Template; variables: readon
   const pick = (found: Template) => ({ version: found.active_version_id });
   const conflict = useConflict(() => get<Template>(`/api/v2/templates/${template.id}`), pick, pick(template));
   const form = useForm<Record<string, string>>(startValues(variables), conflict.guard(async (values: Record<string, string>) => {
-    const made = await createVersion(template.organization_id, { template_id: template.id, ...(version ? { file_id: version.job.file_id } : {}), user_variable_values: givenValues(values) });
+    const made = await createVersion(template.organization_id, { template_id: template.id, ...(version ? { file_id: version.job.file_id, tags: version.job.tags as Record<string, string> } : {}), user_variable_values: givenValues(values) });
     setBuilding(made.id);
     const done = await imported(made.id);
     if (done.job.status !== "succeeded") throw new Error(done.job.error || "The version could not be imported.");

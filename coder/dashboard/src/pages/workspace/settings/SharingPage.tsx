@@ -5,7 +5,7 @@ import { useState } from "react";
 import { get, patch, withQuery } from "../../../api/client";
 import { sharingSettings, workspaceAcl } from "../../../api/queries/workspaces";
 import type { GetUsersResponse, Group } from "../../../api/types";
-import { AccessList, type Entry } from "../../../ui/AccessList";
+import { AccessList, type Entry } from "../../../ui/forms/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
 import { SkeletonRows } from "../../../ui/Loading";

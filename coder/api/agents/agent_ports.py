@@ -1,0 +1,45 @@
+"""JSON shapes of agents' ports: which listen, who may see them: what server and client both speak."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from coder.api.base.enums import WorkspaceAgentPortShareLevel
+from coder.api.base.struct import ApiStruct
+
+WorkspaceAgentPortShareProtocol = Literal["http", "https"]
+
+
+class DeleteWorkspaceAgentPortShareRequest(ApiStruct):
+    agent_name: str
+    port: int
+
+
+class UpsertWorkspaceAgentPortShareRequest(ApiStruct):
+    agent_name: str
+    port: int
+    share_level: str
+    protocol: str
+
+
+class WorkspaceAgentListeningPort(ApiStruct):
+    process_name: str
+    network: str
+    port: int
+
+
+class WorkspaceAgentListeningPortsResponse(ApiStruct):
+    ports: list[WorkspaceAgentListeningPort]
+
+
+class WorkspaceAgentPortShare(ApiStruct):
+    workspace_id: UUID
+    agent_name: str
+    port: int
+    share_level: WorkspaceAgentPortShareLevel
+    protocol: WorkspaceAgentPortShareProtocol
+
+
+class WorkspaceAgentPortShares(ApiStruct):
+    shares: list[WorkspaceAgentPortShare]

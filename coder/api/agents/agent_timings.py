@@ -1,0 +1,28 @@
+"""JSON shapes of how long agents took to connect and to run their scripts: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from coder.api.base.enums import TimingStage
+from coder.api.base.struct import ApiStruct
+
+
+class AgentScriptTiming(ApiStruct):
+    started_at: datetime
+    ended_at: datetime
+    exit_code: int
+    stage: TimingStage
+    status: str
+    display_name: str
+    workspace_agent_id: UUID
+    workspace_agent_name: str
+
+
+class AgentConnectionTiming(ApiStruct):
+    started_at: datetime
+    ended_at: datetime
+    stage: TimingStage
+    workspace_agent_id: UUID
+    workspace_agent_name: str

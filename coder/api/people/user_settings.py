@@ -1,0 +1,56 @@
+"""JSON shapes of what users set for themselves: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from coder.api.base.struct import ApiStruct
+
+
+class UpdateUserAppearanceSettingsRequest(ApiStruct):
+    theme_preference: str
+    theme_mode: str
+    theme_light: str
+    theme_dark: str
+    terminal_font: str
+
+
+class UpdateUserPreferenceSettingsRequest(ApiStruct):
+    agent_chat_send_shortcut: Any | UnsetType = UNSET
+    code_diff_display_mode: Any | UnsetType = UNSET
+    shell_tool_display_mode: Any | UnsetType = UNSET
+    task_notification_alert_dismissed: bool | UnsetType = UNSET
+    thinking_display_mode: str | UnsetType = UNSET
+
+
+class UpdateUserQuietHoursScheduleRequest(ApiStruct):
+    schedule: str
+
+
+class UserAppearanceSettings(ApiStruct):
+    theme_preference: str
+    theme_mode: str
+    theme_light: str
+    theme_dark: str
+    terminal_font: str
+
+
+class UserPreferenceSettings(ApiStruct):
+    task_notification_alert_dismissed: bool
+    thinking_display_mode: str
+    shell_tool_display_mode: Any
+    code_diff_display_mode: Any
+    agent_chat_send_shortcut: Any
+
+
+class UserQuietHoursScheduleResponse(ApiStruct):
+    raw_schedule: str
+    user_set: bool
+    user_can_set: bool
+    time: str
+    "Wall clock there, `15:04`."
+    timezone: str
+    next: datetime

@@ -1,0 +1,35 @@
+"""JSON shapes of provisioner keys: what server and client both speak."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from coder.api.base.struct import ApiStruct
+from coder.api.provisioning.provisioners import ProvisionerDaemon
+
+
+class CreateProvisionerKeyRequest(ApiStruct):
+    name: str
+    tags: dict[str, str] | None
+
+
+class CreateProvisionerKeyResponse(ApiStruct):
+    key: str
+
+
+ProvisionerKeyTags = Any
+
+
+class ProvisionerKey(ApiStruct):
+    id: UUID
+    created_at: datetime
+    organization: str
+    name: str
+    tags: ProvisionerKeyTags
+
+
+class ProvisionerKeyDaemons(ApiStruct):
+    key: ProvisionerKey
+    daemons: list[ProvisionerDaemon]

@@ -1,0 +1,148 @@
+"""What Quart-Trio 0.12 gets wrong for a long-lived server, put right by subclasses.
+
+Hypercorn's part is in `hypercorn_fixes.py`.
+
+1. A request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
+2. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
+Quart's 60 s limits on bodies and responses are lifted: streams live for hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+from quart.routing import QuartRule
+from quart.wrappers.response import DataBody
+from quart_trio import QuartTrio
+from quart_trio.asgi import TrioASGIHTTPConnection
+from quart_trio.wrappers.request import TrioBody, TrioRequest
+
+from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
+from coder.coderd.http.server.websocket_bounds import ExactWebsocketConnection
+
+BODY_HIGH_WATER = 1 << 20
+"Bytes of a request body kept before the socket is left unread."
+
+
+class BoundedBody(TrioBody):
+    """A request body that makes its sender wait (1)."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._drained = trio.Event()
+        self._whole = False
+        self._discarding = False
+
+    async def __anext__(self) -> bytes:
+        data = await super().__anext__()
+        self._drained.set()
+        return data
+
+    def __await__(self) -> Any:
+        # The whole body is wanted at once: only max_content_length limits it.
+        self._whole = True
+        self._drained.set()
+        return super().__await__()
+
+    def discard(self) -> None:
+        """Nobody will read on: what still comes is dropped, or its sender would hold up the response."""
+        self._whole = self._discarding = True
+        self._drained.set()
+
+    async def room(self) -> None:
+        """Waits until less than the high-water mark is buffered."""
+        while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
+            self._drained = trio.Event()
+            await self._drained.wait()
+        if self._discarding:
+            self._data.clear()
+
+
+class BoundedRequest(TrioRequest):
+    body_class = BoundedBody  # type: ignore[assignment]
+
+
+class BoundedHTTPConnection(TrioASGIHTTPConnection):
+    """Feeds a `BoundedBody` no faster than it is read (1); a ready body leaves in one message."""
+
+    _request: Any = None
+
+    async def _send_response(self, send: Any, response: Any) -> None:
+        if self._request is not None:
+            self._request.body.discard()
+        body = getattr(response, "response", None)
+        if not isinstance(body, DataBody):
+            await super()._send_response(send, response)
+            return
+        headers = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        await send({"type": "http.response.body", "body": body.data, "more_body": False})
+
+    async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
+        self._request = request
+        while True:
+            message = await receive()
+            if message["type"] == "http.request":
+                request.body.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    request.body.set_complete()
+                else:
+                    await request.body.room()
+            elif message["type"] == "http.disconnect":
+                break
+        nursery.cancel_scope.cancel()
+
+
+class MatchedRule(QuartRule):
+    """A route that is only matched. The functions that build its URL are compiled when somebody asks for one.
+
+    Nobody does; compiling two of them for each of 395 routes was two fifths of the processor time of a server's start
+    (0.19 of 0.50 s).
+    """
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled = super()._compile_builder
+
+        def build(rule: MatchedRule, **values: Any) -> tuple[str, str]:
+            return compiled(append_unknown)(rule, **values)
+
+        return build
+
+
+class Application(QuartTrio):
+    """Quart with the fixes above."""
+
+    url_rule_class = MatchedRule  # type: ignore[assignment]
+    asgi_http_class = BoundedHTTPConnection
+    asgi_websocket_class = ExactWebsocketConnection  # type: ignore[assignment]
+    request_class = BoundedRequest
+
+    async def full_dispatch_request(self, request_context: Any = None) -> Any:
+        """Notes the route for whoever counts requests: the frame around us sees paths only."""
+        if request_context is not None and request_context.request.url_rule is not None:
+            request_context.request.scope["coder_route"] = request_context.request.url_rule.rule
+        return await super().full_dispatch_request(request_context)
+
+    async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:
+        """The same for WebSockets."""
+        if websocket_context is not None and websocket_context.websocket.url_rule is not None:
+            here = websocket_context.websocket
+            here.scope["coder_route"] = here.url_rule.rule
+            said = route_of(self.view_functions.get(here.endpoint or ""))
+            here.scope["coder_message_limit"] = said.limit if said is not None else PUBLIC_LIMIT
+        return await super().full_dispatch_websocket(websocket_context)
+
+
+def new_application(name: str) -> Application:
+    app = Application(name, static_folder=None)
+    app.config["RESPONSE_TIMEOUT"] = None
+    app.config["BODY_TIMEOUT"] = None
+    # Readers count for themselves (`read_bytes` of json.py): one limit for all would be wrong for most.
+    app.config["MAX_CONTENT_LENGTH"] = None
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False  # a redirect would lose the body; the frame merges them for the API
+    return app

@@ -1,0 +1,210 @@
+"""What a provisioner daemon calls, answered: jobs handed over, reports taken, module archives up and down."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import trio
+from google.protobuf.message import Message
+
+from coder.base.log import get_logger
+from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.provisioning import job_work, module_files
+from coder.coderd.services.provisioning.job_queue import JobQueue
+from coder.coderd.services.provisioning.job_work import JobRow
+from coder.coderd.services.provisioning.module_files import ModuleFiles
+from coder.coderd.services.provisioning.worker import Worker
+from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
+from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+from coder.rpc.services import PROVISIONER_DAEMON
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+MAX_FILE = 20 << 20
+"""Bytes of an archive of modules, and of one piece of it (ours)."""
+MAX_PIECE = 2 << 20
+_LONG_POLL = 5.0
+"""Seconds the deprecated AcquireJob waits for work."""
+
+_log = get_logger("provisioners")
+
+
+class DaemonConnection:
+    """The calls of one connected daemon."""
+
+    def __init__(self, ctx: Context, worker: Worker) -> None:
+        self._ctx = ctx
+        self._worker = worker
+        self._queue: JobQueue = ctx.part(JobQueue)
+        self.asked = trio.Event()
+        "Set by the first request for work."
+        self.job_ended = trio.Event()
+        "Set by the first report that ends a job."
+
+    @property
+    def worker(self) -> Worker:
+        return self._worker
+
+    def handlers(self) -> Handlers:
+        """By full RPC name."""
+        pb = provisionerd_pb2
+        return {
+            f"{PROVISIONER_DAEMON}AcquireJob": Unary(self._acquire, pb.Empty),
+            f"{PROVISIONER_DAEMON}AcquireJobWithCancel": Bidi(self._acquire_with_cancel, pb.CancelAcquire),
+            f"{PROVISIONER_DAEMON}CommitQuota": self._report(job_work.commit_quota, pb.CommitQuotaRequest),
+            f"{PROVISIONER_DAEMON}UpdateJob": self._report(job_work.update_job, pb.UpdateJobRequest),
+            f"{PROVISIONER_DAEMON}FailJob": self._report(job_work.fail_job, pb.FailedJob, ends=True),
+            f"{PROVISIONER_DAEMON}CompleteJob": self._report(job_work.complete_job, pb.CompletedJob, ends=True),
+            f"{PROVISIONER_DAEMON}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
+            f"{PROVISIONER_DAEMON}DownloadFile": ServerStream(self._download, pb.FileRequest),
+        }
+
+    def _report(
+        self, service: Callable[[Context, Worker, Any], Awaitable[Any]], request: type[Message], *, ends: bool = False
+    ) -> Unary:
+        async def answer(message: Message) -> Message:
+            # Shielded: a report that arrived is recorded, even when the connection breaks meanwhile.
+            with trio.CancelScope(shield=True):
+                reply = await service(self._ctx, self._worker, message)
+            if ends:
+                self.job_ended.set()
+            return reply if isinstance(reply, Message) else provisionerd_pb2.Empty()
+
+        return Unary(answer, request)
+
+    async def _acquire_with_cancel(self, call: ServerCall[Any, Any]) -> None:
+        """One job, or an empty message once the daemon cancels; a job in hand is sent even then."""
+
+        async def deliver(message: provisionerd_pb2.AcquiredJob) -> None:
+            await call.send(message)
+
+        canceled = await self._hand_over(deliver, call)
+        if canceled:
+            await call.send(provisionerd_pb2.AcquiredJob())
+        await call.close()
+
+    async def _hand_over(
+        self, deliver: Callable[[provisionerd_pb2.AcquiredJob], Awaitable[None]], call: ServerCall[Any, Any]
+    ) -> bool:
+        """Waits for a job and delivers it; True when the daemon canceled first."""
+        while True:
+            held: list[JobRow] = []
+            try:
+                await self._wait_for_job(call, held)
+                if not held:
+                    return True
+                message = await self._describe(held[0])
+                if message is not None:
+                    await deliver(message)
+                    held.clear()
+                    return False
+                held.clear()
+            except RpcClosed:
+                raise
+            finally:
+                await self._give_up(held)
+
+    async def _wait_for_job(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
+        self.asked.set()
+        async with trio.open_nursery() as nursery:
+
+            async def stop_on_cancel() -> None:
+                try:
+                    await call.receive()
+                except (trio.EndOfChannel, RpcError):
+                    pass  # it sends no more: it does not want the job either
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(stop_on_cancel)
+            held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
+            nursery.cancel_scope.cancel()
+
+    async def _describe(self, job: JobRow) -> provisionerd_pb2.AcquiredJob | None:
+        """What the daemon gets; None after a job that cannot be handed out was failed."""
+        try:
+            return await job_work.describe_job(self._ctx, job)
+        except Refusal as error:
+            reason = f"request job was invalidated: {error.message}"
+        except Exception as error:
+            _log.error("a job could not be described", job=job.id, error=error)
+            reason = "request job was invalidated: internal error"
+        await job_work.abandon_job(self._ctx, job.id, reason)
+        return None
+
+    async def _give_up(self, held: list[JobRow]) -> None:
+        # The daemon never got these: nobody would ever finish them.
+        with trio.move_on_after(10, shield=True):
+            for job in held:
+                await job_work.abandon_job(self._ctx, job.id, CANCELED_BY_BREAK)
+
+    async def _acquire(self, _request: provisionerd_pb2.Empty) -> provisionerd_pb2.AcquiredJob:
+        """The deprecated long poll: an empty job after 5 s."""
+        held: list[JobRow] = []
+        try:
+            with trio.move_on_after(_LONG_POLL):
+                held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
+            message = await self._describe(held[0]) if held else None
+            held.clear()
+            return message or provisionerd_pb2.AcquiredJob()
+        finally:
+            await self._give_up(held)
+
+    async def _upload(self, call: ServerCall[Any, Any]) -> None:
+        """Module archives of an import, in pieces."""
+        header = (await call.receive()).data_upload
+        if header.upload_type != provisioner_pb2.UPLOAD_TYPE_MODULE_FILES:
+            raise RpcError(0, "unsupported file upload type")
+        if not 0 <= header.file_size <= MAX_FILE or header.chunks > -(-MAX_FILE // MAX_PIECE):
+            raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
+        await module_files.require_running_import(self._ctx, self._worker)
+        data = await _receive_pieces(call, header)
+        await module_files.require_running_import(self._ctx, self._worker)
+        self._ctx.part(ModuleFiles).put(self._worker, header.data_hash, data)
+        await call.send(provisionerd_pb2.Empty())
+        await call.close()
+
+    async def _download(
+        self, request: provisionerd_pb2.FileRequest, send: Callable[[Message], Awaitable[None]]
+    ) -> None:
+        """Module archives for builds, in pieces."""
+        try:
+            data = await module_files.read_module_file(self._ctx, self._worker, request.file_id)
+        except Refusal as error:
+            await send(provisioner_pb2.FileUpload(error=provisioner_pb2.FailedFile(error=error.message)))
+            raise
+        digest = hashlib.sha256(data).digest()
+        pieces = [data[at : at + MAX_PIECE] for at in range(0, len(data), MAX_PIECE)]
+        header = provisioner_pb2.DataUpload(
+            upload_type=provisioner_pb2.UPLOAD_TYPE_MODULE_FILES,
+            data_hash=digest,
+            file_size=len(data),
+            chunks=len(pieces),
+        )
+        await send(provisioner_pb2.FileUpload(data_upload=header))
+        for number, piece in enumerate(pieces):
+            chunk = provisioner_pb2.ChunkPiece(data=piece, full_data_hash=digest, piece_index=number)
+            await send(provisioner_pb2.FileUpload(chunk_piece=chunk))
+
+
+async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.DataUpload) -> bytes:
+    """The pieces in their order, checked against what the header promised. Raises RpcError."""
+    data = bytearray()
+    for number in range(header.chunks):
+        try:
+            message = await call.receive()
+        except trio.EndOfChannel:
+            raise RpcError(0, f"the upload ended after {number} of {header.chunks} pieces") from None
+        piece = message.chunk_piece
+        if message.WhichOneof("type") != "chunk_piece" or piece.piece_index != number:
+            raise RpcError(0, f"piece {number} of the upload was expected")
+        data += piece.data
+        if len(data) > header.file_size:
+            raise RpcError(0, "the upload is longer than announced")
+    if len(data) != header.file_size or hashlib.sha256(data).digest() != header.data_hash:
+        raise RpcError(0, "the upload does not have the announced hash")
+    return bytes(data)

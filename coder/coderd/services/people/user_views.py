@@ -1,0 +1,56 @@
+"""Users as the API shows them: whole, by their roles, by name and picture alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+from msgspec import UNSET
+
+from coder.api.people.user_names import MinimalUser
+from coder.api.people.users import SlimRole, User
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.access.roles import display_name
+
+if TYPE_CHECKING:
+    from coder.api.base.enums import LoginType, UserStatus
+
+
+def user_view(row: UserRow | key_store.KeyUser) -> User:
+    organization_ids = row.organization_ids if isinstance(row, UserRow) else tuple(row.organization_roles)
+    return User(
+        id=row.id,
+        username=row.username,
+        avatar_url=row.avatar_url or UNSET,
+        name=row.name or UNSET,
+        email=row.email,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_seen_at=row.last_seen_at,
+        status=cast("UserStatus", row.status),
+        login_type=cast("LoginType", row.login_type),
+        organization_ids=list(organization_ids),
+        roles=slim_roles(row.rbac_roles),
+        has_ai_seat=False,
+        is_service_account=row.is_service_account or UNSET,
+    )
+
+
+def slim_roles(
+    names: Sequence[str], organization_id: UUID | None = None, titles: Mapping[str, str] = {}
+) -> list[SlimRole]:
+    """Roles as lists show them; `titles` names those an organization made for itself."""
+    return [
+        SlimRole(
+            name=name,
+            display_name=titles.get(name) or display_name(name),
+            organization_id=UNSET if organization_id is None else organization_id,
+        )
+        for name in names
+    ]
+
+
+def minimal_user(row: UserRow) -> MinimalUser:
+    return MinimalUser(id=row.id, username=row.username, name=row.name or UNSET, avatar_url=row.avatar_url or UNSET)

@@ -1,0 +1,133 @@
+"""Provisioner keys: made, shown once, listed with their daemons, deleted."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.provisioning.provisioner_keys import ProvisionerKey, ProvisionerKeyDaemons
+from coder.base.ids import new_uuid
+from coder.coderd.services.access.authorization import require
+from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.coderd.services.provisioning.provisioners import (
+    MAX_DAEMON_NAME,
+    NO_TIME,
+    DaemonFilter,
+    check_tags,
+    load_daemons,
+)
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.provisioning import provisioners as store
+from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
+from coder.domain.access.policy import Resource, Subject
+from coder.domain.provisioning.provisioners import RESERVED_KEYS
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+KEY_DELETED = "provisioner_key_deleted"
+"""NOTIFY channel: the id of a key whose daemons must leave."""
+
+_KEY_LENGTH = 43
+
+_KEY_NAME = re.compile(r"[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+)*")
+
+
+def secret_digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+async def find_key(ctx: Context, secret: str) -> ProvisionerKeyRow | None:
+    """The provisioner key with this secret."""
+    if len(secret) != _KEY_LENGTH:
+        return None
+    return await ctx.db.read(store.get_key_by_secret, secret_digest(secret))
+
+
+async def create_key(ctx: Context, subject: Subject, organization_id: UUID, name: str, tags: Mapping[str, str]) -> str:
+    """Makes a key and returns its secret, which nobody can see again.
+
+    Raises Invalid (bad or reserved name, bad tags), Conflict (name taken).
+    """
+    require(subject, "create", Resource("provisioner_daemon", organization_id=organization_id))
+    if not name:
+        raise InvalidFields(("name", "Name is required"), message="Name is required")
+    if name.lower() in RESERVED_KEYS.values():
+        raise Invalid(f"Name cannot be reserved name '{name}'", validations=[("name", "Name is reserved")])
+    if len(name) > MAX_DAEMON_NAME or not _KEY_NAME.fullmatch(name):
+        raise InvalidFields(("name", "Must be letters, digits and single dashes or underscores, at most 64."))
+    check_tags(tags)
+    secret = secrets.token_urlsafe(32)
+    row = ProvisionerKeyRow(
+        id=new_uuid(),
+        created_at=ctx.clock.now(),
+        organization_id=organization_id,
+        name=name,
+        tags={key: value for key, value in tags.items() if value},
+        hashed_secret=secret_digest(secret),
+    )
+    try:
+        await ctx.db.run(store.insert_key, row)
+    except IntegrityError as error:
+        raise Conflict(f"Provisioner key with name '{name}' already exists in organization") from error
+    return secret
+
+
+async def list_keys(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKey]:
+    """Oldest first."""
+    require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
+    return [present_key(row) for row in await ctx.db.read(store.list_keys, organization_id)]
+
+
+async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKeyDaemons]:
+    """Every key with its daemons that are here, the three pseudo keys first."""
+    require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
+    now = ctx.clock.now()
+    daemons = await ctx.db.read(load_daemons, organization_id, DaemonFilter(), now)
+    reserved = [
+        ProvisionerKey(id=key_id, created_at=NO_TIME, organization=str(organization_id), name=name, tags={})
+        for key_id, name in RESERVED_KEYS.items()
+    ]
+    own = [present_key(row) for row in await ctx.db.read(store.list_keys, organization_id)]
+    return [
+        ProvisionerKeyDaemons(key=key, daemons=[daemon for daemon in daemons if daemon.key_id == str(key.id)])
+        for key in (*reserved, *own)
+    ]
+
+
+async def delete_key(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> None:
+    """Deletes a key; its daemons are shown out. Raises NotFound, Invalid (reserved)."""
+    require(subject, "delete", Resource("provisioner_daemon", organization_id=organization_id))
+    if name.lower() in RESERVED_KEYS.values():
+        raise Invalid("Cannot delete reserved provisioner key")
+    await ctx.db.run(_delete_key, organization_id, name)
+
+
+async def _delete_key(tx: Tx, organization_id: UUID, name: str) -> None:
+    key = await store.get_key_by_name(tx, organization_id, name)
+    if key is None:
+        raise NotFound
+    await store.delete_key(tx, key.id)
+    await notify(tx, KEY_DELETED, str(key.id))
+
+
+async def show_own_key(ctx: Context, secret: str) -> ProvisionerKey:
+    """What a daemon may know of the key it holds. Raises Unauthenticated."""
+    if not secret:
+        raise Unauthenticated("provisioner daemon key required")
+    key = await find_key(ctx, secret)
+    if key is None:
+        raise Unauthenticated("provisioner daemon key invalid")
+    return present_key(key)
+
+
+def present_key(row: ProvisionerKeyRow) -> ProvisionerKey:
+    return ProvisionerKey(
+        id=row.id, created_at=row.created_at, organization=str(row.organization_id), name=row.name, tags=row.tags
+    )

@@ -1,0 +1,228 @@
+"""LISTEN: one connection on behalf of everybody, back again after it was lost.
+
+Its coroutines run on the database's loop (`DatabaseLoop.call`); readers wait in trio. Telling is in `pubsub.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import asyncpg
+import trio
+from sqlalchemy import URL
+
+from coder.base.log import get_logger
+from coder.base.retry import Backoff
+
+RESYNC = "\x00resync"
+"""Delivered on every listening channel after the listening connection came back: notices may have been missed."""
+
+_BIG_NOTICE = 7600
+
+_log = get_logger("database")
+T = TypeVar("T")
+
+
+class DatabaseLoop(Protocol):
+    """What listening needs of the database."""
+
+    url: URL
+
+    async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+
+
+@dataclass(slots=True)
+class PgNotificationCounters:
+    """What came through the listening connection since the start."""
+
+    small: int = 0
+    big: int = 0
+    "Nearly as long as Postgres allows (upstream draws the line at 7600 bytes)."
+    received_bytes: int = 0
+    losses: int = 0
+    subscribed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PgListening:
+    """The state of listening."""
+
+    is_connected: bool
+    channels: int
+    "Somebody listens on them."
+    subscribers: int
+    counters: PgNotificationCounters
+
+
+class Subscription:
+    """One reader of some channels."""
+
+    __slots__ = ("channels", "receive", "send")
+
+    def __init__(self, channels: tuple[str, ...]) -> None:
+        self.channels = channels
+        self.send, self.receive = trio.open_memory_channel[tuple[str, str]](1000)
+
+    def deliver(self, channel: str, payload: str) -> None:
+        try:
+            self.send.send_nowait((channel, payload))
+        except trio.WouldBlock:
+            self._overflow(channel)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the reader is leaving
+
+    def _overflow(self, channel: str) -> None:
+        with contextlib.suppress(trio.WouldBlock):
+            while True:
+                self.receive.receive_nowait()
+        self.deliver(channel, RESYNC)
+
+
+class Listeners:
+    """One connection that listens on behalf of everybody and comes back when it is lost."""
+
+    def __init__(self, database: DatabaseLoop, nursery: trio.Nursery) -> None:
+        self._database = database
+        self._nursery = nursery
+        self._by_channel: dict[str, list[Subscription]] = {}
+        self._connection: Any = None
+        self._connected = trio.Event()
+        self._lost = trio.Event()
+        self._lock = trio.Lock()
+        self._running = False
+        self.counters = PgNotificationCounters()
+        self._listening: set[str] = set()
+        "Channels the current connection listens on."
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and not self._lost.is_set()
+
+    async def subscribe(self, channels: tuple[str, ...]) -> Subscription:
+        subscription = Subscription(channels)
+        self.counters.subscribed += 1
+        if not self._running:
+            self._running = True
+            self._nursery.start_soon(self._keep_connected)
+        await self._connected.wait()
+        for channel in channels:
+            readers = self._by_channel.setdefault(channel, [])
+            readers.append(subscription)
+        try:
+            for channel in channels:
+                await self._listen(channel)
+        except BaseException:
+            self.unsubscribe(subscription)
+            raise
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """The server keeps LISTENing: channels are few and come back often."""
+        for channel in subscription.channels:
+            readers = self._by_channel.get(channel, [])
+            if subscription in readers:
+                readers.remove(subscription)
+        subscription.send.close()
+        subscription.receive.close()
+
+    def state(self) -> PgListening:
+        readers = [found for found in self._by_channel.values() if found]
+        distinct = {id(reader) for found in readers for reader in found}
+        return PgListening(self.is_connected, len(readers), len(distinct), self.counters)
+
+    async def _listen(self, channel: str) -> None:
+        async with self._lock:
+            connection = self._connection
+            if connection is None or channel in self._listening:
+                return  # without a connection: the reconnect listens on every known channel
+            self._listening.add(channel)
+            notice = self._on_notice()  # here, not on the loop: it needs trio's token
+            try:
+                await self._database.call(lambda: _add_listener(connection, channel, notice))
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                _log.warn("listening failed, waiting for the reconnect", channel=channel)
+
+    def _on_notice(self) -> Callable[[str, str], None]:
+        token = trio.lowlevel.current_trio_token()
+
+        def notice(channel: str, payload: str) -> None:
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(self._on_payload, channel, payload)
+
+        return notice
+
+    def _on_payload(self, channel: str, payload: str) -> None:
+        counters, size = self.counters, len(payload)
+        counters.received_bytes += size
+        if size < _BIG_NOTICE:
+            counters.small += 1
+        else:
+            counters.big += 1
+        self._dispatch(channel, payload)
+
+    def _dispatch(self, channel: str, payload: str) -> None:
+        for subscription in tuple(self._by_channel.get(channel, ())):
+            subscription.deliver(channel, payload)
+
+    async def _keep_connected(self) -> None:
+        backoff = Backoff(0.05, 5.0)
+        first = True
+        try:
+            while True:
+                try:
+                    await self._connect(first)
+                except Exception as error:
+                    # Whatever is wrong with the connection: the server outlives it and tries again.
+                    _log.warn("the listening connection failed", error=error)
+                    await trio.sleep(backoff.next_delay())
+                    continue
+                first = False
+                backoff.reset()
+                await self._lost.wait()
+                self._connection = None
+                self.counters.losses += 1
+                _log.warn("the listening connection was lost, connecting again")
+        finally:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):
+                    await self._database.call(lambda: _terminate(connection))
+
+    async def _connect(self, first: bool) -> None:
+        self._lost = trio.Event()
+        lost, token = self._lost, trio.lowlevel.current_trio_token()
+
+        def on_lost() -> None:
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(lost.set)
+
+        url = self._database.url
+        connection = await self._database.call(lambda: _open_listener(url, on_lost))
+        self._connection = connection
+        self._listening.clear()
+        for channel in list(self._by_channel):
+            await self._listen(channel)
+        self._connected.set()
+        if not first:
+            for channel in list(self._by_channel):
+                self._dispatch(channel, RESYNC)
+
+
+async def _open_listener(url: URL, on_lost: Callable[[], None]) -> Any:
+    dsn = url.set(drivername="postgresql")
+    query = dict(dsn.query)
+    ssl = query.pop("ssl", None)
+    connection = await asyncpg.connect(dsn.set(query=query).render_as_string(hide_password=False), ssl=ssl, timeout=10)
+    connection.add_termination_listener(lambda _connection: on_lost())
+    return connection
+
+
+async def _add_listener(connection: Any, channel: str, notice: Callable[[str, str], None]) -> None:
+    await connection.add_listener(channel, lambda _c, _pid, name, payload: notice(name, payload))
+
+
+async def _terminate(connection: Any) -> None:
+    connection.terminate()

@@ -1,0 +1,147 @@
+"""Where the built-in database keeps its files, and whom it runs as: root may not run Postgres."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import itertools
+import os
+import pwd
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coder.base.errors import CoderError
+
+_SOCKET_PATH_LIMIT = 90  # 107 bytes is the kernel's limit for the whole path, ".s.PGSQL.5432.lock" included
+
+_SYSTEM_ROOT = Path("/var/lib/coder-postgres")
+
+_USERS = ("coder", "postgres", "nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom Postgres runs as."""
+
+    uid: int
+    gid: int
+    name: str
+    switch: bool
+    "True when we are root and must become somebody else."
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where everything of one built-in database is."""
+
+    root: Path
+    data: Path
+    sockets: Path
+    account: Account
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://coder@/coder?host={self.sockets}"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+
+def find_account() -> Account:
+    uid = os.geteuid()
+    if uid != 0:
+        return Account(uid, os.getegid(), "", False)
+    for name in _USERS:
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return Account(entry.pw_uid, entry.pw_gid, name, True)
+    raise CoderError(
+        "postgres_failed",
+        "PostgreSQL refuses to run as root and there is no other user",
+        "Create a user called coder, or give --postgres-url.",
+    )
+
+
+def cluster_of(data_path: Path, account: Account) -> Cluster:
+    data_path = data_path.expanduser().absolute()
+    data_path.mkdir(parents=True, exist_ok=True)
+    root = data_path / "postgres"
+    if not is_reachable(data_path, account):
+        # /root is closed to others: Postgres' own folder cannot be below it.
+        root = _elsewhere(data_path)
+    make_folder(root, account, 0o711)
+    sockets = root / "sock"
+    if len(str(sockets)) > _SOCKET_PATH_LIMIT:
+        digest = hashlib.sha256(str(root).encode()).hexdigest()[:12]
+        sockets = Path(tempfile.gettempdir()) / f"coder-pg-{account.uid}-{digest}"
+    make_folder(sockets, account, 0o700)
+    return Cluster(root, root / "data", sockets, account)
+
+
+def _elsewhere(data_path: Path) -> Path:
+    """The folder for a data directory that Postgres cannot reach; the directory has a note of where that is.
+
+    Without the note the directory is new: what lies where it would be is left of another of the same path that somebody
+    removed, and whoever begins anew must not find that one's users. It is left alone, the new folder gets a number.
+    """
+    note = data_path / "postgres-location"
+    with contextlib.suppress(FileNotFoundError):
+        noted = Path(note.read_text().strip())
+        if noted.parent == _SYSTEM_ROOT:
+            return noted
+    name = hashlib.sha256(str(data_path).encode()).hexdigest()[:12]
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    root = next(found for found in (_SYSTEM_ROOT / each for each in names) if not (found / "data").exists())
+    note.touch(0o600)
+    note.write_text(f"{root}\n")
+    return root
+
+
+def make_folder(path: Path, account: Account, mode: int) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    info = path.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid not in {account.uid, os.geteuid()}:
+        raise CoderError(
+            "postgres_failed", f"{path} belongs to somebody else", "Remove it or choose another data directory."
+        )
+    if account.switch:
+        os.chown(path, account.uid, account.gid)
+    path.chmod(mode)
+
+
+def is_reachable(path: Path, account: Account) -> bool:
+    """Can `account` walk to `path`?"""
+    return not account.switch or all(
+        (info := part.stat()).st_mode & stat.S_IXOTH or (info.st_uid == account.uid and info.st_mode & stat.S_IXUSR)
+        for part in (path, *path.parents)
+    )
+
+
+@contextlib.contextmanager
+def temporary_root(account: Account) -> Any:
+    with tempfile.TemporaryDirectory(prefix="coder-ephemeral-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711 if account.switch else 0o700)
+        yield folder
+
+
+@contextlib.contextmanager
+def locked(cluster: Cluster) -> Any:
+    """Holds the lock that says: one server, one data directory."""
+    handle = os.open(cluster.root / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CoderError(
+                "data_dir_in_use",
+                f"another server is using {cluster.root.parent}",
+                "Stop it first, or choose another data directory.",
+            ) from error
+        yield
+    finally:
+        os.close(handle)

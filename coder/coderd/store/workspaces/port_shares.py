@@ -1,0 +1,55 @@
+"""Queries on ports of agents that owners let others see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.tables.workspaces import workspace_port_shares
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class PortShareRow:
+    workspace_id: UUID
+    agent_name: str
+    port: int
+    share_level: str
+    protocol: str
+
+
+async def list_port_shares(tx: Tx, workspace_id: UUID) -> list[PortShareRow]:
+    table = workspace_port_shares
+    query = select(*(table.c[f.name] for f in fields(PortShareRow))).where(table.c.workspace_id == workspace_id)
+    return [PortShareRow(*row) for row in await tx.execute(query.order_by(table.c.agent_name, table.c.port))]
+
+
+async def put_port_share(tx: Tx, share: PortShareRow) -> None:
+    values = {f.name: getattr(share, f.name) for f in fields(PortShareRow)}
+    statement = insert(workspace_port_shares).values(values)
+    await tx.execute(
+        statement.on_conflict_do_update(
+            index_elements=["workspace_id", "agent_name", "port"],
+            set_={"share_level": statement.excluded.share_level, "protocol": statement.excluded.protocol},
+        )
+    )
+
+
+async def delete_port_shares(tx: Tx, workspace_id: UUID) -> None:
+    """All of a workspace."""
+    await tx.execute(workspace_port_shares.delete().where(workspace_port_shares.c.workspace_id == workspace_id))
+
+
+async def delete_port_share(tx: Tx, workspace_id: UUID, agent_name: str, port: int) -> bool:
+    """False when there was none."""
+    table = workspace_port_shares
+    statement = table.delete().where(
+        table.c.workspace_id == workspace_id, table.c.agent_name == agent_name, table.c.port == port
+    )
+    return bool((await tx.execute(statement)).rowcount)

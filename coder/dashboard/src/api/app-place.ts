@@ -1,0 +1,52 @@
+// Where applications open: at this server, or at the workspace proxy that was chosen in this browser.
+import { useQuery } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
+
+import { appHost, regions } from "./queries/session";
+import type { Region } from "./types";
+
+export interface AppPlace {
+  /** What stands before the path of an application: "" for this server. */
+  path: string;
+  /** The pattern of hosts of their own, "" for none. */
+  host: string;
+}
+
+const KEY = "user-proxy";
+export const PRIMARY = "primary";
+const listeners = new Set<() => void>();
+
+function listen(told: () => void): () => void {
+  listeners.add(told);
+  window.addEventListener("storage", told); // another tab has chosen
+  return () => {
+    listeners.delete(told);
+    window.removeEventListener("storage", told);
+  };
+}
+
+/** The id of the chosen proxy, "" for none. */
+export function useChosenProxy(): string {
+  return useSyncExternalStore(listen, () => window.localStorage.getItem(KEY) ?? "");
+}
+
+export function chooseProxy(id: string): void {
+  if (id === "") window.localStorage.removeItem(KEY);
+  else window.localStorage.setItem(KEY, id);
+  for (const told of listeners) told();
+}
+
+/** A proxy that is gone or ill is not used: the server itself is always there. */
+export function placeOf(proxy: Region | undefined, own: string): AppPlace {
+  if (!proxy?.healthy || proxy.name === PRIMARY || !/^https?:/i.test(proxy.path_app_url)) return { path: "", host: own };
+  return { path: proxy.path_app_url.replace(/\/+$/, ""), host: proxy.wildcard_hostname || own };
+}
+
+/** null until it is known: a link that changes under the pointer would open the wrong place. */
+export function useAppPlace(): AppPlace | null {
+  const chosen = useChosenProxy();
+  const host = useQuery(appHost);
+  const found = useQuery({ ...regions, enabled: chosen !== "" });
+  if (host.isPending || (chosen !== "" && found.isPending)) return null;
+  return placeOf(found.data?.regions.find((one) => one.id === chosen), host.data?.host ?? "");
+}

@@ -1,0 +1,23 @@
+// Why a job has not begun: the server explains, with what would end it.
+import { useQuery } from "@tanstack/react-query";
+
+import { jobWhy } from "../../api/queries/workspaces";
+import type { ProvisionerJob } from "../../api/types";
+import { Notice } from "../../ui/Notice";
+import { CodeBox } from "../../ui/text/CodeBox";
+
+export function WaitingNotice({ organization, job }: { organization: string; job: Pick<ProvisionerJob, "id" | "queue_position" | "queue_size"> }) {
+  const why = useQuery(jobWhy(organization, job.id)).data;
+  const place = job.queue_position > 0 ? `It is number ${job.queue_position} of ${job.queue_size} in the queue.` : "";
+  return (
+    <Notice kind="info" title={why?.summary ?? "This build waits for a provisioner."}>
+      {place ? <p>{place}</p> : null}
+      {why?.remedy ? (
+        <div className="mt-1.5 flex flex-col gap-1.5">
+          {why.remedy.notes.map((note) => <p key={note}>{note}</p>)}
+          {why.remedy.command ? <CodeBox label="Command that starts a fitting provisioner" command={why.remedy.command} /> : null}
+        </div>
+      ) : null}
+    </Notice>
+  );
+}

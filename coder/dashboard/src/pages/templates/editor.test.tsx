@@ -1,0 +1,102 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it, vi } from "vitest";
+
+import { visit, type Answers } from "../../test/world";
+import { EditorPage } from "./EditorPage";
+import { readTar, writeTar } from "./tar";
+
+// CodeMirror measures letters, which jsdom cannot: a plain box stands for it.
+vi.mock("../../ui/text/CodeEditor", () => ({
+  default: ({ text, onChange, label }: { text: string; onChange: (text: string) => void; label: string }) => <textarea aria-label={label} value={text} onChange={(event) => onChange(event.target.value)} />,
+}));
+
+const template = { id: "t", name: "docker", display_name: "Docker", organization_id: "o", organization_name: "coder", active_version_id: "v1" };
+const version = (id: string, status: string, more: object = {}) => ({ id, name: `${id}-name`, message: "", job: { id: `job-${id}`, status, file_id: "f1", tags: { gpu: "a100", scope: "organization" }, queue_position: 0, queue_size: 0, ...more } });
+const archive = writeTar([{ path: "main.tf", data: new TextEncoder().encode("# one") }, { path: "README.md", data: new TextEncoder().encode("# Docs") }]);
+const usual: Answers = {
+  "GET /api/v2/organizations/default/templates/docker": template,
+  "GET /api/v2/organizations/coder/templates/docker/versions/v1-name": version("v1", "succeeded"),
+  "GET /api/v2/files/f1": archive,
+  "POST /api/v2/files": { hash: "f2" },
+  "POST /api/v2/organizations/o/templateversions": version("v2", "pending"),
+  "GET /api/v2/templateversions/v2": version("v2", "succeeded"),
+  "GET /api/v2/templateversions/v2/resources": [],
+  "PATCH /api/v2/templateversions/v2": {},
+  "PATCH /api/v2/templates/t/versions": {},
+};
+const open = (answers: Answers = {}) => visit([{ path: "/templates/:template/versions/:version/edit", Component: EditorPage }, { path: "/templates/*", element: "the template" }], "/templates/docker/versions/v1-name/edit", { ...usual, ...answers });
+
+/** jsdom's blobs are not those `Response` reads. */
+function bytesOf(blob: Blob): Promise<Uint8Array> {
+  return new Promise((done) => {
+    const reader = new FileReader();
+    reader.onload = () => done(new Uint8Array(reader.result as ArrayBuffer));
+    reader.readAsArrayBuffer(blob);
+  });
+}
+
+async function change() {
+  const box = await screen.findByRole("textbox");
+  await userEvent.clear(box);
+  await userEvent.type(box, "# two");
+  return userEvent.click(screen.getByRole("button", { name: "Build" }));
+}
+
+it("builds all files with what was changed, for the provisioners of the version before", async () => {
+  const page = open();
+  expect(await screen.findByRole("button", { name: "Publish" })).toBeDisabled();
+  await change();
+  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  const [sent, made] = page.sent;
+  const files = readTar(await bytesOf(sent?.body as Blob));
+  expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([["main.tf", "# two"], ["README.md", "# Docs"]]);
+  expect(made?.body).toMatchObject({ template_id: "t", file_id: "f2", tags: { gpu: "a100", scope: "organization" } });
+});
+
+it("publishes under the name and with the message given", async () => {
+  const page = open();
+  await change();
+  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await userEvent.click(screen.getByRole("button", { name: "Publish" }));
+  const dialog = within(await screen.findByRole("dialog"));
+  await userEvent.clear(dialog.getByLabelText(/Version name/));
+  await userEvent.type(dialog.getByLabelText(/Version name/), "second");
+  await userEvent.type(dialog.getByLabelText("Message"), "faster");
+  await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
+  await screen.findByText("the template");
+  expect(page.sent.slice(2)).toEqual([
+    { method: "PATCH", path: "/api/v2/templateversions/v2", body: { name: "second", message: "faster" } },
+    { method: "PATCH", path: "/api/v2/templates/t/versions", body: { id: "v2" } },
+  ]);
+});
+
+it("says why a build failed, and lets nobody publish it", async () => {
+  open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "main.tf line 1: no" }) });
+  await change();
+  expect(await screen.findByText("main.tf line 1: no")).toBeVisible();
+  expect(screen.getByRole("button", { name: "Publish" })).toBeDisabled();
+});
+
+it("says why a build waits, and can be told to stop", async () => {
+  let state = "pending";
+  const page = open({
+    "GET /api/v2/templateversions/v2": () => version("v2", state),
+    "GET /api/v2/organizations/o/provisionerjobs/job-v2/why": { summary: "No daemon has gpu=a100.", remedy: null, daemons: [] },
+    "PATCH /api/v2/templateversions/v2/cancel": () => { state = "canceled"; return {}; },
+  });
+  await change();
+  expect(await screen.findByText("No daemon has gpu=a100.")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Cancel build" }));
+  await waitFor(() => expect(page.sent.at(-1)?.path).toBe("/api/v2/templateversions/v2/cancel"));
+  expect(await screen.findByText("v2-name: canceled", undefined, { timeout: 3000 })).toBeVisible();
+});
+
+it("asks before changes are left behind", async () => {
+  open();
+  await userEvent.type(await screen.findByRole("textbox"), "x");
+  await userEvent.click(screen.getByRole("link", { name: "Close" }));
+  expect(await screen.findByText("Leave without building?")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Discard changes" }));
+  expect(await screen.findByText("the template")).toBeVisible();
+});

@@ -1,0 +1,92 @@
+// One agent: its connection, the ways in, what it measures, its applications and its log.
+import { SquareTerminal } from "lucide-react";
+import { Link } from "react-router";
+
+import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { Ago } from "../../../ui/Ago";
+import { Tag } from "../../../ui/Badge";
+import { buttonClass } from "../../../ui/Button";
+import { Card } from "../../../ui/Card";
+import { Notice } from "../../../ui/Notice";
+import { AgentLogs } from "./AgentLogs";
+import { AgentMetadata } from "./AgentMetadata";
+import { AgentStatus } from "./AgentStatus";
+import { AppLinks } from "./AppLinks";
+import { Containers } from "./Containers";
+import { DesktopLinks } from "./DesktopLinks";
+import { ExternalPanel } from "./ExternalPanel";
+import { terminalPath } from "../paths";
+import { useMayEnter } from "../useMayEnter";
+import { PortsButton } from "./Ports";
+import { SshButton } from "./SshButton";
+
+export function AgentCard({ workspace, agent, external }: { workspace: Workspace; agent: WorkspaceAgent; external: boolean }) {
+  const waiting = agent.status === "connecting" || agent.status === "timeout";
+  const connected = agent.status === "connected";
+  const mayEnter = useMayEnter(workspace);
+  const offers = (name: WorkspaceAgent["display_apps"][number]) => agent.display_apps.includes(name);
+  return (
+    <Card role="article" data-agent={agent.id} aria-label={`Agent ${agent.name}`} className="flex flex-col gap-4 p-5">
+      <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <h2 className="text-lg font-semibold">{agent.name}</h2>
+        <AgentStatus agent={agent} />
+        <AgentLifecycle agent={agent} />
+        <span className="text-sm text-muted">{agent.operating_system} · {agent.architecture}{agent.version ? ` · ${agent.version}` : ""}<Latency agent={agent} /></span>
+        {connected && mayEnter ? (
+          <div className="ml-auto flex flex-wrap items-center gap-1">
+            {offers("ssh_helper") ? <SshButton workspace={workspace} agent={agent} /> : null}
+            {offers("port_forwarding_helper") ? <PortsButton workspace={workspace} agent={agent} /> : null}
+          </div>
+        ) : null}
+      </header>
+      {external && waiting ? <ExternalPanel workspace={workspace} agent={agent} /> : null}
+      {external && agent.status === "disconnected" ? (
+        <Notice kind="warning" title="The agent has lost its connection.">
+          {agent.disconnected_at ? <p>It was last there <Ago at={agent.disconnected_at} />.</p> : null}
+          It comes back by itself when the machine and its network do. If it was ended, run its command again:
+          <details className="mt-2"><summary>Show the command</summary><div className="mt-2"><ExternalPanel workspace={workspace} agent={agent} /></div></details>
+        </Notice>
+      ) : null}
+      {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time.">Look at the build log and at the machine itself: the agent’s start command may have failed.</Notice> : null}
+      {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection.">{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.</Notice> : null}
+      {connected ? (
+        <>
+          {mayEnter ? null : <p className="text-muted">You may see this workspace, not enter it: its owner can share it with you.</p>}
+          {mayEnter ? <><p className="text-muted">Connect with <code className="rounded-sm bg-inset px-1 text-text">coder ssh {workspace.name}</code>, or open it here:</p>
+          <div className="flex flex-wrap gap-2">
+            <DesktopLinks workspace={workspace} agent={agent} />
+            <AppLinks workspace={workspace} agent={agent} />
+            {offers("web_terminal") ? <Link to={terminalPath(workspace, agent)} target="_blank" className={buttonClass()}><SquareTerminal aria-hidden="true" />Terminal</Link> : null}
+          </div></> : null}
+          <AgentMetadata agent={agent} />
+          <Containers agent={agent} workspace={workspace} />
+        </>
+      ) : null}
+      <AgentLogs agent={agent} />
+    </Card>
+  );
+}
+
+function AgentLifecycle({ agent }: { agent: WorkspaceAgent }) {
+  if (agent.status !== "connected") return null;
+  switch (agent.lifecycle_state) {
+    case "starting":
+      return <Tag tone="busy">Startup scripts run</Tag>;
+    case "start_timeout":
+      return <Tag tone="warn" title="The startup scripts take longer than their limit.">Startup takes long</Tag>;
+    case "start_error":
+      return <Tag tone="bad" title="A startup script ended with an error; see the log.">Startup script failed</Tag>;
+    case "shutting_down":
+      return <Tag tone="busy">Shutting down</Tag>;
+    case "shutdown_error":
+      return <Tag tone="bad">Shutdown script failed</Tag>;
+    default:
+      return null;
+  }
+}
+
+function Latency({ agent }: { agent: WorkspaceAgent }) {
+  const regions = Object.entries((agent.latency ?? {}) as Record<string, { preferred: boolean; latency_ms: number }>);
+  const best = regions.find(([, region]) => region.preferred) ?? regions[0];
+  return best ? <span title={regions.map(([name, region]) => `${name}: ${Math.round(region.latency_ms)} ms`).join("\n")}> · {Math.round(best[1].latency_ms)} ms</span> : null;
+}

@@ -1,0 +1,69 @@
+// The applications of one agent that open in a browser. What is not ready says so.
+import { ChevronDown } from "lucide-react";
+import type { MouseEvent, ReactNode } from "react";
+
+import { useAppPlace } from "../../../api/app-place";
+import { post } from "../../../api/client";
+import type { GenerateAPIKeyResponse, Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
+import { Avatar } from "../../../ui/Avatar";
+import { Dot } from "../../../ui/Badge";
+import { Button, buttonClass } from "../../../ui/Button";
+import { Menu, MenuItem } from "../../../ui/Menu";
+import { toast } from "../../../ui/toast";
+import { addressOf } from "./app-address";
+
+const SLIM = "width=900,height=600";
+const TOKEN = "$SESSION_TOKEN";
+
+export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const place = useAppPlace();
+  const apps = agent.apps.filter((app) => !app.hidden);
+  if (apps.length === 0 || place === null) return null;
+  const groups = new Map<string, WorkspaceApp[]>();
+  for (const app of apps) groups.set(app.group ?? "", [...(groups.get(app.group ?? "") ?? []), app]);
+  const link = (app: WorkspaceApp) => <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, place)} />;
+  return (
+    <nav className="contents" aria-label={`Applications of ${agent.name}`}>
+      {[...groups].map(([group, members]) => group === "" ? members.map(link) : (
+        <Menu key={group} align="start" trigger={<Button>{group}<ChevronDown /></Button>}>
+          {members.map((app) => {
+            const address = addressOf(app, workspace, agent, place);
+            return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...(address === null ? {} : { href: address })}>{nameOf(app)}</MenuItem>;
+          })}
+        </Menu>
+      ))}
+    </nav>
+  );
+}
+
+const NO_HOST = "It needs a host of its own, and this deployment has no wildcard access URL.";
+const nameOf = (app: WorkspaceApp) => app.display_name || app.slug;
+
+function stateOf(app: WorkspaceApp): string {
+  if (app.health === "unhealthy") return "It does not answer its health check.";
+  if (app.health === "initializing") return "It is starting.";
+  return app.tooltip ?? "";
+}
+
+function AppLink({ app, address }: { app: WorkspaceApp; address: string | null }) {
+  const name = nameOf(app);
+  const body: ReactNode = (
+    <>
+      <Avatar name={name} src={app.icon} size="xs" square />{name}
+      {app.health === "unhealthy" ? <><Dot tone="bad" /><span className="sr-only"> (unhealthy)</span></> : app.health === "initializing" ? <><Dot tone="busy" pulse /><span className="sr-only"> (starting)</span></> : null}
+    </>
+  );
+  if (address === null) return <span className={buttonClass("secondary", "md", "opacity-50")} title={NO_HOST}>{body}</span>;
+  const open = (event: MouseEvent) => {
+    if (app.external && address.includes(TOKEN)) {
+      // A program on this machine signs in with a key of its own; it is made only when somebody opens it.
+      event.preventDefault();
+      void post<GenerateAPIKeyResponse>("/api/v2/users/me/keys")
+        .then(({ key }) => window.location.assign(address.replaceAll(TOKEN, key)), (error: unknown) => toast.failed(`${name} could not be opened`, error));
+    } else if (app.open_in === "slim-window") {
+      event.preventDefault();
+      window.open(address, `app-${app.id}`, SLIM);
+    }
+  };
+  return <a className={buttonClass()} href={address} target="_blank" rel="noreferrer" title={stateOf(app) || undefined} onClick={open}>{body}</a>;
+}

@@ -1,0 +1,73 @@
+// How to attach the machine: choose its platform, copy one line, run it there.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { RotateCw } from "lucide-react";
+import { useState } from "react";
+
+import { post, seg } from "../../../api/client";
+import { externalCredentials } from "../../../api/queries/workspaces";
+import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../../api/types";
+import { Button } from "../../../ui/Button";
+import { CodeBox } from "../../../ui/text/CodeBox";
+import { Confirm } from "../../../ui/Confirm";
+import { Failure } from "../../../ui/Failure";
+import { SelectField } from "../../../ui/forms/Field";
+import { Skeleton } from "../../../ui/Loading";
+import { toast } from "../../../ui/toast";
+
+const PLATFORMS: readonly (readonly [string, string, string])[] = [
+  ["linux", "amd64", "Linux, Intel/AMD"],
+  ["linux", "arm64", "Linux, ARM 64-bit"],
+  ["linux", "armv7", "Linux, ARM 32-bit"],
+  ["darwin", "amd64", "macOS, Intel"],
+  ["darwin", "arm64", "macOS, Apple silicon"],
+  ["windows", "amd64", "Windows, Intel/AMD"],
+  ["windows", "arm64", "Windows, ARM"],
+];
+
+export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const own = `${agent.operating_system}/${agent.architecture}`;
+  const [platform, setPlatform] = useState(PLATFORMS.some(([os, arch]) => `${os}/${arch}` === own) ? own : "linux/amd64");
+  const credentials = useQuery(externalCredentials(workspace.id, agent.name));
+  return (
+    <div className="flex flex-col gap-3">
+      <p>Please run the following command to attach an agent to the <strong>{workspace.name}</strong> workspace:</p>
+      <div className="max-w-60">
+        <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map(([os, arch, text]) => [`${os}/${arch}`, text] as const)} />
+      </div>
+      {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
+      {credentials.isError ? <Failure error={credentials.error} retry={() => void credentials.refetch()} /> : null}
+      {credentials.data ? <CodeBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} /> : null}
+      {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
+      <p className="text-sm text-muted">The state above turns green by itself as soon as the agent is there.</p>
+    </div>
+  );
+}
+
+/** A new token for the machine. The one in use lets the agent in until the new one is used. */
+function RotateToken({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const queries = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const rotate = async () => {
+    const made = await post<ExternalAgentCredentials>(`/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}/rotate-token`);
+    queries.setQueryData(externalCredentials(workspace.id, agent.name).queryKey, { command: made.command, agent_token: made.agent_token });
+    toast.done("There is a new token.", "Run the command above on the machine; then the old token ends.");
+  };
+  return (
+    <div>
+      <Button size="sm" icon={<RotateCw />} onClick={() => setAsking(true)}>Rotate token</Button>
+      <Confirm open={asking} onClose={() => setAsking(false)} title={`New token for ${agent.name}?`} confirm="Rotate" danger={false} onConfirm={rotate}>
+        <p>Do this when the token may have been seen by somebody. The machine stays connected: the old token works until the new one is used for the first time, and never again after.</p>
+      </Confirm>
+    </div>
+  );
+}
+
+// The server's command is for the template's platform; the address before the platform is the same for all.
+export function commandFor(command: string, token: string, platform: string): string {
+  const match = /"([^"]*\/api\/v2\/init-script\/)[^"]*"/.exec(command);
+  if (!match) return command;
+  const url = `${match[1]}${platform}`;
+  return platform.startsWith("windows")
+    ? `$env:CODER_AGENT_TOKEN="${token}"; iwr -useb "${url}" | iex`
+    : `curl -fsSL "${url}" | CODER_AGENT_TOKEN="${token}" sh`;
+}

@@ -1,0 +1,81 @@
+// A page in a component test: the server's answers stand in a table, what it was sent is kept, sockets are played by hand.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render } from "@testing-library/react";
+import { createMemoryRouter, RouterProvider, type RouteObject } from "react-router";
+import { afterEach, vi } from "vitest";
+
+export interface Sent {
+  method: string;
+  path: string;
+  body: unknown;
+}
+
+/** "GET /api/v2/…" without its query: what the server answers, or how from what was sent. `Refusal` for an error. */
+export type Answers = Record<string, unknown>;
+
+export class Refusal {
+  readonly status: number;
+  readonly message: string;
+
+  constructor(status: number, message: string) {
+    this.status = status;
+    this.message = message;
+  }
+}
+
+export class FakeSocket {
+  static opened: FakeSocket[] = [];
+  static readonly OPEN = 1;
+  readyState = 1;
+  sent: unknown[] = [];
+  onopen: (() => void) | null = null;
+  onmessage: ((event: { data: string }) => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
+  readonly url: string;
+
+  constructor(url: string) {
+    this.url = url;
+    FakeSocket.opened.push(this);
+    queueMicrotask(() => this.onopen?.());
+  }
+  send(text: string): void { this.sent.push(JSON.parse(text)); }
+  says(value: unknown): void { this.onmessage?.({ data: JSON.stringify(value) }); }
+  close(): void { this.readyState = 3; }
+
+  static to(part: string): FakeSocket | undefined {
+    return FakeSocket.opened.findLast((socket) => socket.url.includes(part));
+  }
+}
+
+/** Everything is allowed unless the test answers otherwise. */
+function allowed(body: unknown): Record<string, boolean> {
+  const { checks } = body as { checks: Record<string, unknown> };
+  return Object.fromEntries(Object.keys(checks).map((name) => [name, true]));
+}
+
+/** Shows the routes at an address; the list grows by each request. What nobody has an answer for is a 404. */
+export function visit(routes: RouteObject[], address: string, answers: Answers): { sent: Sent[]; asked: string[]; at: () => string } {
+  const sent: Sent[] = [];
+  const asked: string[] = [];
+  const known: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
+  FakeSocket.opened = [];
+  vi.stubGlobal("WebSocket", FakeSocket);
+  vi.stubGlobal("fetch", async (target: string, init: RequestInit = {}) => {
+    const method = init.method ?? "GET";
+    const path = target.split("?")[0] ?? "";
+    const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
+    if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
+    asked.push(`${method} ${path}`);
+    const found = known[`${method} ${path}`];
+    const answer: unknown = typeof found === "function" ? (found as (body: unknown) => unknown)(body) : found;
+    if (answer === undefined) return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
+    if (answer instanceof Refusal) return Response.json({ message: answer.message }, { status: answer.status });
+    return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);
+  });
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const router = createMemoryRouter(routes, { initialEntries: [address] });
+  render(<QueryClientProvider client={client}><RouterProvider router={router} /></QueryClientProvider>);
+  return { sent, asked, at: () => `${router.state.location.pathname}${router.state.location.search}` };
+}
+
+afterEach(() => vi.unstubAllGlobals());

@@ -1,0 +1,118 @@
+// A choice out of many with a search field: people, templates, parameters with thousands of options.
+import { Check, ChevronsUpDown } from "lucide-react";
+import { Popover as Radix } from "radix-ui";
+import { useId, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+
+import { describedBy, Field, INPUT } from "./Field";
+import { cx } from "../cx";
+
+export interface Choice {
+  value: string;
+  text: string;
+  hint?: string | undefined;
+  icon?: ReactNode;
+}
+
+const SHOWN = 100; // what a person reads; the search reaches the rest
+
+interface ComboboxProps {
+  label: ReactNode;
+  hideLabel?: boolean;
+  hint?: ReactNode;
+  problem?: string | undefined;
+  value: string;
+  onChange: (value: string) => void;
+  options: readonly Choice[];
+  placeholder?: string;
+  disabled?: boolean;
+  required?: boolean;
+  /** Called with what is typed when the options come from the server. */
+  onSearch?: (text: string) => void;
+  testId?: string;
+  id?: string;
+}
+
+export function Combobox(props: ComboboxProps) {
+  const { label, hideLabel = false, hint, problem, value, options, placeholder = "Choose…", disabled = false, required, testId } = props;
+  const own = useId();
+  const id = props.id ?? own;
+  const [open, setOpen] = useState(false);
+  const chosen = options.find((option) => option.value === value);
+  return (
+    <Field id={id} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={required}>
+      <Radix.Root open={open} onOpenChange={setOpen}>
+        <Radix.Trigger asChild>
+          <button id={id} type="button" role="combobox" aria-expanded={open} aria-controls={`${id}-list`} aria-invalid={problem ? true : undefined} aria-describedby={describedBy(id, hint, problem)}
+            disabled={disabled} data-testid={testId} className={cx(INPUT, "flex h-8.5 items-center gap-2 text-left")}>
+            {chosen?.icon}
+            <span className={cx("min-w-0 flex-1 truncate", !chosen && value === "" && "text-faint")}>{chosen?.text ?? (value || placeholder)}</span>
+            <ChevronsUpDown className="size-4 shrink-0 text-faint" aria-hidden="true" />
+          </button>
+        </Radix.Trigger>
+        <Radix.Portal>
+          <Radix.Content align="start" sideOffset={4} collisionPadding={8} aria-label="Options" className="z-50 w-(--radix-popover-trigger-width) min-w-64 animate-appear overflow-hidden rounded-lg border border-line bg-raised shadow-raised">
+            <Options {...props} id={id} onChange={(next) => { props.onChange(next); setOpen(false); }} />
+          </Radix.Content>
+        </Radix.Portal>
+      </Radix.Root>
+    </Field>
+  );
+}
+
+function isMatch(option: Choice, text: string): boolean {
+  return `${option.text} ${option.value} ${option.hint ?? ""}`.toLowerCase().includes(text.trim().toLowerCase());
+}
+
+function Options({ id, value, options, onChange, onSearch }: ComboboxProps & { id: string }) {
+  const [text, setText] = useState("");
+  /** Where the person has gone; null for nowhere yet. */
+  const [marked, setMarked] = useState<number | null>(() => { const place = options.findIndex((option) => option.value === value); return place < 0 ? null : place; });
+  const list = useRef<HTMLUListElement>(null);
+  const found = useMemo(() => {
+    if (text.trim() === "") return options;
+    const matching = options.filter((option) => isMatch(option, text));
+    // A server finds by more than is shown here, a full name for one: what it found stands below what everybody can see.
+    return onSearch ? [...matching, ...options.filter((option) => !matching.includes(option))] : matching;
+  }, [options, text, onSearch]);
+  const shown = found.slice(0, SHOWN);
+  // While the answer to what was typed is on its way, what stands there is another's: Enter takes nothing of it.
+  const at = marked ?? (text.trim() === "" || (shown[0] && isMatch(shown[0], text)) ? 0 : -1);
+  const move = (to: number) => {
+    const next = Math.min(Math.max(0, to), shown.length - 1);
+    setMarked(next);
+    list.current?.children[next]?.scrollIntoView({ block: "nearest" });
+  };
+  const key = (event: KeyboardEvent) => {
+    if (event.key === "ArrowDown") move(at + 1);
+    else if (event.key === "ArrowUp") move(at - 1);
+    else if (event.key === "Enter") {
+      const option = shown[at];
+      if (option) onChange(option.value);
+    } else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      <input autoFocus type="text" aria-label="Search options" role="searchbox" aria-controls={`${id}-list`} aria-activedescendant={shown[at] ? `${id}-${at}` : undefined} value={text} placeholder="Type to search" onKeyDown={key}
+        onChange={(event) => { setText(event.target.value); setMarked(null); onSearch?.(event.target.value); }}
+        className="h-9 w-full border-b border-line bg-transparent px-3 text-base outline-none" />
+      <ul id={`${id}-list`} ref={list} role="listbox" aria-label="Options" className="max-h-64 overflow-y-auto p-1">
+        {shown.map((option, index) => (
+          // The keyboard works through the search field, as the pattern of a combobox has it.
+          // eslint-disable-next-line jsx-a11y/click-events-have-key-events
+          <li key={option.value} id={`${id}-${index}`} role="option" aria-selected={option.value === value} onClick={() => onChange(option.value)} onMouseMove={() => setMarked(index)}
+            className={cx("flex cursor-pointer items-center gap-2 rounded-md px-2.5 py-1.5", index === at && "bg-hover")}>
+            {option.icon}
+            <span className="min-w-0 flex-1">
+              <span className="block truncate">{option.text}</span>
+              {option.hint ? <span className="block truncate text-sm text-muted">{option.hint}</span> : null}
+            </span>
+            {option.value === value ? <Check className="size-4 shrink-0 text-accent-text" aria-hidden="true" /> : null}
+          </li>
+        ))}
+      </ul>
+      {shown.length === 0 ? <p role="status" className="px-3 pb-3 text-sm text-muted">Nothing matches.</p> : null}
+      {found.length > SHOWN ? <p className="border-t border-line px-3 py-1.5 text-sm text-muted">{(found.length - SHOWN).toLocaleString()} more: type to narrow the list.</p> : null}
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it, vi } from "vitest";
+
+import { Combobox, type Choice } from "./Combobox";
+
+const BEFORE: Choice[] = [{ value: "g", text: "Backend" }, { value: "a", text: "ana" }];
+
+async function type(options: Choice[], onChange: (value: string) => void, text: string) {
+  const page = (shown: Choice[]) => <Combobox label="User" value="" onChange={onChange} options={shown} onSearch={() => undefined} />;
+  const { rerender } = render(page(options));
+  await userEvent.click(screen.getByRole("combobox"));
+  await userEvent.type(screen.getByRole("searchbox"), text);
+  return (next: Choice[]) => rerender(page(next));
+}
+
+it("takes nothing by Enter before the server has answered what was typed", async () => {
+  const chosen = vi.fn();
+  const answer = await type(BEFORE, chosen, "frida{Enter}");
+  expect(chosen).not.toHaveBeenCalled();
+  answer([{ value: "f", text: "frida" }]);
+  await userEvent.keyboard("{Enter}");
+  expect(chosen).toHaveBeenCalledWith("f");
+});
+
+it("lets the keyboard go to what the server found by more than is shown", async () => {
+  const chosen = vi.fn();
+  const answer = await type(BEFORE, chosen, "smith");
+  answer([{ value: "f", text: "frida" }]);
+  await userEvent.keyboard("{Enter}");
+  expect(chosen).not.toHaveBeenCalled();
+  await userEvent.keyboard("{ArrowDown}{Enter}");
+  expect(chosen).toHaveBeenCalledWith("f");
+});

@@ -1,0 +1,82 @@
+import { render, screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it, vi } from "vitest";
+
+import { FormProblems, useSettingsForm } from "./conflict";
+
+interface Thing {
+  name: string;
+  seen: number;
+}
+const pick = ({ name }: Thing) => ({ name });
+
+function Editor({ load, send }: { load: () => Promise<Thing>; send: (values: { name: string }) => Promise<unknown> }) {
+  const form = useSettingsForm(load, pick, { name: "old" }, send);
+  return (
+    <form onSubmit={form.submit}>
+      <FormProblems form={form} />
+      <input aria-label="Name" value={form.values.name} onChange={(event) => form.set("name", event.target.value)} />
+      <button type="submit" disabled={form.busy}>Save</button>
+    </form>
+  );
+}
+
+async function save(text: string): Promise<void> {
+  await userEvent.clear(screen.getByLabelText("Name"));
+  await userEvent.type(screen.getByLabelText("Name"), text);
+  await userEvent.click(screen.getByRole("button", { name: "Save" }));
+}
+
+describe("a form about something that is there", () => {
+  it("is sent when nobody else has changed it, also a second time after the server tidied it up", async () => {
+    let there = "old";
+    const send = vi.fn(async ({ name }: { name: string }) => { there = name.trim(); });
+    render(<Editor load={async () => ({ name: there, seen: Math.random() })} send={send} />);
+    await save("mine ");
+    await waitFor(() => expect(there).toBe("mine"));
+    await waitFor(() => expect(screen.getByRole("button")).toBeEnabled());
+    await save("mine again");
+    await waitFor(() => expect(send).toHaveBeenCalledTimes(2));
+    expect(screen.queryByText(/changed elsewhere/)).toBeNull();
+  });
+
+  it("is held back when somebody else was quicker, and then goes over it or gives way", async () => {
+    const send = vi.fn(async () => undefined);
+    render(<Editor load={async () => ({ name: "theirs", seen: 1 })} send={send} />);
+    await save("mine");
+    await screen.findByText(/changed elsewhere/);
+    expect(send).not.toHaveBeenCalled();
+    expect(screen.getByLabelText("Name")).toHaveProperty("value", "mine");
+    await userEvent.click(await screen.findByRole("button", { name: "Take what is there now" }));
+    expect(screen.getByLabelText("Name")).toHaveProperty("value", "theirs");
+    await save("mine");
+    await waitFor(() => expect(send).toHaveBeenCalledWith({ name: "mine" }));
+  });
+
+  it("says why it was refused", async () => {
+    render(<Editor load={async () => ({ name: "old", seen: 1 })} send={() => Promise.reject(new Error("no room"))} />);
+    await save("mine");
+    expect((await screen.findByRole("alert")).textContent).toContain("no room");
+  });
+});
+
+// A form that changes what is there tells the second of two people. Those that do not need it, and why.
+const WITHOUT: Readonly<Record<string, string>> = {
+  "account/SecurityPage.tsx": "a password: what was there is not shown",
+  "tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
+  "templates/EditorPage.tsx": "a publication names a version of its own",
+};
+
+it("every form that changes what is there uses it", () => {
+  const root = path.resolve(import.meta.dirname, "../../pages");
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tsx") && !name.includes(".test."));
+  const changing = files.filter((name) => {
+    const text = readFileSync(path.join(root, name), "utf8");
+    return /\buse(Settings)?Form(<[^(]*>)?\(/.test(text) && /\b(put|patch)(<[^>]*>)?\(/.test(text);
+  });
+  const bare = changing.filter((name) => !/\buse(SettingsForm|Conflict)\(/.test(readFileSync(path.join(root, name), "utf8")));
+  expect(bare.sort()).toEqual(Object.keys(WITHOUT).sort());
+  expect(changing.length).toBeGreaterThan(12);
+});

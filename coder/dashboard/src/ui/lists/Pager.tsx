@@ -1,0 +1,19 @@
+// Which part of a long list is shown; the page is in the address.
+import { ChevronLeft, ChevronRight } from "lucide-react";
+
+import { Button } from "../Button";
+
+export function Pager({ page, size, total, onChange }: { page: number; size: number; total: number; onChange: (page: number) => void }) {
+  const pages = Math.max(1, Math.ceil(total / size));
+  if (pages === 1 && page === 1) return null;
+  return (
+    <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-3 text-sm text-muted">
+      <span>{total === 0 ? "0" : `${(page - 1) * size + 1}–${Math.min(page * size, total)}`} of {total}</span>
+      <div className="flex items-center gap-2">
+        <Button size="sm" disabled={page <= 1} onClick={() => onChange(page - 1)} icon={<ChevronLeft />}>Previous</Button>
+        <span className="tabular-nums">Page {page} of {pages}</span>
+        <Button size="sm" disabled={page >= pages} onClick={() => onChange(page + 1)}>Next<ChevronRight /></Button>
+      </div>
+    </nav>
+  );
+}

@@ -1,0 +1,58 @@
+// A command or a value to take elsewhere: a secret part hidden until asked for, one button that copies all of it.
+import { Check, Copy, Eye, EyeOff } from "lucide-react";
+import { useEffect, useState } from "react";
+
+import { Button, IconButton } from "../Button";
+import { copyText } from "./clipboard";
+
+const TOKEN = /(CODER_AGENT_TOKEN=")([^"]+)(")/;
+const SHOWN_MS = 2000;
+
+interface CodeBoxProps {
+  command: string;
+  label: string;
+  /** The whole text is a secret, not only a token inside of it. */
+  secret?: boolean;
+  testId?: string;
+}
+
+export function CodeBox({ command, label, secret = false, testId = "command" }: CodeBoxProps) {
+  const [shown, setShown] = useState(false);
+  const hides = secret || TOKEN.test(command);
+  const what = secret ? "value" : "token";
+  const masked = secret ? "•".repeat(24) : command.replace(TOKEN, "$1••••••••••••$3");
+  return (
+    <div className="flex items-start gap-2 rounded-lg border border-line bg-inset py-1.5 pr-1.5 pl-3" role="group" aria-label={label}>
+      <code className="min-w-0 flex-1 py-1 text-sm whitespace-pre-wrap [overflow-wrap:anywhere]" data-testid={testId}>{shown || !hides ? command : masked}</code>
+      <div className="flex shrink-0 gap-1">
+        {hides ? (
+          <IconButton label={shown ? `Hide ${what}` : `Show ${what}`} size="sm" aria-pressed={shown} onClick={() => setShown(!shown)}>
+            {shown ? <EyeOff /> : <Eye />}
+          </IconButton>
+        ) : null}
+        <CopyButton text={command} />
+      </div>
+    </div>
+  );
+}
+
+export function CopyButton({ text, label = "Copy", iconOnly = false }: { text: string; label?: string; iconOnly?: boolean }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = window.setTimeout(() => setCopied(false), SHOWN_MS);
+    return () => window.clearTimeout(timer);
+  }, [copied]);
+  const copy = () => void copyText(text).then(() => setCopied(true));
+  const icon = copied ? <Check /> : <Copy />;
+  return (
+    <>
+      {iconOnly ? (
+        <IconButton label={copied ? "Copied" : label} size="sm" onClick={copy}>{icon}</IconButton>
+      ) : (
+        <Button look="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>{copied ? "Copied" : label}</Button>
+      )}
+      <span className="sr-only" role="status">{copied ? "It is on the clipboard." : ""}</span>
+    </>
+  );
+}

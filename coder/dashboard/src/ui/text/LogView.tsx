@@ -1,0 +1,164 @@
+// A long log: only what is in sight is in the page, so twenty thousand lines scroll like twenty. Stays at the newest
+// line unless the reader has scrolled up; search marks and walks through what matches.
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDown, ChevronDown, ChevronUp, Search, X } from "lucide-react";
+import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+
+import { ansiSpans, plainText } from "./ansi";
+import { Button, IconButton } from "../Button";
+import { INPUT } from "../forms/Field";
+import { cx } from "../cx";
+
+export interface LogLine {
+  id: number | string;
+  text: string;
+  level?: string;
+  at?: string;
+  /** A heading above the line: the stage of a build, the source of an agent's line. */
+  stage?: string;
+}
+
+interface LogViewProps {
+  lines: readonly LogLine[];
+  label: string;
+  testId?: string;
+  empty?: string;
+  height?: string;
+  actions?: ReactNode;
+  times?: boolean;
+}
+
+const ROW_PX = 20;
+const NEAR_PX = 40;
+const LEVELS: Record<string, string> = { error: "text-bad", warn: "text-warn", debug: "text-muted", trace: "text-muted" };
+
+export function LogView({ lines, label, testId, empty = "Nothing yet.", height = "22rem", actions, times = true }: LogViewProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [atEnd, setAtEnd] = useState(true);
+  const search = useSearch(lines);
+  const rows = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PX,
+    overscan: 20,
+    getItemKey: (index) => lines[index]?.id ?? index,
+  });
+  const last = lines[lines.length - 1]?.id;
+  useEffect(() => {
+    if (atEnd && lines.length > 0 && search.current === null) rows.scrollToIndex(lines.length - 1, { align: "end" });
+  }, [last, lines.length, atEnd, rows, search]);
+  useEffect(() => {
+    if (search.current !== null) rows.scrollToIndex(search.current, { align: "center" });
+  }, [search, rows]);
+  const scrolled = () => {
+    const found = box.current;
+    if (found) setAtEnd(found.scrollTop + found.clientHeight >= found.scrollHeight - NEAR_PX);
+  };
+  return (
+    <div className="relative overflow-hidden rounded-lg border border-line bg-inset">
+      <div className="flex flex-wrap items-center gap-2 border-b border-line px-2 py-1.5">
+        <SearchField search={search} label={label} />
+        <span className="ml-auto flex items-center gap-1.5 text-sm text-muted"><span className="tabular-nums">{lines.length.toLocaleString()} {lines.length === 1 ? "line" : "lines"}</span>{actions}</span>
+      </div>
+      <div ref={box} role="log" aria-label={label} data-testid={testId} tabIndex={0} onScroll={scrolled} className="overflow-auto px-3 py-2 font-mono text-[0.78rem] leading-5" style={{ maxHeight: height }}>
+        {lines.length === 0 ? <p className="text-muted">{empty}</p> : null}
+        <div className="relative w-full" style={{ height: rows.getTotalSize() }}>
+          <div className="absolute top-0 left-0 w-full" style={{ transform: `translateY(${rows.getVirtualItems()[0]?.start ?? 0}px)` }}>
+            {rows.getVirtualItems().map((item) => {
+              const line = lines[item.index];
+              if (!line) return null;
+              return (
+                <div key={item.key} data-index={item.index} ref={rows.measureElement}>
+                  <Line line={line} stage={line.stage !== undefined && line.stage !== lines[item.index - 1]?.stage} times={times} needle={search.needle} current={search.current === item.index} />
+                </div>
+              );
+            })}
+          </div>
+        </div>
+      </div>
+      {atEnd || lines.length === 0 ? null : (
+        <Button size="sm" className="absolute right-4 bottom-3 shadow-raised" icon={<ArrowDown />} onClick={() => { setAtEnd(true); rows.scrollToIndex(lines.length - 1, { align: "end" }); }}>
+          Newest
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Line({ line, stage, times, needle, current }: { line: LogLine; stage: boolean; times: boolean; needle: string; current: boolean }) {
+  const spans = useMemo(() => ansiSpans(line.text), [line.text]);
+  return (
+    <>
+      {stage ? <div className="pt-1.5 pb-0.5 font-sans text-sm font-semibold">{line.stage}</div> : null}
+      {line.text === "" && stage ? null : (
+        <div className={cx("log-line flex gap-3", LEVELS[line.level ?? ""], current && "bg-selected", line.level)} data-level={line.level}>
+          {times && line.at ? <time dateTime={line.at} className="shrink-0 text-faint select-none max-sm:hidden">{new Date(line.at).toLocaleTimeString()}</time> : null}
+          <span className="min-w-0 whitespace-pre-wrap [overflow-wrap:anywhere]">
+            {spans.map((span, index) => <span key={index} className={span.className || undefined}>{needle ? marked(span.text, needle) : span.text}</span>)}
+          </span>
+        </div>
+      )}
+    </>
+  );
+}
+
+function marked(text: string, needle: string): ReactNode {
+  const at = text.toLowerCase().indexOf(needle);
+  if (at < 0) return text;
+  const end = at + needle.length;
+  return <>{text.slice(0, at)}<mark className="bg-warn-soft text-text outline outline-warn/50">{text.slice(at, end)}</mark>{marked(text.slice(end), needle)}</>;
+}
+
+interface SearchState {
+  text: string;
+  setText: (text: string) => void;
+  needle: string;
+  found: readonly number[];
+  /** The index of the line that is shown as the current match. */
+  current: number | null;
+  step: (by: number) => void;
+  at: number;
+}
+
+function useSearch(lines: readonly LogLine[]): SearchState {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const needle = useDeferredValue(text.trim().toLowerCase());
+  const found = useMemo(
+    () => (needle === "" ? [] : lines.flatMap((line, index) => (plainText(line.text).toLowerCase().includes(needle) ? [index] : []))),
+    [lines, needle],
+  );
+  return useMemo(() => {
+    const place = found.length === 0 ? 0 : ((at % found.length) + found.length) % found.length;
+    return {
+      text, needle, found, at: place,
+      setText: (next: string) => { setText(next); setAt(0); },
+      current: found[place] ?? null,
+      step: (by: number) => setAt(place + by),
+    };
+  }, [text, needle, found, at]);
+}
+
+function SearchField({ search, label }: { search: SearchState; label: string }) {
+  return (
+    <div className="flex items-center gap-1">
+      <div className="relative">
+        <Search className="pointer-events-none absolute top-1/2 left-2 size-3.5 -translate-y-1/2 text-faint" aria-hidden="true" />
+        <input type="search" aria-label={`Search in ${label.toLowerCase()}`} placeholder="Search" value={search.text} onChange={(event) => search.setText(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter") search.step(event.shiftKey ? -1 : 1);
+            if (event.key === "Escape") search.setText("");
+          }}
+          className={cx(INPUT, "h-7 w-44 pl-7 text-sm [&::-webkit-search-cancel-button]:hidden")} />
+      </div>
+      {search.text === "" ? null : (
+        <>
+          <span className="text-sm text-muted tabular-nums" role="status">{search.found.length === 0 ? "no match" : `${search.at + 1}/${search.found.length}`}</span>
+          <IconButton label="Previous match" size="sm" onClick={() => search.step(-1)}><ChevronUp /></IconButton>
+          <IconButton label="Next match" size="sm" onClick={() => search.step(1)}><ChevronDown /></IconButton>
+          <IconButton label="End search" size="sm" onClick={() => search.setText("")}><X /></IconButton>
+        </>
+      )}
+    </div>
+  );
+}

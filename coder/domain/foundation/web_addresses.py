@@ -1,0 +1,49 @@
+"""Web addresses that somebody else wrote: in headers, queries and bodies.
+
+`urllib.parse.urlsplit` raises for some of them (`http://[`), and reading `port` for others: a server that takes apart
+what it was sent must not fail of it.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urlsplit
+
+_NONE = SplitResult("", "", "", "", "")
+
+
+def split_untrusted(text: str) -> SplitResult:
+    """The parts of an address, its port readable; all of them empty for what is none."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return _NONE
+    return parts
+
+
+def host_of_origin(text: str) -> str:
+    """Host and port of an Origin header in lower case; empty for `null` and for what is no address."""
+    return split_untrusted(text).netloc.lower()
+
+
+def shares_cookies(host: str, other: str) -> bool:
+    """Whether a page of one host could set a cookie that browsers send to the other (RFC 6265, section 5.1.3).
+
+    Both with or without a port, of which cookies know nothing. Names with the same last two labels count: no list of
+    public suffixes is asked, so that `a.co.uk` is taken to be near `b.co.uk`.
+    """
+    one, two = (split_untrusted(f"//{name}").hostname or "" for name in (host, other))
+    if one == two:
+        return True
+    if _is_number(one) or _is_number(two):
+        return False
+    return "." in one and one.split(".")[-2:] == two.split(".")[-2:]
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,173 @@
+"""Terraform's functions on lists, sets and maps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+
+from coder.domain.hcl import values as v
+from coder.domain.hcl.text_functions import characters
+from coder.domain.hcl.values import EvaluationError, Function, SetValue, Value, to_number, to_text
+
+_MAX_PRODUCT = 10_000
+"Ours: combinations setproduct may make."
+
+
+def _gone(name: str, instead: str) -> Value:
+    raise EvaluationError(f'the "{name}" function was deprecated in Terraform v0.12 and is gone; use {instead}')
+
+
+def _flatten(items: list[Value]) -> list[Value]:
+    return [x for one in items for x in (_flatten(one) if isinstance(one, list) else [one])]
+
+
+def _coalesce(*items: Value) -> Value:
+    for one in items:
+        if one is not None and one != "":
+            return v.unify([one, *items])[0]
+    raise EvaluationError("no non-null, non-empty-string arguments")
+
+
+def _coalescelist(*lists: Value) -> Value:
+    for one in lists:
+        if one:
+            return one
+    raise EvaluationError("no non-null, non-empty arguments")
+
+
+def _element(items: list[Value], position: Value) -> Value:
+    if not items:
+        raise EvaluationError("cannot use element function with an empty list")
+    if to_number(position) < 0:
+        raise EvaluationError("cannot use element function with a negative index")
+    return items[int(to_number(position)) % len(items)]
+
+
+def _lookup(of: Mapping[str, Value], key: Value, *default: Value) -> Value:
+    name = to_text(key)
+    if name in of:
+        return of[name]
+    if default:
+        return default[0]
+    raise EvaluationError(f'the given object has no attribute "{name}"')
+
+
+def _merge(*maps: Value) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for one in maps:
+        found.update(one or {})
+    return found
+
+
+def _one(items: Value) -> Value:
+    if len(items) > 1:
+        raise EvaluationError("must be a list, set, or tuple value with either zero or one elements")
+    return items[0] if items else None
+
+
+def _index(items: list[Value], value: Value) -> int:
+    if value not in items:
+        raise EvaluationError("item not found")
+    return items.index(value)
+
+
+def _length(of: Value) -> int:
+    if of is None:
+        raise EvaluationError("argument must not be null")
+    return len(characters(of) if isinstance(of, str) else of)
+
+
+def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tuple[Value, ...]) -> SetValue:
+    members = iter(v.unify([item for one in sets for item in one]))
+    result, *others = [[next(members) for _ in one] for one in sets]
+    for one in others:
+        result = combine(result, one)
+    return SetValue.of(result)
+
+
+def _setproduct(*sets: Value) -> list[list[Value]]:
+    if math.prod(len(one) for one in sets) > _MAX_PRODUCT:
+        raise EvaluationError(f"more than {_MAX_PRODUCT} combinations")
+    return [list(one) for one in itertools.product(*sets)]
+
+
+def _transpose(of: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key in sorted(of):
+        for item in of[key]:
+            found.setdefault(item, []).append(key)
+    return found
+
+
+def _matchkeys(items: list[Value], keys: list[Value], wanted: list[Value]) -> list[Value]:
+    return [item for item, key in zip(items, keys, strict=True) if key in wanted]
+
+
+def _reversed(items: Value) -> list[Value]:
+    return list(items)[::-1]
+
+
+def _chunks(items: list[Value], size: int) -> list[list[Value]]:
+    return [items[i : i + size] for i in range(0, len(items), size)] if size else [items]
+
+
+def _distinct(items: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for one in v.unify(list(items)):
+        if one not in found:
+            found.append(one)
+    return found
+
+
+def _slice(items: list[Value], start: int, end: int) -> list[Value]:
+    if not 0 <= start <= end <= len(items):
+        raise EvaluationError("start and end index must be within the list, in this order")
+    return items[start:end]
+
+
+def _map(of: Value) -> Value:
+    if not isinstance(of, dict):
+        return of
+    return dict(zip(of, v.unify(list(of.values())), strict=True))
+
+
+COLLECTION_FUNCTIONS: dict[str, Function] = {
+    "alltrue": lambda items: all(v.to_bool(one) for one in items),
+    "anytrue": lambda items: any(v.to_bool(one) for one in items),
+    "chunklist": lambda items, n: _chunks(items, int(n)),
+    "coalesce": _coalesce,
+    "coalescelist": _coalescelist,
+    "compact": lambda items: [one for one in items if one not in (None, "")],
+    "concat": lambda *lists: [x for one in lists for x in one],
+    "contains": lambda items, value: value in list(items),
+    "distinct": _distinct,
+    "element": _element,
+    "flatten": _flatten,
+    "index": _index,
+    "issensitive": lambda _value: False,
+    "keys": sorted,
+    "length": _length,
+    "list": lambda *_items: _gone("list", "tolist([ ... ])"),
+    "map": lambda *_items: _gone("map", "tomap({ ... })"),
+    "ephemeralasnull": lambda value: value,  # nothing rendered here is ephemeral
+    "lookup": _lookup,
+    "matchkeys": _matchkeys,
+    "merge": _merge,
+    "nonsensitive": lambda value: value,
+    "one": _one,
+    "reverse": _reversed,
+    "sensitive": lambda value: value,
+    "setintersection": lambda *s: _sets(lambda a, b: [x for x in a if x in b], s),
+    "setproduct": _setproduct,
+    "setsubtract": lambda *s: _sets(lambda a, b: [x for x in a if x not in b], s),
+    "setunion": lambda *s: _sets(lambda a, b: a + b, s),
+    "slice": lambda items, start, end: _slice(items, int(start), int(end)),
+    "sort": lambda items: sorted(to_text(one) for one in items),
+    "tolist": lambda items: None if items is None else v.unify(list(items)),
+    "tomap": _map,
+    "toset": lambda items: None if items is None else SetValue.of(v.unify(list(items))),
+    "transpose": _transpose,
+    "values": lambda of: [of[key] for key in sorted(of)],
+    "zipmap": lambda keys, items: dict(zip((to_text(key) for key in keys), items, strict=True)),
+}

@@ -1,0 +1,135 @@
+"""Terraform's functions on text and paths, and what they search with."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from typing import Any
+
+from coder.domain.hcl.format import go_format
+from coder.domain.hcl.values import EvaluationError, Function, Value, to_text
+
+
+def _title(text: str) -> str:
+    """Capitals after all but letters, digits and underscores; outside of ASCII after white space only (as in Go)."""
+    return re.sub(r"(^|[\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]|\s)(\w)", lambda m: m[1] + _upper(m[2]), text)
+
+
+def _upper(text: str) -> str:
+    """Letter by letter, as Go does it: what would become two letters stays."""
+    return "".join(char.upper() if len(char.upper()) == 1 else char for char in text)
+
+
+def characters(text: str) -> list[str]:
+    """What a reader calls characters: marks, joiners and variation selectors belong to what they follow."""
+    if text.isascii():
+        return list(text)
+    found: list[str] = []
+    for char in text:
+        joined = found and (
+            unicodedata.combining(char)
+            or unicodedata.category(char) in {"Mn", "Me", "Mc"}
+            or char in "\u200d\ufe0f"
+            or 0x1F3FB <= ord(char) <= 0x1F3FF
+            or found[-1].endswith("\u200d")
+        )
+        if joined:
+            found[-1] += char
+        else:
+            found.append(char)
+    return found
+
+
+def _substr(text: str, start: int, length: int) -> str:
+    chars = characters(text)
+    begin = max(0, len(chars) + start) if start < 0 else start
+    return "".join(chars[begin:] if length == -1 else chars[begin : begin + length])
+
+
+def _replace(text: str, search: str, by: str) -> str:
+    if len(search) > 1 and search.startswith("/") and search.endswith("/"):
+        return str(compile_re2(search[1:-1]).sub(lambda match: _expanded(match, by), text))
+    return text.replace(search, by)
+
+
+def _expanded(match: Any, template: str) -> str:
+    """Go's templates: `$name`, `${name}` (the longest name there can be; none such: nothing) and `$$`."""
+
+    def group(reference: re.Match[str]) -> str:
+        name = reference[1] or reference[2]
+        if name is None:
+            return "$"
+        if name.isdigit():
+            return str(match.group(int(name)) or "") if int(name) <= match.re.groups else ""
+        return str(match.group(name) or "") if name in match.re.groupindex else ""
+
+    return re.sub(r"\$(?:(\w+)|\{(\w+)\}|\$)", group, template, flags=re.ASCII)
+
+
+def compile_re2(pattern: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as problem:
+        raise EvaluationError(f"invalid regular expression pattern: {problem}") from problem
+
+
+def _captured(match: Any) -> Value:
+    if match.re.groupindex:
+        return {name: match.group(name) for name in match.re.groupindex}
+    return list(match.groups()) if match.re.groups else match.group(0)
+
+
+def _regex(pattern: str, text: str) -> Value:
+    match = compile_re2(pattern).search(text)
+    if match is None:
+        raise EvaluationError("pattern did not match any part of the given string")
+    return _captured(match)
+
+
+def _basename(path: str) -> str:
+    return posixpath.basename(path.rstrip("/")) or ("/" if path else ".")
+
+
+def _indent(spaces: int, text: str) -> str:
+    return text.replace("\n", "\n" + " " * int(spaces))
+
+
+TEXT_FUNCTIONS: dict[str, Function] = {
+    "chomp": lambda s: re.sub(r"(\r\n|\n|\r)+$", "", to_text(s)),
+    "endswith": lambda s, suffix: to_text(s).endswith(to_text(suffix)),
+    "format": lambda pattern, *rest: go_format(to_text(pattern), rest),
+    "formatlist": lambda pattern, *rest: _formatlist(to_text(pattern), rest),
+    "indent": lambda n, s: _indent(n, to_text(s)),
+    "join": lambda separator, *lists: to_text(separator).join(to_text(item) for one in lists for item in one),
+    "lower": lambda s: to_text(s).lower(),
+    "regex": lambda pattern, s: _regex(to_text(pattern), to_text(s)),
+    "regexall": lambda pattern, s: [_captured(match) for match in compile_re2(to_text(pattern)).finditer(to_text(s))],
+    "replace": lambda s, a, b: _replace(to_text(s), to_text(a), to_text(b)),
+    "split": lambda separator, s: to_text(s).split(to_text(separator)) if to_text(separator) else list(to_text(s)),
+    "startswith": lambda s, prefix: to_text(s).startswith(to_text(prefix)),
+    "strcontains": lambda s, part: to_text(part) in to_text(s),
+    "strrev": lambda s: "".join(reversed(characters(to_text(s)))),
+    "substr": lambda s, start, length: _substr(to_text(s), int(start), int(length)),
+    "title": lambda s: _title(to_text(s)),
+    "trim": lambda s, cut: to_text(s).strip(to_text(cut)),
+    "trimprefix": lambda s, prefix: to_text(s).removeprefix(to_text(prefix)),
+    "trimspace": lambda s: to_text(s).strip(),
+    "trimsuffix": lambda s, suffix: to_text(s).removesuffix(to_text(suffix)),
+    "upper": lambda s: _upper(to_text(s)),
+    "basename": lambda s: _basename(to_text(s)),
+    "dirname": lambda s: posixpath.dirname(to_text(s)) or ".",
+    "abspath": lambda s: posixpath.normpath(to_text(s)) if to_text(s).startswith("/") else to_text(s),
+    "pathexpand": to_text,
+}
+
+
+def _formatlist(pattern: str, arguments: tuple[Value, ...]) -> list[str]:
+    length = max((len(one) for one in arguments if isinstance(one, list)), default=1)
+    return [
+        go_format(pattern, tuple(one[i] if isinstance(one, list) else one for one in arguments)) for i in range(length)
+    ]

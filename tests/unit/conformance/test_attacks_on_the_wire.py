@@ -1,0 +1,251 @@
+"""Attacks by pages of other sites, by names in headers, and by addresses that nobody can take apart.
+
+Each row is one request. What a browser says of itself (Origin) is believed against it, never for it; what proxies say
+only where they are trusted. Applications are `test_attacks_on_applications.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+import httpx
+import pytest
+import trio
+
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.unit.coderd.services.login.test_oauth2_provider import client
+from tests.unit.conformance.test_foreign_ids_in_websockets import streams
+
+ELSEWHERE = (
+    "http://[", "http://[::1", "http://evil.test", "null", "file://", "//", "http://{host}@evil.test",
+    "http://x@{host}", "http://{host}.evil.test", "http://{host}:1", "chrome-extension://x", "http://\xe2\x84\x80",
+)  # fmt: skip
+"""Origins that are not this server, however near; among them what is no address at all."""
+_UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+_ANY_ORIGIN = {"/derp", "/derp/streams"}
+"Relays know nobody and no cookie: whoever holds a node's key speaks for it."
+
+
+async def _raw(world: World, head: str) -> bytes:
+    """The first line of the answer."""
+    parts = urlsplit(world.url)
+    async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+        await stream.send_all(head.encode("latin-1"))
+        with trio.fail_after(20):
+            received = b""
+            while b"\r\n" not in received:
+                received += await stream.receive_some()
+    return received.partition(b"\r\n")[0]
+
+
+async def test_no_page_of_another_site_opens_a_websocket() -> None:
+    """Every WebSocket, with an owner's cookie as a browser would add it."""
+    wrong, asked = [], 0
+    async with running_coderd(first_user=True) as world:
+        host = urlsplit(world.url).netloc
+        for stream in streams():
+            if stream.rule in _ANY_ORIGIN:
+                continue
+            path = re.sub(r"\{[^}]*\}", str(uuid4()), stream.rule)
+            for origin in ELSEWHERE:
+                asked += 1
+                head = f"GET {path}?version=2.0 HTTP/1.1\r\nHost: {host}\r\n{_UPGRADE}"
+                head += f"Origin: {origin.format(host=host)}\r\nCookie: coder_session_token={world.token}\r\n\r\n"
+                said = await _raw(world, head)
+                if said.split()[1] not in {b"400", b"401", b"403", b"404"}:
+                    wrong.append(f"{path} from {origin!r}: {said!r}")
+    assert asked > 200
+    assert not wrong, "\n".join(wrong)
+
+
+CHANGES: tuple[tuple[str, str, Any], ...] = (
+    ("POST", "/api/v2/users/me/keys", None),
+    ("POST", "/api/v2/users/me/keys/tokens", {"token_name": "stolen"}),
+    ("PUT", "/api/v2/users/me/password", {"old_password": FIRST_USER["password"], "password": "Another1Secure!"}),
+    ("PUT", "/api/v2/users/me/gitsshkey", None), ("POST", "/api/v2/users/logout", None),
+    ("POST", "/api/v2/organizations", {"name": "mine"}), ("DELETE", "/api/v2/users/nobody", None),
+    ("PUT", "/api/v2/notifications/settings", {"notifier_paused": True}),
+    ("PUT", "/api/v2/appearance", {"application_name": "x", "logo_url": "", "announcement_banners": []}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["header", "form"])
+async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None:
+    """An application below the dashboard's own domain is the same site to a browser: the session's cookie comes
+    along, and the token against forgery is what that page set and says."""
+    wrong = []
+    async with client(access_url="https://coder.test") as it:
+        world = it.world
+        rows = CHANGES if place == "header" else [("POST", it.query(), {"csrf_token": "tossed"})]
+        for method, path, body in rows:
+            for origin in (
+                "https://web--dev--bob.coder.test",
+                "null",
+                "http://[",
+                "https://coder.test:1",
+                "http://127.0.0.1:1",
+            ):
+                headers = {"Cookie": f"coder_session_token={world.token}; csrf_token=tossed", "Origin": origin}
+                sent: dict[str, Any] = {"data": body} if place == "form" else {"json": body}
+                if place == "header":
+                    headers["X-CSRF-TOKEN"] = "tossed"
+                answer = await world.client.request(method, path, headers=headers, **sent)
+                world.client.cookies.clear()
+                if answer.status_code != 400 or "CSRF" not in answer.text:
+                    wrong.append(f"{method} {path} from {origin}: {answer.status_code} {answer.text[:100]}")
+        own = {"Cookie": f"coder_session_token={world.token}; csrf_token=t", "X-CSRF-TOKEN": "t", "Origin": world.url}
+        made = await world.client.post("/api/v2/users/me/keys", headers=own)
+        assert made.status_code == 201, made.text
+    assert not wrong, "\n".join(wrong)
+
+
+BROKEN = (
+    "http://[", "http://[::1", "https://[/x", "ws://[", "http://x:99999/", "http://x:y/", "http://a\u2100b/", "//[",
+    "http://", "http:///", "\x00", "http://\x00/", "http://x\r\ny/", " http://x/", "javascript:alert(1)", "x" * 5000,
+)  # fmt: skip
+_REGISTER = {
+    "access_url": "http://proxy.test", "wildcard_hostname": "*.proxy.test", "derp_enabled": True,
+    "replica_relay_address": "http://127.0.0.1:9", "replica_hostname": "h", "replica_error": "", "version": "v2.34.0",
+}  # fmt: skip
+
+
+async def test_addresses_nobody_can_read_are_refused() -> None:
+    """Wherever an address comes from outside: never an error of ours, and nothing that breaks for others later."""
+    wrong = []
+    async with running_coderd(first_user=True, wildcard_access_url="*.apps.test", experiments=("oauth2",)) as world:
+        made = await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})
+        proxy = {"Coder-External-Proxy-Token": made.json()["proxy_token"]}
+        for text in BROKEN:
+            shown = quote(text)
+            rows: list[tuple[str, str, Any, dict[str, str]]] = [
+                ("GET", f"/api/v2/applications/auth-redirect?redirect_uri={shown}", None, {}),
+                ("POST", "/api/v2/applications/reconnecting-pty-signed-token",
+                 {"url": text, "agentID": str(uuid4())}, {}),
+                ("POST", "/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": text}, {}),
+                ("GET", f"/login?redirect={shown}", None, {}),
+                ("GET", f"/api/v2/users/oidc/callback?redirect={shown}", None, {}),
+                ("POST", "/api/v2/workspaceproxies/me/issue-signed-app-token",
+                 {"app_request": {"access_method": "path", "base_path": "/"}, "path_app_base_url": text,
+                  "app_hostname": text, "app_path": "", "app_query": "", "session_token": ""}, proxy),
+                *[("POST", "/api/v2/workspaceproxies/me/register",
+                   {**_REGISTER, "replica_id": str(uuid4()), field: text}, proxy)
+                  for field in ("access_url", "wildcard_hostname", "replica_relay_address")],
+            ]  # fmt: skip
+            for method, path, body, headers in rows:
+                sent = {"Coder-Session-Token": world.token, **headers}
+                answer = await world.client.request(method, path, json=body, headers=sent)
+                if answer.status_code >= 500:
+                    wrong.append(f"{method} {path} {body}: {answer.status_code} {answer.text[:100]}")
+            for path in ("/api/v2/regions", "/api/v2/workspaceproxies", "/api/v2/debug/health",
+                         "/api/v2/applications/auth-redirect?redirect_uri=http://q--a--b--c.apps.test/"):  # fmt: skip
+                if (await world.get(path)).status_code >= 500:
+                    wrong.append(f"{path} after {text[:40]!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+HOSTS = ("evil.test", "evil.test:80", "[", "", "a b", "apps.test", "x--y.apps.test", "\xff", "127.0.0.1@evil.test")
+FORWARDED = (
+    "X-Forwarded-Host", "X-Forwarded-Server", "X-Host", "X-Original-Host", "Forwarded", "X-Original-URL",
+    "X-Rewrite-URL", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-HTTP-Method-Override",
+)  # fmt: skip
+_PAGES = (
+    "/", "/login", "/api/v2/buildinfo", "/install.sh", "/.well-known/oauth-authorization-server", "/setup",
+    "/.well-known/oauth-protected-resource", "/oauth2/authorize?client_id=x", "/api/v2/init-script/linux/amd64",
+    "/api/v2/applications/auth-redirect?redirect_uri=http://a--b--c.apps.test/", "/api/v2/applications/host",
+    "/api/v2/users/oidc/callback", "/@admin/dev/apps/web/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("redirects", [False, True])
+async def test_nobody_else_says_where_this_server_is(redirects: bool) -> None:
+    """Addresses in pages, scripts and redirects are the configured one, whatever host was asked for."""
+    wrong = []
+    more: dict[str, Any] = {"access_url": "http://coder.test", "redirect_to_access_url": True} if redirects else {}
+    async with running_coderd(
+        first_user=not redirects, wildcard_access_url="*.apps.test", experiments=("oauth2",), **more
+    ) as world:
+        shown: list[dict[str, str]] = [{"Host": host} for host in HOSTS if host.isascii()]
+        shown += [{name: "host=evil.test;proto=https" if name == "Forwarded" else "evil.test"} for name in FORWARDED]
+        for headers in shown:
+            for path in _PAGES:
+                answer = await world.client.get(path, headers={**headers, "Coder-Session-Token": world.token})
+                world.client.cookies.clear()
+                told = "".join(f"{name}: {value}\n" for name, value in answer.headers.items())
+                if answer.status_code >= 500 or "evil.test" in answer.text + told:
+                    wrong.append(f"{headers} {path}: {answer.status_code} {told}")
+    assert not wrong, "\n".join(wrong)
+
+
+WHO: tuple[tuple[dict[str, str], str], ...] = (
+    ({"X-Forwarded-For": "203.0.113.7"}, "203.0.113.7"),
+    ({"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}, "203.0.113.7"),  # the first is the client's own word
+    ({"X-Forwarded-For": "203.0.113.7, 127.0.0.1"}, "203.0.113.7"),
+    ({"X-Forwarded-For": "evil, 127.0.0.1"}, "127.0.0.1"), ({"X-Forwarded-For": "203.0.113.7, evil"}, "127.0.0.1"),
+    ({"X-Forwarded-For": ""}, "127.0.0.1"), ({"X-Forwarded-For": "," * 500}, "127.0.0.1"),
+    ({"X-Forwarded-For": "203.0.113.7:80"}, "127.0.0.1"), ({"X-Real-IP": "203.0.113.7"}, "127.0.0.1"),
+    ({"Forwarded": "for=203.0.113.7"}, "127.0.0.1"), ({"True-Client-IP": "203.0.113.7"}, "127.0.0.1"),
+    ({"CF-Connecting-IP": "203.0.113.7"}, "127.0.0.1"), ({"Remote-Addr": "203.0.113.7"}, "127.0.0.1"),
+    ({"X-Forwarded-For": "999.1.1.1"}, "127.0.0.1"), ({"X-Forwarded-For": "203.0.113.7 198.51.100.1"}, "127.0.0.1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_whose_address_a_request_has(trusted: bool) -> None:
+    """As the audit log keeps it: what is said in headers counts from trusted proxies alone."""
+    more: dict[str, Any] = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
+    wrong = []
+    async with running_coderd(first_user=True, **(more if trusted else {})) as world:
+        for headers, expected in WHO:
+            name = f"who{uuid4().hex[:8]}"
+            body = {"email": f"{name}@b.c", "username": name, "password": FIRST_USER["password"],
+                    "organization_ids": [world.organization_id]}  # fmt: skip
+            sent = {**headers, "Coder-Session-Token": world.token}
+            made = await world.client.post("/api/v2/users", json=body, headers=sent)
+            assert made.status_code == 201, made.text
+            rows = (await world.get(f"/api/v2/audit?limit=1&q=resource_target:{name}")).json()["audit_logs"]
+            if [row["ip"] for row in rows] != [expected if trusted else "127.0.0.1"]:
+                wrong.append(f"{headers}: {[row['ip'] for row in rows]}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_answers_to_one_are_kept_for_no_other() -> None:
+    """What says who asked differs by cookie, whatever conditions and ranges a request names."""
+    wrong = []
+    async with running_coderd(first_user=True) as world:
+        _, member = await world.member("bob")
+        for path in ("/api/v2/users/me", "/api/v2/users", "/api/v2/workspaces", "/api/v2/templates", "/", "/workspaces",
+                     f"/api/v2/users/{world.user_id}/keys/tokens", "/api/v2/deployment/config"):  # fmt: skip
+            for more in ({}, {"Range": "bytes=0-10"}, {"If-None-Match": "*"}, {"If-None-Match": '""'},
+                         {"If-Modified-Since": "Fri, 31 Dec 2099 23:59:59 GMT"}, {"Range": "bytes=" + "9" * 5000 + "-"},
+                         {"Accept-Encoding": "gzip"}):  # fmt: skip
+                seen: dict[str, httpx.Response] = {}
+                for who, token in (("owner", world.token), ("member", member), ("nobody", "")):
+                    answer = seen[who] = await world.get(path, token=token, headers=more)
+                    world.client.cookies.clear()
+                    vary = answer.headers.get("vary", "").lower()
+                    if answer.status_code >= 500 or "cookie" not in vary:
+                        wrong.append(f"{who} {path} {more}: {answer.status_code} vary {vary}")
+                    if "public" in answer.headers.get("cache-control", ""):
+                        wrong.append(f"{who} {path}: {answer.headers['cache-control']}")
+                if path.startswith("/api/") and seen["nobody"].status_code != 401:
+                    wrong.append(f"{path} {more}: {seen['nobody'].status_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "end", "status"),
+    [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (600, "\n", b"431"), (400, "\n", b"200")],
+)
+async def test_a_head_has_so_many_lines(lines: int, end: str, status: bytes) -> None:
+    """However they end and however they come; what follows the head is not counted."""
+    async with running_coderd() as world:
+        head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
+        body = "{" + "\n" * 1000 + "}"
+        said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
+        assert said.split()[1] == status

@@ -1,0 +1,287 @@
+"""Attacks on workspaces by those who may do something with one: prebuilt ones, sharing, ports, presets; two at once.
+
+Ids of others are `test_foreign_ids*.py`; what nobody may do at all is `test_attacks.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import trio
+
+from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from tests.kit.agents import eventually
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.foreign_world import ForeignWorld, foreign_world
+from tests.kit.workspaces import settled
+from tests.unit.coderd.services.workspaces.test_prebuilds import _ready, _running, world_with_preset
+
+
+async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -> Counter[int]:
+    """The statuses of as many requests at the same time."""
+    answers: list[httpx.Response] = []
+
+    async def one(number: int) -> None:
+        answers.append(await ask(number))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(count):
+            nursery.start_soon(one, number)
+    return Counter(answer.status_code for answer in answers)
+
+
+# ---- prebuilt workspaces
+
+
+async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> None:
+    """Whoever administers may prepare one for themselves before somebody is given it: shares, ports, schedules."""
+    async with world_with_preset() as (world, _, preset):
+        _, claimer = await world.member("claimer")
+        lurker, lurks = await world.member("lurker")
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: _running(world))
+        await settled(world, str(ahead))
+        await _ready(world, ahead)
+        path = f"/api/v2/workspaces/{ahead}"
+        groups = {world.organization_id: "admin"}
+        done = [
+            await world.patch(f"{path}/acl", {"user_roles": {lurker: "admin"}, "group_roles": groups}),
+            await world.post(f"{path}/port-share", {"agent_name": "main", "port": 8080, "share_level": "public",
+                                                    "protocol": "http"}),
+            await world.put(f"{path}/dormant", {"dormant": False}), await world.put(f"{path}/favorite"),
+            await world.put(f"{path}/autoupdates", {"automatic_updates": "always"}),
+        ]  # fmt: skip
+        assert all(answer.status_code < 500 for answer in done)
+        body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
+        claimed = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
+        assert claimed.json()["id"] == str(ahead), claimed.text
+        await settled(world, str(ahead))
+        shown = (await world.get(path, token=claimer)).json()
+        assert shown["automatic_updates"] == "never" and not shown["favorite"]
+        acl = (await world.get(f"{path}/acl", token=claimer)).json()
+        ports = (await world.get(f"{path}/port-share", token=claimer)).json()
+        assert (acl["users"], acl["group"], ports["shares"]) == ([], [], [])
+        assert (await world.get(path, token=lurks)).status_code == 404
+
+
+async def test_a_prebuilt_workspace_is_given_to_one() -> None:
+    async with world_with_preset() as (world, _, preset):
+        people = [await world.member(f"claimer{number}") for number in range(4)]
+        elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
+        _, stranger = await world.member("stranger", organizations=[elsewhere])
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: _running(world))
+        await settled(world, str(ahead))
+        await _ready(world, ahead)
+        wrong = []
+        template, version = world.extra["template"]["id"], world.extra["template"]["active_version_id"]
+        base = {"name": "mine", "template_version_preset_id": preset}
+        for who, token, path, body in (
+            ("a stranger", stranger, "/api/v2/users/me/workspaces", {"template_id": template}),
+            ("a stranger", stranger, "/api/v2/users/me/workspaces", {"template_version_id": version}),
+            ("a stranger", stranger, f"/api/v2/organizations/{elsewhere}/members/me/workspaces",
+             {"template_id": template}),
+            ("for another", people[0][1], f"/api/v2/users/{people[1][0]}/workspaces", {"template_id": template}),
+            ("for the system", people[0][1], "/api/v2/users/prebuilds/workspaces", {"template_id": template}),
+            ("for the system", world.token, "/api/v2/users/prebuilds/workspaces", {"template_id": template}),
+            ("for the system", world.token, f"/api/v2/users/{PREBUILDS_USER_ID}/workspaces", {"template_id": template}),
+            ("an unknown preset", people[0][1], "/api/v2/users/me/workspaces",
+             {"template_id": template, "template_version_preset_id": str(uuid4())}),
+            *[("itself", people[0][1], f"/api/v2/workspaces/{ahead}/{action}", more) for action, more in (
+                ("builds", {"transition": "start"}), ("builds", {"transition": "stop"}),
+                ("builds", {"transition": "delete"}))],
+        ):  # fmt: skip
+            answer = await world.post(path, {**base, **body}, token=token)
+            if answer.status_code not in {400, 403, 404}:
+                wrong.append(f"{who} {path} {body}: {answer.status_code} {answer.text[:120]}")
+        assert await _running(world) == [ahead]
+        got: list[str] = []
+
+        async def claim(number: int) -> httpx.Response:
+            body = {**base, "template_id": template}
+            answer = await world.post("/api/v2/users/me/workspaces", body, token=people[number][1])
+            got.append(answer.json()["id"])
+            return answer
+
+        assert await at_once(len(people), claim) == {201: len(people)}
+        assert got.count(str(ahead)) == 1 and len(set(got)) == len(people)
+    assert not wrong, "\n".join(wrong)
+
+
+_SYSTEM_USER: tuple[tuple[str, str, Any], ...] = (
+    ("PUT", "password", {"password": "Another1Secure!"}), ("POST", "keys", None), ("DELETE", "", None),
+    ("POST", "keys/tokens", {"token_name": "x"}), ("PUT", "roles", {"roles": ["owner"]}), ("PUT", "gitsshkey", None),
+    ("PUT", "status/suspend", None), ("PUT", "profile", {"username": "x", "name": ""}), ("GET", "gitsshkey", None),
+    ("POST", "secrets", {"name": "s", "value": "v", "env_name": "S"}),
+    ("POST", "convert-login", {"to_type": "oidc", "password": ""}),
+    ("PUT", "notifications/preferences", {"template_disabled_map": {}}),
+)  # fmt: skip
+
+
+async def test_nobody_becomes_the_system() -> None:
+    """Not even an owner gets a key, a password or a role for the user whose workspaces are given away."""
+    wrong = []
+    async with running_coderd(first_user=True) as world:
+        for name in ("prebuilds", str(PREBUILDS_USER_ID)):
+            for method, place, body in _SYSTEM_USER:
+                answer = await world.request(method, f"/api/v2/users/{name}/{place}".rstrip("/"), json=body)
+                if answer.status_code not in {400, 403, 404, 405}:
+                    wrong.append(f"{method} {name} {place}: {answer.status_code} {answer.text[:120]}")
+        for password in ("", "prebuilds", FIRST_USER["password"]):
+            said = {"email": "prebuilds@system", "password": password}
+            answer = await world.post("/api/v2/users/login", said, token="")
+            if answer.status_code not in {400, 401}:
+                wrong.append(f"signed in with {password!r}: {answer.status_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- sharing
+
+
+_PORT = {"agent_name": "main", "port": 8080, "share_level": "organization", "protocol": "http"}
+PORTS: tuple[dict[str, Any], ...] = (
+    *[{"share_level": level} for level in ("public", "authenticated", "owner", "PUBLIC", "", "public\x00", "*")],
+    *[{"agent_name": name} for name in ("MAIN", "main ", "", "other", "main\x00", "{foreign}", "../main", "m" * 5000)],
+    *[{"port": port} for port in (0, 1, 4, 8, -1, 65536, 73616, 2**31, 2**63, 8080.5, "8080", None, [8080], True)],
+    *[{"protocol": word} for word in ("javascript", "HTTPS", "", "ftp", "http\r\nX: y")],
+)
+"""Each wrong in one thing, where the template allows an organization at most."""
+PEOPLE: tuple[tuple[str, str, str], ...] = (
+    *[("user_roles", name, role) for name in ("{foreign}", "{nil}", "{system}", "{group}", "{self}", "{SELF}", "x", "*")
+      for role in ("use", "admin")],
+    *[("user_roles", "{neighbour}", role) for role in ("owner", "*", "USE", "template-admin", " admin", "admin\x00")],
+    *[("group_roles", name, "use") for name in ("{foreign_group}", "{foreign_organization}", "{neighbour}", "{nil}",
+                                                "everyone", "*")],
+    *[("group_roles", "{group}", role) for role in ("owner", "*", "Admin")],
+)  # fmt: skip
+"""Who cannot be named in a list of access, and roles there are none of."""
+
+
+async def test_sharing_reaches_no_further_than_it_may() -> None:
+    wrong = []
+    async with foreign_world() as found:
+        world, token = found.world, found.stranger_token
+        path = f"/api/v2/workspaces/{found.strangers['workspace']}"
+        limit = {"max_port_share_level": "organization"}
+        assert (await world.patch(f"/api/v2/templates/{found.mine['template']}", limit, token=found.token)).is_success
+        for change in PORTS:
+            body = {**_PORT, **change}
+            if body["agent_name"] == "{foreign}":
+                body["agent_name"] = found.foreign["agent"]
+            answer = await world.post(f"{path}/port-share", body, token=token)
+            if answer.status_code != 400:
+                wrong.append(f"{change}: {answer.status_code} {answer.text[:120]}")
+        me = (await world.get("/api/v2/users/me", token=token)).json()["id"]
+        values = {
+            "foreign": found.foreign["user"], "nil": str(uuid4()), "system": str(PREBUILDS_USER_ID), "self": me,
+            "SELF": me.upper(), "group": found.mine["group"], "foreign_group": found.foreign["group"],
+            "foreign_organization": found.foreign["organization"], "neighbour": found.mine["user"],
+        }  # fmt: skip
+        for field, name, role in PEOPLE:
+            answer = await world.patch(f"{path}/acl", {field: {name.format(**values): role}}, token=token)
+            if answer.status_code != 400:
+                wrong.append(f"{field} {name} {role}: {answer.status_code} {answer.text[:120]}")
+        acl = (await world.get(f"{path}/acl", token=token)).json()
+        assert (acl["users"], acl["group"]) == ([], [])
+        assert (await world.get(f"{path}/port-share", token=token)).json()["shares"] == []
+        wrong += await _as_a_guest(found, path)
+    assert len(PORTS) + len(PEOPLE) > 60
+    assert not wrong, "\n".join(wrong)
+
+
+async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
+    """What somebody with whom a workspace is shared for use tries with it."""
+    world, wrong = found.world, []
+    guest, token = await world.member("guest", organizations=[found.mine["organization"]])
+    shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}}, token=found.stranger_token)
+    assert shared.status_code == 204, shared.text
+    assert (await world.get(path, token=token)).status_code == 200
+    for method, place, body in (
+        ("PATCH", "/acl", {"user_roles": {guest: "admin"}}),
+        ("PATCH", "/acl", {"user_roles": {guest.upper(): "admin"}}),
+        ("PATCH", "/acl", {"user_roles": {found.mine["user"]: "use"}}), ("DELETE", "/acl", None),
+        ("PATCH", "/acl", {"group_roles": {found.mine["group"]: "admin"}}), ("POST", "/port-share", _PORT),
+        ("DELETE", "/port-share", {"agent_name": "main", "port": 8080}), ("PUT", "/ttl", {"ttl_ms": 60_000}),
+        ("PUT", "/autostart", {"schedule": None}), ("PUT", "/dormant", {"dormant": True}), ("PUT", "/favorite", None),
+        ("PUT", "/extend", {"deadline": "2035-01-02T03:04:05Z"}), ("PATCH", "", {"name": "stolen"}),
+        ("PUT", "/autoupdates", {"automatic_updates": "always"}), ("POST", "/abandon", {}),
+        ("GET", "/external-agent/main/credentials", None), ("POST", "/external-agent/main/rotate-token", None),
+        ("POST", "/builds", {"transition": "delete"}), ("GET", "/inventory", None),
+        ("POST", "/builds", {"transition": "start", "state": "e30="}),
+        ("POST", "/builds", {"transition": "stop", "orphan": True}),
+        ("POST", "/builds", {"transition": "start", "log_level": "debug"}),
+    ):  # fmt: skip
+        answer = await world.request(method, path + place, json=body, token=token)
+        if answer.status_code not in {400, 403, 404, 409}:
+            wrong.append(f"a guest: {method} {place} {body}: {answer.status_code} {answer.text[:120]}")
+    return wrong
+
+
+# ---- two at once
+
+
+async def test_what_there_may_be_one_of_is_made_once() -> None:
+    """Six at the same time: one is made, the others hear why not."""
+    wrong = []
+    async with running_coderd() as world:
+
+        async def first(number: int) -> httpx.Response:
+            body = {**FIRST_USER, "email": f"first{number}@b.c", "username": f"first{number}"}
+            return await world.post("/api/v2/users/first", body, token="")
+
+        assert await at_once(6, first) == {201: 1, 409: 5}
+    async with foreign_world() as found:
+        world, organization = found.world, f"/api/v2/organizations/{found.mine['organization']}"
+        role = {"display_name": "", "site_permissions": [], "user_permissions": [], "organization_permissions": [],
+                "organization_member_permissions": []}  # fmt: skip
+        for path, body, token in (
+            ("/api/v2/organizations", {"name": "race"}, world.token),
+            (f"{organization}/groups", {"name": "race"}, found.token),
+            (f"{organization}/templates",
+             {"name": "race", "template_version_id": found.mine["free_version"]}, found.token),
+            (f"{organization}/provisionerkeys", {"name": "race"}, found.token),
+            (f"{organization}/members/roles", {"name": "race", **role}, found.token),
+            (f"{organization}/members/me/workspaces",
+             {"name": "race", "template_id": found.mine["template"]}, found.token),
+            ("/api/v2/users/me/keys/tokens", {"token_name": "race"}, found.token),
+            ("/api/v2/users/me/secrets", {"name": "race", "value": "v", "env_name": "RACE"}, found.token),
+            ("/api/v2/workspaceproxies", {"name": "race", "display_name": "", "icon": ""}, world.token),
+            ("/api/v2/users", {"email": "race@b.c", "username": "race", "password": FIRST_USER["password"],
+                               "organization_ids": [found.mine["organization"]]}, world.token),
+            (f"/api/v2/workspaces/{found.mine['workspace']}/builds", {"transition": "stop"}, found.token),
+        ):  # fmt: skip
+
+            def ask(_: int, path: str = path, body: Any = body, token: str = token) -> Awaitable[httpx.Response]:
+                return world.post(path, body, token=token)
+
+            heard = await at_once(6, ask)
+            made = sum(count for status, count in heard.items() if status < 300)
+            if made != 1 or set(heard) - {200, 201, 400, 409}:
+                wrong.append(f"{path}: {dict(heard)}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_the_last_owner_stays() -> None:
+    """Two owners who take each other's role, or delete each other, were both allowed to when they began."""
+    for undo in ("roles", "delete"):
+        async with running_coderd(first_user=True) as world:
+            other, token = await world.member("other", ["owner"])
+
+            async def act(who: str, by: str, world: World = world, undo: str = undo) -> httpx.Response:
+                if undo == "roles":
+                    return await world.put(f"/api/v2/users/{who}/roles", {"roles": []}, token=by)
+                return await world.delete(f"/api/v2/users/{who}", token=by)
+
+            pairs = [(other, world.token), (world.user_id, token)]
+            await at_once(2, lambda number, act=act, pairs=pairs: act(*pairs[number]))  # type: ignore[misc]
+            left = [
+                answer.json()["roles"]
+                for by in (world.token, token)
+                if (answer := await world.get("/api/v2/users/me", token=by)).status_code == 200
+            ]
+            assert sum(any(role["name"] == "owner" for role in roles) for roles in left) >= 1, undo

@@ -1,0 +1,106 @@
+"""Every WebSocket and every RPC endpoint with keys of every scope: a narrow key opens what it names and nothing else.
+
+Other routes are `tests/unit/coderd/http/server/test_declarations.py`. A refusal says something only where a key of all
+scopes is let in at the same address, so that comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
+
+import pytest
+
+from coder.base.secret import Secret
+from coder.coderd.app import ENDPOINTS
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.domain.access import scopes
+from coder.domain.access.policy import key_reaches
+from coder.domain.access.route_scopes import PROVISIONER, Scope, named
+from coder.net.dial import DialPolicy
+from coder.net.errors import HttpError
+from coder.net.websocket import connect_websocket
+from tests.kit.foreign_world import ForeignWorld, foreign_world
+from tests.kit.openapi import application
+from tests.unit.conformance.test_foreign_ids_in_websockets import PARAMETERS, QUERIES
+
+LEAVES = {"/api/v2/workspaceagents/{agent}/containers/watch", "/api/v2/workspaceagents/{agent}/pty"}
+"""What asks the agent first, which is not connected here: refused with 4xx or 5xx of another kind."""
+OWNERS = {"/api/v2/debug/ws"}
+"""What an owner's session opens."""
+CLOSED = {
+    "/api/v2/templateversions/{version}/dry-run/{job}/logs",  # there is no dry run in this world
+    "/api/experimental/watch-all-workspacebuilds",  # an experiment that is off for everybody
+}
+"""What no key opens here."""
+
+
+def scoped_streams() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(pattern, scopes of which one is enough) of all that are asked for by an upgrade with a session's key."""
+    app = application()
+    for rule in app.url_map.iter_rules():
+        said = getattr(app.view_functions[rule.endpoint], "route", None)
+        if said is not None and said.websocket:
+            yield re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), named(said.scope)
+    table = EndpointTable()
+    for module in ENDPOINTS:
+        module.register(table)
+    for endpoint in table.endpoints:
+        yield endpoint.pattern, _asked_of_sessions(endpoint.scope)
+
+
+def _asked_of_sessions(scope: Scope) -> tuple[str, ...]:
+    """A daemon may come with its user's session instead of a key."""
+    return ("provisioner_daemon:create",) if scope is PROVISIONER else named(scope)
+
+
+async def _status(found: ForeignWorld, token: str, pattern: str) -> int:
+    """101, or the status of the refusal."""
+    own = found.mine
+    path = re.sub(r"\{([^}]*)\}", lambda match: own[PARAMETERS[match[1]][0]], pattern)
+    query = QUERIES.get(pattern, "") or urlencode({"version": "2.0"} if pattern == "/api/v2/tailnet" else {})
+    try:
+        socket = await connect_websocket(
+            DialPolicy(found.world.url, token=Secret(token)), f"{path}?{query}", carry=False
+        )
+    except HttpError as error:
+        return error.status
+    async with socket:
+        return 101
+
+
+async def _wrong(found: ForeignWorld, asked: Sequence[str]) -> list[str]:
+    world, wrong = found.world, []
+    streams = [(pattern, wanted) for pattern, wanted in scoped_streams() if wanted and pattern not in CLOSED]
+    for pattern, _ in streams:
+        status = await _status(found, world.token if pattern in OWNERS else found.token, pattern)
+        if status != 101 and pattern not in LEAVES:
+            wrong.append(f"a session: {pattern}: {status}")
+    for scope in asked:
+        keys = {}
+        for who in (found.token, world.token):
+            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]}, token=who)
+            assert made.status_code == 201, made.text
+            keys[who] = made.json()["key"]
+        key = scopes.combined([scope])
+        for pattern, wanted in streams:
+            status = await _status(found, keys[world.token if pattern in OWNERS else found.token], pattern)
+            reaches = any(key_reaches(key, one) for one in wanted)
+            if not reaches and status not in {401, 403, 404}:
+                wrong.append(f"{scope}: {pattern}: {status}")
+    return wrong
+
+
+async def test_narrow_keys_open_no_stream() -> None:
+    assert sum(bool(wanted) for _, wanted in scoped_streams()) > 12
+    async with foreign_world() as found:
+        wrong = await _wrong(found, ("coder:application_connect", "template:read", "workspace:read", "user:read"))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.soak
+async def test_every_stream_with_every_scope() -> None:
+    async with foreign_world() as found:
+        wrong = await _wrong(found, [scope for scope in scopes.external() if scope != "coder:all"])
+    assert not wrong, "\n".join(wrong)

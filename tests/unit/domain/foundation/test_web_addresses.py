@@ -1,0 +1,45 @@
+"""Addresses of strangers: every text has parts or none, and reading them never fails."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coder.domain.foundation.web_addresses import host_of_origin, shares_cookies, split_untrusted
+
+
+@given(st.text(alphabet="htps:/[]@?#.x1%\u2100\x00 \\", max_size=40) | st.text(max_size=40))
+def test_every_text_has_parts_or_none(text: str) -> None:
+    parts = split_untrusted(text)
+    assert parts.port is None or 0 <= parts.port <= 65535
+    assert host_of_origin(text) == parts.netloc.lower()
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [("http://A.b:80", "a.b:80"), ("null", ""), ("http://[", ""), ("http://a:99999", ""), ("http://a@b", "a@b")],
+)
+def test_the_host_of_an_origin(origin: str, host: str) -> None:
+    assert host_of_origin(origin) == host
+
+
+@pytest.mark.parametrize(
+    ("host", "other", "shared"),
+    [
+        ("coder.test", "coder.test", True),
+        ("coder.test:1", "coder.test:2", True),
+        ("app.coder.test", "coder.test", True),
+        ("app.coder.test", "dev.coder.test:443", True),
+        ("evil.example", "coder.test", False),
+        ("coder.test.evil.example", "coder.test", False),
+        ("127.0.0.1:1", "127.0.0.1:2", True),
+        ("128.0.0.1", "127.0.0.1", False),
+        ("[::1]:1", "[::1]", True),
+        ("localhost:1", "localhost", True),
+        ("other", "coder", False),
+    ],
+)
+def test_who_could_set_our_cookies(host: str, other: str, shared: bool) -> None:
+    assert shares_cookies(host, other) is shared
+    assert shares_cookies(other, host) is shared
