@@ -59,6 +59,14 @@ class Finder:
         return place_of(name, Finder.is_package(name))
 
     @staticmethod
+    def get_resource_reader(name):
+        """What lies beside a package's modules, for `importlib.resources`."""
+        from importlib.readers import FileReader
+        from types import SimpleNamespace
+
+        return FileReader(SimpleNamespace(path=Finder.get_filename(name))) if Finder.is_package(name) else None
+
+    @staticmethod
     def get_data(path):
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read()

@@ -23,7 +23,7 @@ CALLED_BY_LIBRARIES = {
     "get_extra_info", "pause_reading", "resume_reading", "set_write_buffer_limits", "get_write_buffer_size",
     "can_write_eof", "set_protocol", "get_protocol",
     # the import system, MkDocs
-    "create_module", "exec_module", "get_code", "get_source", "get_filename", "on_config", "on_page_markdown",
+    "create_module", "exec_module", "get_code", "get_source", "get_resource_reader", "on_config", "on_page_markdown",
     # Quart's and Hypercorn's connections, SQLAlchemy
     "_handle_events", "_send_pings",
     "spawn_app", "_check_protocol", "process_result_value",

@@ -1,0 +1,178 @@
+"""Whether a built program has everything it could come to import: every module of it is loaded, and every import that
+stands anywhere in our sources, in a function too, is done.
+
+    python build/check.py FILE …            # code 1 and a line for each that is missing
+
+PyInstaller follows imports that it sees; what is named in a text, or excluded by mistake, is noticed only by whoever
+runs that one command. The program itself is asked: its folder gets another main module, and nothing else is changed.
+What this environment cannot import either (another system's modules, optional ones) is no loss. Needs the Python the
+program was made with, for both write code the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import marshal
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import editions
+import modules
+
+Wanted = dict[str, list[str]]
+"""Who imports -> what: modules, and `module:name` where it takes a name out of one."""
+
+_ASK = """
+import importlib, json, sys, warnings
+warnings.simplefilter("ignore")
+def there(wanted):
+    place, _, name = wanted.partition(":")
+    try:
+        found = importlib.import_module(place)
+        if name and not hasattr(found, name):
+            importlib.import_module(f"{place}.{name}")
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+with open(sys.argv[1], encoding="utf-8") as file:
+    wanted = json.load(file)
+failed = {name: said for name in wanted if (said := there(name))}
+with open(sys.argv[2], "w", encoding="utf-8") as file:
+    json.dump(failed, file)
+"""
+
+
+@dataclass
+class Report:
+    """What one program lacks."""
+
+    edition: str
+    loaded: int
+    "Modules and names that were asked for."
+    missing: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    "Imports of what `editions` says this program is not to have."
+
+
+def check(program: Path) -> Report:
+    """Unpacks the program and asks it."""
+    with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
+        env = {**os.environ, "CODER_BINARY_CACHE": f"{place}/cache", "CODER_NO_COMMAND_SERVER": "1"}
+        subprocess.run([program.resolve(), "version"], env=env, check=True, stdout=subprocess.DEVNULL)
+        (folder,) = (path for path in Path(place, "cache").iterdir() if (path / "coder").exists())
+        return check_folder(folder)
+
+
+def check_folder(folder: Path) -> Report:
+    """The same for a folder of modules.convert; it is changed, and of no use afterwards."""
+    internal = folder / "_internal"
+    full = internal / "modules-full.bin"
+    beneath = modules.unpacked((internal / "modules.bin").read_bytes())
+    above = modules.unpacked(full.read_bytes()) if full.exists() else {}
+    found = {name: kind for name, (kind, _) in (beneath | above).items() if kind != modules.FUNCTION}
+    slim = "coder.coderd.app" not in found
+    wanted = wanted_of(name for name in found if name.partition(".")[0] == "coder")
+    wanted[""] = sorted(name for name in found if not name.endswith("__main__"))
+    asked = sorted({name for names in wanted.values() for name in names})
+    above["coder.__main__"] = (modules.MODULE, marshal.dumps(compile(_ASK, "check", "exec")))
+    full.write_bytes(modules.packed(above))
+    failed = ask([str(folder / "coder")], asked)
+    here = ask([sys.executable, "-c", _ASK], asked) if failed else {}
+    report = Report("slim" if slim else "full", len(asked))
+    absent = set(editions.left_out(failed_modules(failed))) if slim else set()
+    for who, names in sorted(wanted.items()):
+        for name in names:
+            if name not in failed or name in here:
+                continue
+            line = f"{who or 'the module file'}: {name} ({failed[name]})"
+            (report.without if is_meant(name, failed[name], absent, slim=slim) else report.missing).append(line)
+    return report
+
+
+def failed_modules(failed: Iterable[str]) -> set[str]:
+    """Modules that an import which failed may have meant."""
+    return {place for name in failed for place in (name.partition(":")[0], name.replace(":", "."))}
+
+
+def is_meant(name: str, said: str, absent: set[str], *, slim: bool) -> bool:
+    """Whether the program is meant to lack it, or fails for something it is meant to lack (`editions`)."""
+    place, _, inner = name.partition(":")
+    named = said.partition("No module named '")[2].partition("'")[0]
+    tops = {place.partition(".")[0], named.partition(".")[0]}
+    if tops & set(editions.NOT_RUN) or (named and not exists(named)):
+        return True
+    if not slim:
+        return False
+    of_server = {place, f"{place}.{inner}", named} & absent or editions.in_server_rooms(named)
+    return bool(of_server or tops & set(editions.LIBRARIES))
+
+
+def exists(name: str) -> bool:
+    """Whether this environment has it: modules of other systems it has not."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def ask(command: list[str], names: list[str]) -> dict[str, str]:
+    """Which of the names a program cannot import, and what it says."""
+    with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
+        question, answer = Path(place, "question"), Path(place, "answer")
+        question.write_text(json.dumps(names))
+        env = {**os.environ, "PYTHONPATH": str(editions.ROOT)}
+        done = subprocess.run([*command, question, answer], env=env, cwd=place, check=False, stdout=subprocess.DEVNULL)
+        if not answer.exists():
+            raise SystemExit(f"check: {command[0]} ended with {done.returncode} before it had loaded everything")
+        said: dict[str, str] = json.loads(answer.read_text())
+    return said
+
+
+def wanted_of(names: Iterable[str]) -> Wanted:
+    """Every import in the sources of our modules."""
+    found: Wanted = {}
+    for name in names:
+        path = editions.module_file(name)
+        if path is not None and name != "coder.__main__":
+            found[name] = sorted(set(imports(ast.parse(path.read_text(encoding="utf-8")))))
+    return found
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Modules, and `module:name`, that a source imports when it runs; of types alone, not."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            todo += node.orelse
+            continue
+        todo += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}:{alias.name}" for alias in node.names)
+
+
+def main() -> int:
+    failed = False
+    for name in sys.argv[1:]:
+        report = check(Path(name))
+        for line in report.missing:
+            print(line)
+        failed |= bool(report.missing)
+        more = f", {len(report.without)} left out on purpose" if report.without else ""
+        print(
+            f"{name}: {report.edition}, {report.loaded} imports, {len(report.missing)} missing{more}", file=sys.stderr
+        )
+    return 1 if failed or len(sys.argv) < 2 else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

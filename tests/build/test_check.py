@@ -1,0 +1,87 @@
+"""How a built program is searched for what it lacks, and what its own importer gives of package data."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from importlib import resources
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "build"))
+import check
+import editions
+
+SOURCE = """
+import os.path
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from only.types import Name
+else:
+    import runs
+def later():
+    from package import module as other
+    from . import beside
+"""
+
+
+def test_imports_in_functions_count_and_those_of_types_do_not() -> None:
+    wanted = {"os.path", "typing:TYPE_CHECKING", "runs", "package:module"}
+    assert set(check.imports(ast.parse(SOURCE))) == wanted
+
+
+def test_an_interpreter_is_asked_and_says_why() -> None:
+    failed = check.ask([sys.executable, "-c", check._ASK], ["json:loads", "json:no_such", "no_such_module", "os"])
+    assert failed.keys() == {"json:no_such", "no_such_module"}
+    assert failed["no_such_module"] == "ModuleNotFoundError: No module named 'no_such_module'"
+
+
+def missing(name: str) -> str:
+    return f"ModuleNotFoundError: No module named {name!r}"
+
+
+@pytest.mark.parametrize("slim", [True, False])
+@pytest.mark.parametrize(
+    ("wanted", "said", "meant"),
+    [
+        ("coder.coderd.app:run", missing("coder.coderd.app"), "slim"),
+        ("coder.cli.server.server", missing("coder.coderd.config"), "slim"),
+        ("sqlalchemy.orm", missing("sqlalchemy"), "slim"),
+        ("encodings.big5", missing("_codecs_tw"), "both"),
+        ("distutils.msvccompiler", missing("winreg"), "both"),
+        ("prompt_toolkit", missing("prompt_toolkit"), "never"),
+        ("coder.client.shell:run", missing("asyncssh"), "never"),
+        ("requests", "FileNotFoundError: Can't open orphan path", "slim"),
+    ],
+)
+def test_only_what_is_left_out_by_name_may_lack(wanted: str, said: str, meant: str, *, slim: bool) -> None:
+    absent = {"coder.coderd.app", "coder.coderd.config"} if slim else set()
+    assert check.is_meant(wanted, said, absent, slim=slim) is (meant == "both" or (meant == "slim" and slim))
+
+
+def test_package_data_is_found_beside_modules_of_the_module_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As certifi's authorities, without which no trace leaves a server."""
+    code = {"packed": compile("", "packed", "exec"), "packed.inner": compile("", "packed.inner", "exec")}
+    kinds = {"packed": 1, "packed.inner": 0}
+    monkeypatch.setitem(sys.modules, "_modules", SimpleNamespace(kind=kinds.get, code=code.get))
+    monkeypatch.syspath_prepend(str(editions.ROOT / "build"))
+    finder = importlib.import_module("finder")
+    monkeypatch.setattr(finder, "ROOT", str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder.Finder])
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed/data.pem").write_text("authorities")
+    importlib.import_module("packed.inner")
+    try:
+        assert (resources.files("packed") / "data.pem").read_text() == "authorities"
+        with resources.as_file(resources.files("packed") / "data.pem") as path:
+            assert path == tmp_path / "packed/data.pem"
+        assert finder.Finder.get_resource_reader("packed.inner") is None
+    finally:
+        for name in ("packed", "packed.inner", "finder"):
+            sys.modules.pop(name, None)

@@ -1,0 +1,26 @@
+"""The built programs (`./scripts/test --binary`): both editions have whatever any of their commands could import."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "build"))
+import check  # noqa: E402 - the recipe is no package
+
+BUILT = os.environ.get("CODER_TEST_BINARY", "")
+pytestmark = [pytest.mark.system, pytest.mark.skipif(not BUILT, reason="a built program is asked")]
+
+
+@pytest.mark.parametrize("edition", ["full", "slim"])
+def test_nothing_that_could_be_imported_is_missing(edition: str) -> None:
+    program = Path(BUILT)
+    if edition == "slim":
+        program = program.with_name(program.name.replace("coder-", "coder-slim-", 1))
+    report = check.check(program)
+    assert report.edition == edition and report.missing == []
+    assert report.loaded > 2000, "it was not asked for much"
