@@ -16,7 +16,12 @@ from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
 
 Source = Literal["default", "yaml", "env", "flag"]
-Kind = Literal["string", "int", "bool", "duration", "string-array", "struct"]
+Kind = Literal[
+    "string", "int", "float64", "bool", "duration", "string-array", "allow-list", "url", "host:port", "regexp", "struct"
+]
+
+LIST_KINDS = frozenset({"string-array", "allow-list"})
+"""Kinds of several values: flags may be repeated, texts are split at commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +126,16 @@ def _convert(option: Option, raw: Any, source: Source) -> Any:
         raise CoderError("bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help) from error
     if isinstance(value, timedelta) and value < option.least:
         raise CoderError("bad_option", f"{where}: {raw} is less than {format_duration(option.least)}", option.help)
-    chosen = [str(item).lower() for item in value] if option.kind == "string-array" else [value]
-    if option.choices and any(item not in option.choices for item in chosen):
+    return _choice(option, value) if option.choices else value
+
+
+def _choice(option: Option, value: Any) -> Any:
+    """The value as its choices are written, whatever case it was given in."""
+    known = {choice.lower(): choice for choice in option.choices}
+    given = [str(item).lower() for item in (value if option.kind in LIST_KINDS else [value])]
+    if not known.keys() >= set(given):
         raise CoderError("bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}")
-    return value
+    return tuple(known[item] for item in given) if option.kind in LIST_KINDS else known[given[0]]
 
 
 def _to_bool(raw: Any) -> bool:
@@ -150,9 +161,14 @@ def _to_duration(raw: Any) -> timedelta:
 
 _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
     "string": str,
+    "url": str,
+    "host:port": str,
+    "regexp": str,
+    "float64": lambda raw: float(str(raw)),
     "int": lambda raw: int(str(raw)),
     "bool": _to_bool,
     "duration": _to_duration,
     "string-array": _to_list,
+    "allow-list": _to_list,
     "struct": lambda raw: raw,
 }

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from coder.base.config import Inputs, Option, resolve
-from coder.base.duration import format_duration, parse_duration
+from coder.base.config import LIST_KINDS, Inputs, Option, resolve
+from coder.base.duration import format_duration
 from coder.base.errors import CoderError
 
 
@@ -58,6 +58,8 @@ class Invocation:
     raw: Mapping[str, Any] = field(default_factory=dict)
     "Flags as given, by flag name, for roles that resolve again with a configuration file."
     global_sources: Mapping[str, str] = field(default_factory=dict)
+    typed: list[str] = field(default_factory=list)
+    "The whole line as it was typed, for errors."
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
@@ -160,38 +162,58 @@ def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
     )
 
 
-def parse(command: Command, argv: Sequence[str], env: Mapping[str, str]) -> Invocation:
-    """Reads `argv` (without program and command words). Raises UsageError."""
-    flags, args = _split(command, list(argv))
+def parse(
+    command: Command,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    typed: Sequence[str] | None = None,
+    *,
+    is_group: bool = False,
+) -> Invocation:
+    """Reads `argv` (without program and command words). Raises UsageError, which shows the line as it was typed.
+
+    `is_group`: other commands stand below this one, so a word too many was meant for one of them.
+    """
+    shown = [*command.words.split(), *argv] if typed is None else typed
+    flags, args = _split(command, list(argv), shown)
     own = {option.flag: flags[option.flag] for option in command.options if option.flag in flags}
     shared = {option.flag: flags[option.flag] for option in GLOBAL_OPTIONS if option.flag in flags}
     try:
         resolved = resolve(command.options, Inputs(flags=own, env=env))
         glob = resolve(GLOBAL_OPTIONS, Inputs(flags=shared, env=env))
     except CoderError as error:
-        raise _usage(command, argv, error.message) from error
-    if len(args) < command.min_args:
-        raise CoderError("usage", _wanted(command, len(args)))
-    if command.max_args is not None and len(args) > command.max_args:
-        raise CoderError("usage", _wanted(command, len(args)))
-    values, sources = resolved.values, resolved.sources
-    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources)
-
-
-def _wanted(command: Command, got: int) -> str:
+        raise usage_error(command, shown, error.message) from error
     low, high = command.min_args, command.max_args
-    count = (
-        f"{low} args" if low == high else f"at least {low} args" if high is None else f"between {low} and {high} args"
+    if not low <= len(args) <= (len(args) if high is None else high):
+        hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
+        raise CoderError("usage", _wanted(command, args, is_group=is_group), hint)
+    values, sources = resolved.values, resolved.sources
+    return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(shown))
+
+
+def _wanted(command: Command, args: Sequence[str], *, is_group: bool) -> str:
+    low, high, got = command.min_args, command.max_args, len(args)
+    if low == high == 0:
+        return f'unrecognized subcommand "{args[0]}"' if is_group else f"wanted no args but got {got} {_go_list(args)}"
+    if low == high:
+        return f"wanted {low} args but got {got} {_go_list(args)}"
+    return (
+        f"wanted at least {low} args but got {got}"
+        if high is None
+        else (f"wanted between {low} and {high} args but got {got}")
     )
-    return f"wanted {count} but got {got}; usage: coder {command.words} {command.usage}".rstrip()
 
 
-def _usage(command: Command, argv: Sequence[str], what: str) -> UsageError:
-    words = " ".join([*command.words.split(), *argv])
-    return UsageError(f'parsing flags ([{words}]) for "coder {command.words}": {what}')
+def _go_list(words: Sequence[str]) -> str:
+    return f"[{' '.join(words)}]"
 
 
-def _split(command: Command, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
+def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError:
+    """A line that cannot be understood, shown as it was typed."""
+    return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {what}')
+
+
+def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
     flags: dict[str, Any] = {}
@@ -212,72 +234,61 @@ def _split(command: Command, argv: list[str]) -> tuple[dict[str, Any], list[str]
         if not word.startswith("-") or word == "-":
             args.append(word)
             continue
-        option, value, rewrite = _flag(command, argv, word, options, shorts)
-        if rewrite:
-            argv[index] = rewrite
-        if value is None and option.kind != "bool":
-            following = next(rest, None)
-            if following is None:
-                raise _usage(command, argv, f"flag needs an argument: {word}")
-            value = argv[following]
-        _store(command, argv, flags, option, "true" if value is None else value)
+        read = _long_flag(word, options) if word.startswith("--") else _short_flags(word[1:], shorts)
+        for option, value, wrong in read:
+            if option is None:
+                raise usage_error(command, typed, wrong)
+            if value is None:
+                following = next(rest, None)
+                if following is None:
+                    raise usage_error(command, typed, f"flag needs an argument: {wrong}")
+                value = argv[following]
+            _store(command, typed, flags, option, value)
     return flags, args
 
 
-def _flag(
-    command: Command, argv: list[str], word: str, options: Mapping[str, Option], shorts: Mapping[str, Option]
-) -> tuple[Option, str | None, str]:
-    if word.startswith("--"):
-        name, equals, value = word[2:].partition("=")
-        option = options.get(name)
-        if option is None:
-            raise _usage(command, argv, f"unknown flag: --{name}")
-        return option, value if equals else None, ""
-    option = shorts.get(word[1])
+_Read = tuple[Option | None, str | None, str]
+"""The option, None when something is wrong; its value, None when that is the next word; what is wrong, or the flag."""
+
+
+def _long_flag(word: str, options: Mapping[str, Option]) -> list[_Read]:
+    name, equals, value = word[2:].partition("=")
+    if not name or name.startswith("-"):
+        return [(None, None, f"bad flag syntax: {word}")]
+    option = options.get(name)
     if option is None:
-        raise _usage(command, argv, f"unknown shorthand flag: {word[1]!r} in {word}")
-    tail = word[2:]
-    if option.kind == "bool" and tail and not tail.startswith("="):
-        raise _usage(command, argv, f"unknown shorthand flag: {tail[0]!r} in {word}")
-    return option, tail.removeprefix("=") if tail else None, ""
+        return [(None, None, f"unknown flag: --{name}")]
+    return [(option, value if equals else "true" if option.kind == "bool" else None, word)]
 
 
-def _store(command: Command, argv: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
-    words = [word.strip().lower() for word in value.split(",")] if option.kind == "string-array" else [value]
-    wrong = [word for word in words if word not in option.choices]
-    if option.choices and wrong:
+def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_Read]:
+    """`-ay`, `-n5`, `-n=5`: switches together, the last may have a value."""
+    found: list[_Read] = []
+    while letters:
+        letter, tail = letters[0], letters[1:]
+        option = shorts.get(letter)
+        if option is None:
+            return [*found, (None, None, f"unknown shorthand flag: '{letter}' in -{letters}")]
+        if option.kind == "bool" and not (tail.startswith("=") and len(tail) > 1):
+            found.append((option, "true", ""))
+            letters = tail
+            continue
+        value = tail.removeprefix("=") if len(tail) > 1 else tail
+        return [*found, (option, value or None, f"'{letter}' in -{letters}")]
+    return found
+
+
+def _store(command: Command, typed: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
+    from coder.cli import flag_values  # most lines have no flags
+
+    wrong = flag_values.fault(option, value)
+    if wrong:
         label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
-        listed = " ".join(option.choices)
-        raise _usage(
-            command,
-            argv,
-            f'invalid argument "{value}" for "{label}" flag: invalid choice: {wrong[0]}, should be one of [{listed}]',
-        )
-    fault = _fault(option, value)
-    if fault:
-        label = f"-{option.short}, --{option.flag}" if option.short else f"--{option.flag}"
-        raise _usage(command, argv, f'invalid argument "{value}" for "{label}" flag: {fault}')
-    if option.kind == "string-array":
+        raise usage_error(command, typed, f'invalid argument "{value}" for "{label}" flag: {wrong}')
+    if option.kind in LIST_KINDS:
         flags.setdefault(option.flag, []).append(value)
     else:
         flags[option.flag] = value
-
-
-def _fault(option: Option, value: str) -> str:
-    """What is wrong with a flag's text, in the words upstream's users know; "" when nothing."""
-    if option.kind == "duration":
-        try:
-            parse_duration(value)
-        except CoderError:
-            return f'time: invalid duration "{value}"'
-    elif option.kind == "int" and not value.lstrip("+-").isdigit():
-        return f'strconv.ParseInt: parsing "{value}": invalid syntax'
-    elif option.kind == "bool" and value.lower() not in _BOOLS:
-        return f'strconv.ParseBool: parsing "{value}": invalid syntax'
-    return ""
-
-
-_BOOLS = frozenset({"1", "t", "true", "yes", "on", "0", "f", "false", "no", "off", ""})
 
 
 def option_report(invocation: Invocation) -> str:
@@ -373,7 +384,7 @@ def _wrapped(text: str, indent: int, columns: int) -> list[str]:
 def _option_lines(option: Option, columns: int) -> list[str]:
     short = f"-{option.short}, " if option.short else "    "
     kind = "|".join(option.choices) if option.choices else option.kind
-    kind = f"[{kind}]" if option.choices and option.kind == "string-array" else kind
+    kind = f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind
     env = f", ${option.env}" if option.env else ""
     default = option.default
     tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""

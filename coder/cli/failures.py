@@ -73,6 +73,14 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     return text
 
 
+def unknown_subcommand(group: str, word: str) -> str:
+    """What is said of a word that names nothing in a group ("" for the program itself)."""
+    shown = f"coder {group}".rstrip()
+    said = f'error: unrecognized subcommand "{word}"\n'
+    before = f"---\n{said}" if group else ""
+    return f'{before}Encountered an error running "{shown}", see "{shown} --help" for more information\n{said}'
+
+
 def version_warning(own: str, server: str) -> str:
     """What to say when client and server are of different releases; "" when they fit or nothing is known."""
 

@@ -95,14 +95,14 @@ def _run(words: list[str]) -> int:
     name, rest = _choose(words)
     asks_help = any(word in {"-h", "--help"} for word in _before_raw(name, rest))
     if name is None or name in GROUPS or (asks_help and name not in COMMANDS):
-        return _group(name or "", rest, asks_help)
+        return _group(name or "", rest, words, asks_help)
     command = load(name)
     if asks_help:
         from coder.cli.command import help_text
 
         sys.stdout.write(help_text(command, children(name), other_names(name)))
         return 0
-    return _invoke(command, rest)
+    return _invoke(command, rest, words)
 
 
 def _before_raw(name: str | None, rest: list[str]) -> list[str]:
@@ -188,25 +188,29 @@ def other_names(name: str) -> list[str]:
     return sorted(alias.rpartition(" ")[2] for alias, target in ALIASES.items() if target == name)
 
 
-def _group(name: str, rest: list[str], asks_help: bool) -> int:
-    from coder.cli.command import GLOBAL_OPTIONS, Command, help_text
+def _group(name: str, rest: list[str], typed: list[str], asks_help: bool) -> int:
+    from coder.cli.command import GLOBAL_OPTIONS, ORG, Command, UsageError, help_text, parse
 
-    words = [word for word in rest if not word.startswith("-")]
-    if words and not asks_help:
-        shown = f"coder {name}".rstrip()
-        if name:
-            sys.stderr.write(f'---\nerror: unrecognized subcommand "{words[0]}"\n')
-        sys.stderr.write(f'Encountered an error running "{shown}", see "{shown} --help" for more information\n')
-        sys.stderr.write(f'error: unrecognized subcommand "{words[0]}"\n')
-        return 1
-    summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     options = () if name else GLOBAL_OPTIONS
+    summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
+    if not asks_help:
+        known = (ORG,) if name.split(" ", maxsplit=1)[0] in WITH_ORGANIZATION else ()
+        try:
+            words = parse(Command(name, "", run=lambda _: 0, options=known), rest, {}, typed).args
+        except UsageError as error:
+            sys.stderr.write(f"{error.message}\n")
+            return 1
+        if words:
+            from coder.cli.failures import unknown_subcommand
+
+            sys.stderr.write(unknown_subcommand(name, words[0]))
+            return 1
     sys.stdout.write(help_text(command, children(name), other_names(name)))
     return 0
 
 
-def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
+def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  # type: ignore[no-untyped-def]
     from coder.base.config import process_environment
     from coder.base.errors import CoderError
     from coder.cli.command import UsageError, option_report, parse
@@ -215,7 +219,7 @@ def _invoke(command, words: list[str]) -> int:  # type: ignore[no-untyped-def]
     _take_termination_for_interrupt()
     verbose = False
     try:
-        invocation = parse(command, words, process_environment())
+        invocation = parse(command, words, process_environment(), typed, is_group=bool(children(command.words)))
         if invocation.globals["debug_options"]:
             sys.stdout.write(option_report(invocation))
             return 0

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation, UsageError
+from coder.cli.command import Invocation
 
 if TYPE_CHECKING:
     from msgspec import Struct, UnsetType
@@ -54,28 +54,17 @@ def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], width
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
-def print_rows(
-    invocation: Invocation, all_columns: Sequence[str], rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]
-) -> None:
+def print_rows(invocation: Invocation, rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]) -> None:
     """A list command's output by `--output` and `--column`."""
     if invocation["output"] == "json":
         print_json(raw())
         return
-    print_table(chosen_columns(invocation, all_columns), rows())
+    print_table(chosen_columns(invocation), rows())
 
 
-def chosen_columns(invocation: Invocation, available: Sequence[str]) -> list[str]:
-    """Raises UsageError for a column there is not."""
-    chosen = [column.strip().lower() for column in invocation["column"]]
-    for column in chosen:
-        if column not in available:
-            words = " ".join([*invocation.command.words.split(), *invocation.argv])
-            listed = " ".join(available)
-            raise UsageError(
-                f'parsing flags ([{words}]) for "coder {invocation.command.words}": invalid argument "{column}" for '
-                f'"-c, --column" flag: invalid choice: {column}, should be one of [{listed}]'
-            )
-    return chosen
+def chosen_columns(invocation: Invocation) -> list[str]:
+    """Names of columns as rows have them."""
+    return [column.lower() for column in invocation["column"]]
 
 
 def _cell(value: object) -> str:

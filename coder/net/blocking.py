@@ -87,7 +87,8 @@ class BlockingClient:
             if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
                 # The server closed a kept connection meanwhile; a fresh one decides.
                 return self._exchange(method, target, body, fields)
-            raise _failure(self.policy, error) from error
+            failure = _failure(self.policy, f'{method.title()} "{_shown(self.policy, target)}"', error)
+            raise failure from (None if failure.code == "unreachable" else error)  # that one has told it all
         if not is_kept:
             self.close()
         return HttpAnswer(status, headers, data)
@@ -139,8 +140,13 @@ def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def _failure(policy: DialPolicy, error: Exception) -> NetError:
-    host, origin = policy.origin.netloc, policy.origin
+def _shown(policy: DialPolicy, target: str) -> str:
+    """The address asked, without a login that stands in it."""
+    return f"{policy.origin.scheme}://{policy.origin.netloc.rpartition('@')[2]}{target}"
+
+
+def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:
+    host, origin = policy.origin.netloc.rpartition("@")[2], policy.origin
     failure = tls_failure(host, error)
     if failure is not None:
         return failure
@@ -155,5 +161,18 @@ def _failure(policy: DialPolicy, error: Exception) -> NetError:
             return NetError(
                 "proxy", f"cannot connect to the proxy {where}", "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
             )
-        return NetError("unreachable", f"cannot connect to {host}", "Is the server running, and is the URL right?")
+        said = f"{asked}: {_dialled(origin.hostname or '', origin.port or default_port(origin.scheme), error)}"
+        return NetError("unreachable", said, "Is the server running, and is the URL right?")
     return NetError("protocol", f"{host} did not answer as an HTTP server")
+
+
+def _dialled(host: str, port: int, error: OSError) -> str:
+    """A failed connection in the words of Go's net package, which scripts look for."""
+    import os
+    import socket
+
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {host}: no such host"
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    reason = os.strerror(error.errno).lower() if error.errno else str(error)
+    return f"dial tcp {place}: connect: {reason}"

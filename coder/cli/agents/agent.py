@@ -158,7 +158,7 @@ AGENT = Command(
             help="How the agent authenticates: token, or "
             "google-, aws- or azure-instance-identity on machines of those clouds.",
         ),
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
         Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
         Option("agent_name", "agent-name", "CODER_AGENT_NAME", help="Name of the agent, where a machine has several."),

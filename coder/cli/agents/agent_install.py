@@ -153,7 +153,7 @@ INSTALL = Command(
     run=_install,
     max_args=0,
     options=(
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
         Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
         _NAME,

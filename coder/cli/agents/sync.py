@@ -83,7 +83,7 @@ def _status(invocation: Invocation) -> int:
 
 def _list(invocation: Invocation) -> int:
     units = ask_agent(invocation, "list")["units"]
-    print_rows(invocation, LIST_COLUMNS, lambda: units, lambda: units)
+    print_rows(invocation, lambda: units, lambda: units)
     return 0
 
 

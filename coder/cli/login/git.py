@@ -33,7 +33,7 @@ _AGENT_OPTIONS = (
     Option("auth", "auth", "CODER_AGENT_AUTH", default="token", help="How the agent authenticates."),
     Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
     Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
-    Option("agent_url", "agent-url", "CODER_AGENT_URL", help="URL of the deployment."),
+    Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
 )
 
 

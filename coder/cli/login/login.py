@@ -8,7 +8,7 @@ from coder.api.people.users import User
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, output_option
+from coder.cli.command import YES, Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
 from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
 from coder.client.answers import read
@@ -48,11 +48,11 @@ def _has_first_user(client: BlockingClient, url: str) -> bool:
     try:
         return client.request("GET", "/api/v2/users/first", expect=(200, 404)).status == 200
     except (NetError, HttpError) as error:
-        raise CoderError(
-            "login",
+        refused = (
             f'Failed to check server "{url}" for first user, is the URL correct and is coder accessible from your '
-            "browser?",
-        ) from error
+            "browser? Error - has initial user"
+        )
+        raise CoderError("login", refused) from error
 
 
 def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:
@@ -116,13 +116,7 @@ _LOGGED_OUT = "You are no longer logged in. You can log in using 'coder login <u
 
 def _logout(invocation: Invocation) -> int:
     directory = session.config_dir(invocation)
-    try:
-        client = session.client(invocation)
-    except CoderError as error:
-        if error.code != "not_logged_in":
-            raise
-        sys.stdout.write(_LOGGED_OUT)
-        return 0
+    client = session.client(invocation)
     confirm(invocation, "Are you sure you want to log out?", default=True)
     problems = []
     try:
@@ -146,12 +140,15 @@ def _whoami(invocation: Invocation) -> int:
     user = read(client.request("GET", "/api/v2/users/me"), User)
     url = client.policy.url
     if invocation["output"] == "text":
-        sys.stdout.write(f"Coder is running at {url}, You're authenticated as {user.username} !\n")
+        line = f"Coder is running at {url}, You're authenticated as {user.username} !\n"
+        # What is not a person gets it in the brackets scripts know.
+        sys.stdout.write(line if sys.stdout.isatty() else f"[  {line}]\n")
     elif invocation["output"] == "json":
         print_json([_identity(url, user)])
     else:
-        row = {"url": url, "username": user.username, "id": user.id}
-        print_table(chosen_columns(invocation, ("url", "username", "id", "organization ids", "roles")), [row])
+        known = _identity(url, user)
+        row = {"url": url, "username": user.username, "id": user.id, "orgs": known["organization_ids"]}
+        print_table(chosen_columns(invocation), [{**row, "roles": known["roles"]}])
     return 0
 
 
@@ -218,6 +215,6 @@ WHOAMI = Command(
     max_args=0,
     options=(
         output_option(("text", "json", "table"), "text"),
-        Option("column", "column", short="c", kind="string-array", default=("url", "username", "id"), help="Columns."),
+        column_option(("URL", "Username", "ID", "Orgs", "Roles"), ("url", "username", "id")),
     ),
 )

@@ -20,7 +20,7 @@ DIRECT_PAUSE = 0.25
 def _run(invocation: Invocation) -> int:
     import trio
 
-    columns = chosen_columns(invocation, COLUMNS)
+    columns = chosen_columns(invocation)
     intervals = trio.run(_main, invocation)
     _print(invocation, columns, intervals)
     return 0

@@ -168,7 +168,7 @@ def _count(number: int, noun: str) -> str:
 
 def _list(invocation: Invocation) -> int:
     found = read_rows(session.client(invocation).request("GET", _path(invocation)), WireguardClient)
-    print_rows(invocation, COLUMNS, lambda: [_row(item) for item, _ in found], lambda: [raw for _, raw in found])
+    print_rows(invocation, lambda: [_row(item) for item, _ in found], lambda: [raw for _, raw in found])
     if invocation["output"] == "table":
         targets = {target.address: _target_name(target) for item, _ in found for target in item.targets}
         for address, name in targets.items():

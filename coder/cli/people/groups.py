@@ -27,7 +27,7 @@ def _list(invocation: Invocation) -> int:
     if not groups and invocation["output"] != "json":
         say("No groups found! Create one:\n\n  coder groups create <name>\n")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [_row(group) for group, _ in groups], lambda: [raw for _, raw in groups])
+    print_rows(invocation, lambda: [_row(group) for group, _ in groups], lambda: [raw for _, raw in groups])
     return 0
 
 

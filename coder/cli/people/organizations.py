@@ -49,7 +49,7 @@ def _row(organization: Organization) -> Row:
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     found = read_rows(client.request("GET", "/api/v2/organizations"), Organization)
-    print_rows(invocation, COLUMNS, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+    print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
     return 0
 
 
@@ -69,7 +69,7 @@ def _show(invocation: Invocation) -> int:
             label = "Current CLI Organization" if wanted in {"selected", "current"} else "Organization"
             sys.stdout.write(f"{label}: {one.name} ({one.id})\n")
     else:
-        print_rows(invocation, COLUMNS, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+        print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
     return 0
 
 
@@ -103,7 +103,7 @@ def _members(invocation: Invocation) -> int:
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members")
     found = read_rows(answer, OrganizationMemberWithUserData)
     rows, raw = [one for one, _ in found], [raw for _, raw in found]
-    print_rows(invocation, MEMBER_COLUMNS, lambda: [_member_row(one) for one in rows], lambda: raw)
+    print_rows(invocation, lambda: [_member_row(one) for one in rows], lambda: raw)
     return 0
 
 
@@ -165,9 +165,7 @@ def _roles(invocation: Invocation) -> int:
     organization = organization_of(invocation, client)
     answer = client.request("GET", f"/api/v2/organizations/{organization.id}/members/roles")
     found = [one for one in read_rows(answer, AssignableRoles) if not invocation.args or one[0].name in invocation.args]
-    print_rows(
-        invocation, ROLE_COLUMNS, lambda: [_role_row(role) for role, _ in found], lambda: [raw for _, raw in found]
-    )
+    print_rows(invocation, lambda: [_role_row(role) for role, _ in found], lambda: [raw for _, raw in found])
     return 0
 
 
@@ -208,7 +206,7 @@ def _save_role(invocation: Invocation, method: str) -> int:
     if method == "POST":
         sys.stdout.write(f"Role {role['name']} created.\n")
         return 0
-    print_rows(invocation, ROLE_COLUMNS, lambda: [_role_row(read(saved, Role))], lambda: [saved.json()])
+    print_rows(invocation, lambda: [_role_row(read(saved, Role))], lambda: [saved.json()])
     return 0
 
 

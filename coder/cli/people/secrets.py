@@ -91,7 +91,7 @@ def _list(invocation: Invocation) -> int:
     if not found and invocation["output"] != "json":
         say("No secrets found.")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
+    print_rows(invocation, lambda: [_row(one) for one, _ in found], lambda: [raw for _, raw in found])
     return 0
 
 

@@ -85,7 +85,6 @@ def _print(
         return
     print_rows(
         invocation,
-        COLUMNS,
         lambda: [_row(token) for token, _ in tokens],
         lambda: [{key: raw[key] for key in raw if key != "username"} for _, raw in tokens],
     )
@@ -153,7 +152,7 @@ CREATE = Command(
         Option(
             "scope", "scope", kind="string-array", default=(), help="What the token may do; everything if left out."
         ),
-        Option("allow", "allow", kind="string-array", default=(), help="Objects it may touch, like workspace:<id>."),
+        Option("allow", "allow", kind="allow-list", default=(), help="Objects it may touch, like workspace:<id>."),
     ),
 )
 LIST = Command(

@@ -15,7 +15,7 @@ from coder.api.people.users import GetUsersResponse, User
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
+from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option, usage_error
 from coder.cli.failures import doing
 from coder.cli.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.cli.templates.templates import organization_of
@@ -32,7 +32,7 @@ def _list(invocation: Invocation) -> int:
     query = f"?q=github_com_user_id:{invocation['github_user_id']}" if invocation["github_user_id"] else ""
     answer = client.request("GET", f"/api/v2/users{query}")
     users = read(answer, GetUsersResponse).users
-    print_rows(invocation, COLUMNS, lambda: [_row(user) for user in users], lambda: answer.json()["users"] or [])
+    print_rows(invocation, lambda: [_row(user) for user in users], lambda: answer.json()["users"] or [])
     return 0
 
 
@@ -83,7 +83,7 @@ def _oidc_claims(invocation: Invocation) -> int:
     with doing("get oidc claims"):
         answer = client.request("GET", "/api/v2/users/oidc-claims")
     claims = read(answer, OIDCClaimsResponse).claims
-    print_rows(invocation, ("key", "value"), lambda: _claim_rows(claims), answer.json)
+    print_rows(invocation, lambda: _claim_rows(claims), answer.json)
     return 0
 
 
@@ -98,10 +98,11 @@ def _claim_rows(claims: Mapping[str, object]) -> list[Row]:
 def _create(invocation: Invocation) -> int:
     username = invocation["username"]
     if username and not _USERNAME.fullmatch(username):
-        words = " ".join([*invocation.command.words.split(), *invocation.argv])
-        raise UsageError(
-            f'parsing flags ([{words}]) for "coder {invocation.command.words}": invalid argument "{username}" for '
-            f'"-u, --username" flag: username "{username}" is invalid: must be alphanumeric with hyphens'
+        raise usage_error(
+            invocation.command,
+            invocation.typed,
+            f'invalid argument "{username}" for "-u, --username" flag: username "{username}" is invalid: must be '
+            "alphanumeric with hyphens",
         )
     client = session.client(invocation)
     organization = organization_of(invocation, client)

@@ -64,12 +64,8 @@ def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     query = {"limit": str(invocation["limit"])}
-    statuses = [part for text in invocation["status"] for part in text.split(",") if part]
-    for status in statuses:
-        if status not in STATUSES:
-            raise CoderError("usage", f"there is no status {status!r}", f"One of: {', '.join(STATUSES)}.")
-    if statuses:
-        query["status"] = ",".join(statuses)
+    if invocation["status"]:
+        query["status"] = ",".join(invocation["status"])
     if invocation["initiator"]:
         query["initiator"] = invocation["initiator"]
     found = read_rows(client.request("GET", f"{_jobs_path(organization)}?{urlencode(query)}"), ProvisionerJob)
@@ -80,7 +76,6 @@ def _list(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        COLUMNS,
         lambda: [_row(job, title) for job, _ in jobs],
         lambda: [raw | {"organization_name": title} for _, raw in jobs],
     )
@@ -182,7 +177,8 @@ LIST = Command(
             short="s",
             kind="string-array",
             default=(),
-            help=f"Only jobs with this status: {', '.join(STATUSES)}.",
+            choices=STATUSES,
+            help="Only jobs with one of these statuses.",
         ),
         Option(
             "limit",

@@ -44,7 +44,6 @@ def _list(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        COLUMNS,
         lambda: [{"created at": api_time(key.created_at), "name": key.name, "tags": key.tags} for key, _ in keys],
         lambda: [raw for _, raw in keys],
     )

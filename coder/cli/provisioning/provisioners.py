@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from coder.base.config import Option
+from coder.base.duration import format_duration
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
@@ -54,11 +56,10 @@ def _list(invocation: Invocation) -> int:
     query = {"limit": str(invocation["limit"])}
     if invocation["show_offline"]:
         query["offline"] = "true"
-    statuses = [part for text in invocation["status"] for part in text.split(",") if part]
-    if statuses:
-        query["status"] = ",".join(statuses)
+    if invocation["status"]:
+        query["status"] = ",".join(invocation["status"])
     if invocation["max_age"]:
-        query["max_age"] = invocation["max_age"]
+        query["max_age"] = format_duration(invocation["max_age"])
     path = f"/api/v2/organizations/{organization.id}/provisionerdaemons?{urlencode(query)}"
     daemons = read_rows(client.request("GET", path), ProvisionerDaemon)
     title = organization.display_name or organization.name
@@ -67,7 +68,6 @@ def _list(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        COLUMNS,
         lambda: [_row(daemon, title) for daemon, _ in daemons],
         lambda: [raw | {"organization_name": title} for _, raw in daemons],
     )
@@ -157,13 +157,16 @@ LIST = Command(
             short="s",
             kind="string-array",
             default=(),
-            help="Only daemons with this status.",
+            choices=("offline", "idle", "busy"),
+            help="Only daemons with one of these statuses.",
         ),
         Option(
             "max_age",
             "max-age",
             "CODER_PROVISIONER_LIST_MAX_AGE",
             short="m",
+            kind="duration",
+            default=timedelta(),
             help="Only daemons seen within this time.",
         ),
         column_option(COLUMNS, DEFAULT_COLUMNS),

@@ -25,7 +25,6 @@ def _features(invocation: Invocation) -> int:
         features = read(answer, Entitlements).features
     print_rows(
         invocation,
-        FEATURE_COLUMNS,
         lambda: [{"name": name, **fields_of(one)} for name, one in sorted(features.items())],
         answer.json,
     )
@@ -42,7 +41,6 @@ def _licenses(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        LICENSE_COLUMNS,
         lambda: [_license_row(one) for one in found],
         lambda: answer.json() or [],
     )

@@ -73,7 +73,7 @@ def _print_made(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
     elif invocation["output"] == "json":
         print_json(answer.json())
     elif invocation["output"] == "table":
-        print_table(chosen_columns(invocation, WITH_TOKEN), [_row(proxy, token)])
+        print_table(chosen_columns(invocation), [_row(proxy, token)])
     else:
         sys.stdout.write(f'Workspace proxy "{proxy.name}" has been {verb}. It logs in with this token:\n\n')
         sys.stdout.write(f"  {token}\n\n")
@@ -99,7 +99,7 @@ def _edit(invocation: Invocation) -> int:
     if invocation["output"] == "json":
         print_json(answer.json()["proxy"])
     elif invocation["output"] == "table":
-        print_table(chosen_columns(invocation, COLUMNS), [_row(made.proxy)])
+        print_table(chosen_columns(invocation), [_row(made.proxy)])
     else:
         sys.stdout.write(f'Workspace proxy "{made.proxy.name}" has been changed.\n')
     return 0
@@ -131,7 +131,7 @@ def _list(invocation: Invocation) -> int:
             row = _row(proxy)
             sys.stdout.write(f"{row['name']}  {row['url']}  {row['proxy status']}\n".replace("None", ""))
         return 0
-    print_table(chosen_columns(invocation, COLUMNS), [_row(proxy) for proxy in proxies])
+    print_table(chosen_columns(invocation), [_row(proxy) for proxy in proxies])
     return 0
 
 

@@ -137,7 +137,7 @@ SERVER = Command(
             help="Only these tools.",
         ),
         _SLUG,
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", hidden=True),
+        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", hidden=True),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, hidden=True),
     ),
 )

@@ -197,7 +197,7 @@ def _list(invocation: Invocation) -> int:
     if not tasks and invocation["output"] != "json":
         say("No tasks found.")
         return 0
-    print_rows(invocation, COLUMNS, lambda: [_row(task) for task in tasks], lambda: answer.json()["tasks"] or [])
+    print_rows(invocation, lambda: [_row(task) for task in tasks], lambda: answer.json()["tasks"] or [])
     return 0
 
 
@@ -223,7 +223,7 @@ def _print_status(invocation: Invocation, task: Task, answer: HttpAnswer, *, hea
     if invocation["output"] == "json":
         print_json(answer.json())
         return
-    columns = chosen_columns(invocation, (*COLUMNS, "healthy"))
+    columns = chosen_columns(invocation)
     if heading:
         print_table(columns, [_row(task)])
         return
@@ -247,7 +247,7 @@ def _logs(invocation: Invocation) -> int:
         print_json(answer.json()["logs"])
         return 0
     rows = [{**fields_of(line), "time": go_time(line.time)} for line in found.logs]
-    print_table(chosen_columns(invocation, LOG_COLUMNS), rows)
+    print_table(chosen_columns(invocation), rows)
     return 0
 
 

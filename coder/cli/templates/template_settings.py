@@ -142,6 +142,7 @@ EDIT = Command(
             "autostart-requirement-weekdays",
             kind="string-array",
             default=(),
+            choices=(*WEEK, "all"),
             help="Days on which workspaces may start by themselves, or all.",
         ),
         Option(
@@ -149,6 +150,7 @@ EDIT = Command(
             "autostop-requirement-weekdays",
             kind="string-array",
             default=(),
+            choices=(*WEEK, "none"),
             help="Days on which workspaces must stop, or none.",
         ),
         Option("stop_weeks", "autostop-requirement-weeks", kind="int", default=0, help="Weeks between required stops."),

@@ -11,7 +11,8 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.choices import is_interactive
+from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
 from coder.cli.failures import doing
 from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.cli.templates.pickers import ask_template, ask_version
@@ -33,7 +34,6 @@ def _list(invocation: Invocation) -> int:
     active = template.active_version_id
     print_rows(
         invocation,
-        COLUMNS,
         lambda: [_row(version, active) for version, _ in versions],
         lambda: [{"TemplateVersion": raw, "active": version.id == active} for version, raw in versions],
     )
@@ -53,6 +53,9 @@ def _row(version: TemplateVersion, active: UUID) -> Row:
 
 
 def _promote(invocation: Invocation) -> int:
+    missing = [name for name in ("template", "template-version") if not invocation[name.replace("-", "_")]]
+    if missing and not is_interactive():
+        raise UsageError(f"Missing values for the required flags: {', '.join(missing)}")
     client = session.client(invocation)
     name = invocation["template"] or ask_template(client, organization_of(invocation, client).id)
     template = named_template(invocation, client, name, "get template by name")
@@ -112,7 +115,6 @@ def _presets(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        PRESET_COLUMNS,
         lambda: [_preset_row(preset) for preset, _ in presets],
         lambda: [{"TemplatePreset": raw} for _, raw in presets],
     )

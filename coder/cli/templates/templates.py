@@ -80,7 +80,6 @@ def _list(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        LIST_COLUMNS,
         lambda: [_row(template) for template, _ in templates],
         lambda: [{"Template": raw} for _, raw in templates],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from urllib.parse import quote
 
 from coder.api.templates.parameters import Preset, WorkspaceBuildParameter
@@ -12,7 +13,6 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.choices import Choice, select
@@ -219,7 +219,7 @@ def _request_body(
     else:
         body["template_id"] = template.id
     if invocation["stop_after"]:
-        body["ttl_ms"] = int(parse_duration(invocation["stop_after"]).total_seconds() * 1000)
+        body["ttl_ms"] = int(invocation["stop_after"].total_seconds() * 1000)
     if invocation["start_at"]:
         from coder.cli.workspaces.schedules import parse_schedule
 
@@ -241,7 +241,12 @@ CREATE = Command(
             "start_at", "start-at", "CODER_WORKSPACE_START_AT", help='Autostart, like "9:00AM Mon-Fri Europe/Berlin".'
         ),
         Option(
-            "stop_after", "stop-after", "CODER_WORKSPACE_STOP_AFTER", help="Time after which it is stopped, like 8h."
+            "stop_after",
+            "stop-after",
+            "CODER_WORKSPACE_STOP_AFTER",
+            kind="duration",
+            default=timedelta(),
+            help="Time after which it is stopped, like 8h.",
         ),
         Option(
             "automatic_updates",

@@ -35,7 +35,6 @@ def _show(invocation: Invocation) -> int:
         return 0
     print_rows(
         invocation,
-        COLUMNS,
         lambda: rows,
         lambda: [{column.replace(" ", "_"): row[column] for column in COLUMNS} for row in rows],
     )

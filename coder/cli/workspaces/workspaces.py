@@ -157,7 +157,7 @@ def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
     if not workspaces:
         say(f"No workspaces found! Create one:\n\n  {empty_hint}\n")
         return 0
-    print_table(chosen_columns(invocation, COLUMNS), [workspace_row(item) for item in workspaces])
+    print_table(chosen_columns(invocation), [workspace_row(item) for item in workspaces])
     return 0
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from coder.base.config import Option
+from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
+from tests.kit.cli import run_cli
 from tests.kit.paths import DATA
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
@@ -30,6 +32,17 @@ LEFT_OUT = {
     ("server", "external-auth-github-default-provider-enable"),
     ("exp mcp server", "socket-path"),  # reports go to the server itself, with the agent's token
 }  # fmt: skip
+
+SERVERS = {"server", "workspace-proxy"}  # their options come from their settings, compared with the recorded table
+OURS = {
+    ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
+    ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
+    ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
+    ("licenses list", "column"),  # the same names in lower case
+    ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
+    ("templates init", "id"),  # our own starter templates
+}  # fmt: skip
+"""Flags whose kind or default is ours, each for a reason."""
 
 
 def same_default(option: Option, text: str) -> bool:
@@ -52,6 +65,11 @@ def test_flag_is_there(row: dict[str, str]) -> None:
     assert option is not None
     assert option.short == row["short"]
     assert option.env == row["env"]
+    if row["command"].split()[0] in SERVERS or (row["command"], row["flag"]) in OURS:
+        return
+    kind = "|".join(option.choices) or option.kind
+    assert (f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind) == row["type"]
+    assert same_default(option, row["default"])
 
 
 def test_unknown_flags_and_values_are_refused_by_name() -> None:
@@ -63,6 +81,8 @@ def test_unknown_flags_and_values_are_refused_by_name() -> None:
         parse(load("list"), ["-y"], {})
     with pytest.raises(UsageError, match="flag needs an argument"):
         parse(load("list"), ["--search"], {})
+    with pytest.raises(UsageError, match=r"parsing flags \(\[ls -ao\]\).*flag needs an argument: 'o' in -o"):
+        parse(load("list"), ["-ao"], {}, ["ls", "-ao"])
     with pytest.raises(UsageError, match=r"invalid choice: yaml, should be one of \[table json\]"):
         parse(load("list"), ["-o", "yaml"], {})
 
@@ -94,3 +114,30 @@ def test_options_between_workspace_and_command_are_ours() -> None:
 def test_times_that_cannot_be_waited_for_are_refused(command: str, flag: str, text: str, least: str) -> None:
     with pytest.raises(CoderError, match=f"{flag}: {text} is less than {least}"):
         parse(load(command), ["dev", flag, text], {})
+
+
+def test_switches_may_stand_together_and_choices_in_any_case() -> None:
+    invocation = parse(load("list"), ["-aoJSON", "-c", "Workspace,STATUS"], {})
+    assert (invocation["all"], invocation["output"]) == (True, "json")
+    assert invocation["column"] == ("workspace", "status")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("list x", "wanted no args but got 1 [x]"), ("show", "wanted 1 args but got 0 []"),
+        ("autoupdate w", "wanted 2 args but got 1 [w]"), ("stat nope", 'unrecognized subcommand "nope"'),
+        ("schedule start w", "wanted between 2 and 4 args but got 1"),
+        ("organizations members edit-roles", "wanted at least 1 args but got 0"),
+    ],
+)  # fmt: skip
+async def test_wrong_arguments_are_counted(line: str, said: str, tmp_path: Path) -> None:
+    result = await run_cli(line.split(), home=tmp_path)
+    assert (result.code, result.stderr.splitlines()[1]) == (1, f"error: {said}")
+
+
+@pytest.mark.parametrize("line", ["--nope", "users --nope", "organizations settings show --nope"])
+async def test_unknown_flags_of_groups_are_refused(line: str, tmp_path: Path) -> None:
+    result = await run_cli(line.split(), home=tmp_path)
+    name = " ".join(["coder", *line.split()[:-1]])
+    assert (result.code, result.stderr) == (1, f'parsing flags ([{line}]) for "{name}": unknown flag: --nope\n')
