@@ -35,6 +35,7 @@ import sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = ("launcher.c", "unpack.c", "host_libc.c", "command_client.c")
+API_DESCRIPTION = "coder/coderd/http/openapi/openapi.json"
 LEVEL, QUICK_LEVEL = 19, 3
 """Of compression: the first takes half a minute and a fifth off the size."""
 ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "armv7"}
@@ -89,27 +90,32 @@ def build_here(args: argparse.Namespace) -> int:
             modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])
-    launcher = compile_launcher(work, libc.launcher_flags(folders)).read_bytes()
-    args.out.mkdir(parents=True, exist_ok=True)
-    print("packing …", file=sys.stderr)
-    level = QUICK_LEVEL if args.pure or args.quick else LEVEL
-    slim = packing.pack(folders[0], level)
-    packing.write(args.out / slim_name, packing.slim_program(launcher, slim))
-    if args.slim:
-        packing.write(binary, packing.slim_program(launcher, slim))
-    else:
-        rest = packing.pack(folders[1], level, without=folders[0])
-        packing.write(binary, packing.full_program(launcher, slim, rest))
-    for made, folder in ((slim_name, folders[0]), (name, folders[-1])):
-        document = sbom.describe(folder, made, deb.version(), dashboard=folder != folders[0])
-        sbom.write(args.out / f"{made}.cdx.json", document)
-    sbom.write_sums(args.out)
+    pack_into(args, folders, slim_name, name)
     stamp.write_text(f"{sources} {'pure' if pure else 'compiled'}{' slim' if args.slim else ''}")
     shutil.rmtree(work, ignore_errors=True)
     kind = "of plain Python (--pure, or no mypy to compile the mesh with)" if pure else "with compiled modules"
     sizes = ", ".join(f"{made} ({made.stat().st_size / 1e6:.1f} MB)" for made in (binary, args.out / slim_name))
     print(f"built {kind}: {sizes}", file=sys.stderr)
     return 0
+
+
+def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, name: str) -> None:
+    """Both programs, what is in them, and the checksums of all that."""
+    print("packing …", file=sys.stderr)
+    args.out.mkdir(parents=True, exist_ok=True)
+    level = QUICK_LEVEL if args.pure or args.quick else LEVEL
+    with ThreadPoolExecutor() as beside:
+        packed = [beside.submit(packing.pack, folders[0], level)]
+        packed += [beside.submit(packing.pack, folder, level, without=folders[0]) for folder in folders[1:]]
+        launcher = compile_launcher(folders[0].parent, libc.launcher_flags(folders)).read_bytes()
+        for made, folder in ((slim_name, folders[0]), (name, folders[-1])):
+            document = sbom.describe(folder, made, deb.version(), dashboard=folder != folders[0])
+            sbom.write(args.out / f"{made}.cdx.json", document)
+        slim, *rest = (each.result() for each in packed)
+    program = packing.slim_program(launcher, slim)
+    packing.write(args.out / slim_name, program)
+    packing.write(args.out / name, packing.full_program(launcher, slim, *rest) if rest else program)
+    sbom.write_sums(args.out)
 
 
 def source_hash() -> str:
@@ -177,13 +183,25 @@ def collect_slim(work: Path) -> dict[Path, modules.Entries]:
 
 def collect_both(work: Path) -> dict[Path, modules.Entries]:
     """The slim program's folder and the full one's, each with its modules: the slim one is cut out of the full."""
-    full = run_pyinstaller(work, "full")
+    with ThreadPoolExecutor() as beside:
+        described = beside.submit(describe_api, work / "openapi.json")
+        full = run_pyinstaller(work, "full")
+        place = full / "_internal" / API_DESCRIPTION
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(described.result(), place)
     found = modules.collected(full)
     part = json.loads((work / "slim.json").read_text())
     slim = work / "slim" / "coder"
     modules.cut_out(full, slim, part["files"])
     kept = {*part["modules"], "struct"}
     return {slim: {name: entry for name, entry in found.items() if name in kept}, full: found}
+
+
+def describe_api(target: Path) -> Path:
+    """The program has no sources to read its own API's description from: it brings it along."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), str(target)], check=True)
+    return target
 
 
 def run_pyinstaller(work: Path, edition: str) -> Path:
@@ -197,10 +215,7 @@ def run_pyinstaller(work: Path, edition: str) -> Path:
     # Hashes of strings decide the order of names in code objects; the date goes into archives.
     env = {**os.environ, "CODER_EDITION": edition, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "315532800"}
     if edition == "full":
-        # The program has no sources to read its own API's description from: it brings it along.
-        env["CODER_OPENAPI"] = str(work / "openapi.json")
         env["CODER_SLIM_LIST"] = str(work / "slim.json")
-        subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), env["CODER_OPENAPI"]], check=True)
     subprocess.run(command, check=True, cwd=ROOT, env=env)
     return work / edition / "coder"
 

@@ -6,6 +6,7 @@ A test that hangs fails after the time in pyproject.toml; soak tests are long on
 from __future__ import annotations
 
 import gc
+import signal
 
 import pytest
 
@@ -24,6 +25,16 @@ LONG = (
 """Names of files, longest first."""
 
 
+def pytest_configure() -> None:
+    """A suite started in the background (nohup, `&` of a script) inherits signals that are ignored, and so would every
+    program it starts; tests that send them would wait for nothing."""
+    for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, action)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: number for number, name in enumerate(LONG)}
@@ -37,4 +48,4 @@ def pytest_collection_finish() -> None:
     """What was loaded for the tests stays to the end: the collector need not follow it again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(5_000, 10, 10)

@@ -61,7 +61,7 @@ def is_error(said: ConsoleMessage) -> bool:
 # A theme is a set of colours and nothing else: in the second, the rules about colours are those that can differ.
 THEMES: dict[str, dict[str, object]] = {
     "light": {},
-    "dark": {"runOnly": {"type": "tag", "values": ["cat.color"]}},
+    "dark": {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
 }
 # The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
 SWITCH = """async theme => {

@@ -245,6 +245,13 @@ def _part_pattern(part: str, names: Names) -> str:
     return re.escape(part)
 
 
+def _same_time(one: datetime, other: datetime) -> bool:
+    """Whole milliseconds are stamps of log lines, each a reading of the clock of its own: those that are equal in the
+    recording came close together there, and need not fall on one millisecond here."""
+    stamps = one.microsecond % 1000 == other.microsecond % 1000 == 0
+    return abs(one - other) <= timedelta(milliseconds=50) if stamps else one == other
+
+
 def _placeholder_differences(expected: str, actual: Any, names: Names, where: str) -> list[str]:
     if expected.startswith("{"):
         name = expected[1:-1]
@@ -268,7 +275,7 @@ def _placeholder_differences(expected: str, actual: Any, names: Names, where: st
         return [f"{where}: {expected} became {_short(actual)}"]
     if kind == "time" and _TIME.fullmatch(actual) is not None:
         moment = datetime.fromisoformat(actual.replace("Z", "+00:00"))
-        if ":" in expected and names.moments.setdefault(expected, moment) != moment:
+        if ":" in expected and not _same_time(names.moments.setdefault(expected, moment), moment):
             return [f"{where}: {expected} was {names.moments[expected]} and became {actual!r}"]
     if ":" in expected and kind in _EQUAL_WITHIN_AREA:
         known = names.seen.setdefault(expected, actual)

@@ -116,7 +116,14 @@ _LOGGED_OUT = "You are no longer logged in. You can log in using 'coder login <u
 
 def _logout(invocation: Invocation) -> int:
     directory = session.config_dir(invocation)
-    client = session.client(invocation)
+    try:
+        client = session.client(invocation)
+    except CoderError as error:
+        if error.code != "not_logged_in":
+            raise
+        # Editors log out without looking whether anybody is logged in; the original refuses that.
+        sys.stdout.write(_LOGGED_OUT)
+        return 0
     confirm(invocation, "Are you sure you want to log out?", default=True)
     problems = []
     try:

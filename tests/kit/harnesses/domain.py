@@ -56,7 +56,16 @@ HCL = (
 )
 
 
+def _web_address(text: str) -> object:
+    from coder.domain.foundation import web_addresses
+
+    return web_addresses.split_untrusted(text)
+
+
 DOMAIN = {
+    "domain/foundation/web_addresses.py:split_untrusted": Harness(
+        _text(_web_address), (), [b"https://user@host.test:8443/path?q=1#part", b"http://[::1%25lo]:80/"]
+    ),
     "domain/hcl/json_syntax.py:native_syntax_untrusted": Harness(
         _json_syntax("native_syntax_untrusted"), (CoderError,), [JSON_HCL]
     ),
