@@ -5,6 +5,9 @@ VENV="${CODER_VENV:-$ROOT/.venv}"
 PYTHON="$VENV/bin/python"
 CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/coder"
 
+# Some images set it to keep layers small; here every process of a build or a test would compile all it imports again.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
