@@ -184,7 +184,7 @@ def collect_slim(work: Path) -> dict[Path, modules.Entries]:
 def collect_both(work: Path) -> dict[Path, modules.Entries]:
     """The slim program's folder and the full one's, each with its modules: the slim one is cut out of the full."""
     with ThreadPoolExecutor() as beside:
-        described = beside.submit(describe_api, work / "openapi.json")
+        described = beside.submit(write_api_description, work / "openapi.json")
         full = run_pyinstaller(work, "full")
         place = full / "_internal" / API_DESCRIPTION
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ def collect_both(work: Path) -> dict[Path, modules.Entries]:
     return {slim: {name: entry for name, entry in found.items() if name in kept}, full: found}
 
 
-def describe_api(target: Path) -> Path:
+def write_api_description(target: Path) -> Path:
     """The program has no sources to read its own API's description from: it brings it along."""
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), str(target)], check=True)
