@@ -33,8 +33,10 @@ from coder.mesh.core.wire.batch import Batch, TxBuf
 from coder.mesh.core.wire.stun import is_stun
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
 
+# The usual advice of WireGuard: below the thirty seconds after which routers forget a silent mapping.
 PERSISTENT_KEEPALIVE = 25.0
 _TRANSPORT = 4
+# Type 1 or 2 and three zeros; a STUN answer begins with 1 as well, but its second byte is 1 too.
 _HANDSHAKE = (b"\1\0\0\0", b"\2\0\0\0")
 _LATELY = 1.0
 """Ours: seconds; much less than what makes a session inactive."""
@@ -96,6 +98,7 @@ class Endpoint:
             peer.box = self._actions.box(config.disco_key)
             peer.paths = PeerPaths(self._random, direct=self.direct)
             peer.seen_carries = STANDARD
+        # `pause` was said for the old addresses, and would never be taken back for those that go.
         if config.allowed_ips != peer.tunnel.allowed:
             self._relay.resume(peer)
             self.device.set_allowed(peer.tunnel, config.allowed_ips)
@@ -215,6 +218,7 @@ class Endpoint:
             if tunnel.remote == source:  # keys of one peer in another's frames: a relay that lies
                 self._inbound += packets
         if received.replies:
+            # Cookie replies: back the way the handshake came, as its sender has proved nothing yet.
             self.sink.relay(self.routes.region(source, 0), source, received.replies)
         self._dispatch(received, now)
 
@@ -279,6 +283,7 @@ class Endpoint:
         if not total:
             return
         paths = peer.paths
+        # Asked after sealing: a session that is missing stages the packets whatever the path.
         address, by_relay = paths.route(now)
         stride = self._txbuf.layout(batch.size).stride
         view = self._txbuf.view[:total]

@@ -1,7 +1,7 @@
 """One relay connection's life: kept, proven alive, made again, and what comes out of it.
 
 Lives here: reconnecting, keepalives, reading and writing. Getting to the region is derp_regions.py, what waits is
-derp_send_queue.py, which regions have a connection is derp_client.py's.
+derp_client_queue.py, which regions have a connection is derp_client.py's.
 Obeys docs/protocol/derp.md, "What a client does".
 """
 
@@ -16,8 +16,8 @@ from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.errors import CryptoError, MeshError, WireError
 from coder.mesh.core.paths.relays import IDLE_CLOSE
 from coder.mesh.core.wire import derp, derp_info, derp_reader
+from coder.mesh.drivers.derp_client_queue import SendQueue
 from coder.mesh.drivers.derp_regions import RelayRegions
-from coder.mesh.drivers.derp_send_queue import SendQueue
 from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox
 from coder.mesh.errors import RelayError
 

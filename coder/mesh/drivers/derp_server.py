@@ -1,9 +1,9 @@
 """The relay: packets between nodes that cannot, or cannot yet, reach each other.
 
-Lives here: serving one connection after its HTTP upgrade, and who is told when somebody leaves. What one client has
-waiting is derp_server_client.py, in derp_queue.py's order; HTTP is the caller's; frames are `core/wire/derp.py`. The
-relay routes by public key and understands nothing of what it carries.
-Obeys docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
+Lives here: serving one connection after its HTTP upgrade, closing it when its reader takes nothing (`_write`), and who
+is told when somebody leaves. What one client has waiting is derp_server_client.py, in derp_server_queue.py's order;
+HTTP is the caller's; frames are `core/wire/derp.py`. The relay routes by public key and understands nothing of what it
+carries. Obeys docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the recorded conversation.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections import deque
 import trio
 
 from coder.mesh.core.crypto.keys import PublicKey
-from coder.mesh.drivers.derp_queue import FairQueue
+from coder.mesh.drivers.derp_server_queue import FairQueue
 
 PAUSE = 0.05
 """Ours: a sender that fills a receiver's queue is not read for so many seconds at a time, because other receivers of

@@ -25,12 +25,14 @@ NONCE = Struct("<4xQ")
 _ZERO_NONCE = bytes(12)
 _WORDS4 = Struct("<4I")
 _WORDS16 = Struct("<16I")
+# RFC 8439 section 2.3: the four constant words every ChaCha state begins with.
 _SIGMA = _WORDS4.unpack(b"expand 32-byte k")
 _M32 = 0xFFFFFFFF
 
 
 def seal_zero(key: bytes, plaintext: bytes, associated: bytes) -> bytes:
     """Encrypt the single message of a one-time key (nonce 0), as handshakes do."""
+    # A key of the handshake seals once, so its nonce may be the same each time (WireGuard paper, section 5.4).
     return ChaCha20Poly1305(key).encrypt(_ZERO_NONCE, plaintext, associated)
 
 
@@ -44,6 +46,8 @@ def open_zero(key: bytes, ciphertext: bytes, associated: bytes) -> bytes:
 
 def seal_x(key: bytes, nonce: bytes, plaintext: bytes, associated: bytes) -> bytes:
     """XChaCha20-Poly1305 with a 24-byte nonce."""
+    # Twenty-four bytes may be drawn at random without a thought of repetition; the first sixteen make a key, the last
+    # eight its nonce (the draft's section 2.3).
     return ChaCha20Poly1305(_hchacha20(key, nonce[:16])).encrypt(bytes(4) + nonce[16:], plaintext, associated)
 
 

@@ -27,6 +27,7 @@ class SharedBox:
 
         try:
             self._key = crypto_box_beforenm(bytes(peer), private.reveal())
+        # A point of low order: the shared key would be the same with everybody (RFC 7748 section 6.1).
         except (SodiumError, RuntimeError) as error:
             raise CryptoError("low_order_point", "the peer's public key is unusable") from error
 
@@ -41,6 +42,7 @@ class SharedBox:
         from nacl.bindings import crypto_box_open_easy_afternm
         from nacl.exceptions import CryptoError as SodiumError
 
+        # Asked here, as the binding answers wrong lengths with errors of its own kind.
         if len(box) < OVERHEAD or len(nonce) != NONCE_SIZE:
             raise CryptoError("short_box")
         try:

@@ -22,6 +22,7 @@ COOKIE_LIFE = 120.0
 """Seconds a cookie, and the secret behind it, are good for."""
 NO_MAC = bytes(MAC_SIZE)
 
+# WireGuard paper, section 5.4: labels of eight bytes keep the two keys apart, which are made of the same public key.
 _LABEL_MAC1 = b"mac1----"
 _LABEL_COOKIE = b"cookie--"
 
@@ -58,6 +59,8 @@ class CookieMaker:
         if not self._secret or not 0 <= now - self._born < COOKIE_LIFE:
             self._secret = self._random(32)
             self._born = now
+        # Nothing is kept for a source: it is the sender who remembers, and the secret that recognizes him (paper,
+        # section 5.3).
         return mac16(self._secret, source)
 
     def is_mac2_valid(self, signed: bytes, mac2: bytes, source: bytes, now: float) -> bool:
@@ -106,6 +109,7 @@ class CookieJar:
             raise CryptoError("no_message_sent", "a cookie reply to nothing")
         if not self._key:
             self._key = cookie_key(self._remote)
+        # The next initiation comes with its retry, not now (paper, section 6.6): a cookie makes nobody speak.
         self._cookie = open_x(self._key, nonce, sealed, self._mac1)
         self._born = now
         # One reply per message: a second one would be a replay.

@@ -156,6 +156,7 @@ class PrivateKey:
             raise CryptoError("low_order_point", "the peer's public key is unusable") from error
 
     def __eq__(self, other: object) -> bool:
+        # Compared with what we hold ourselves, never with a stranger's guess: constant time is of no use here.
         return isinstance(other, PrivateKey) and other._raw == self._raw
 
     def __hash__(self) -> int:
@@ -166,6 +167,7 @@ class PrivateKey:
 
 
 def _unhex(text: str, prefixes: tuple[str, ...]) -> bytes:
+    # The empty prefix, where it is allowed, comes last and matches everything.
     for prefix in prefixes:
         if text.startswith(prefix):
             digits = text[len(prefix) :]

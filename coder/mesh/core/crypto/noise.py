@@ -17,8 +17,10 @@ from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 CONSTRUCTION = b"Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s"
 IDENTIFIER = b"WireGuard v1 zx2c4 Jason@zx2c4.com"
 HASH_SIZE = 32
+# The paper, section 5.4: without a preshared key its place is all zeros.
 NO_PSK = bytes(32)
 
+# BLAKE2s works on 64 bytes; a key is padded to that for HMAC, which the paper (section 5.4) builds all keys with.
 _BLOCK = 64
 _INNER = bytes(x ^ 0x36 for x in range(256))
 _OUTER = bytes(x ^ 0x5C for x in range(256))
@@ -45,6 +47,7 @@ def kdf2(chain: bytes, data: bytes) -> tuple[bytes, bytes]:
     """Two derived keys."""
     seed = _hmac(chain, data)
     first = _hmac(seed, b"\x01")
+    # HKDF as the Noise framework has it in section 4.3: each output is keyed by the seed and fed with the one before.
     return first, _hmac(seed, first + b"\x02")
 
 
@@ -206,6 +209,8 @@ def read_response_untrusted(
     return TransportKeys(send=ours, receive=theirs)
 
 
+# ee and se of the pattern: with both ephemeral keys in the chain, losing the static ones later opens nothing that was
+# said.
 def _mix_response(transcript: Transcript, ephemeral: bytes, ee: bytes, se: bytes) -> Transcript:
     chain = kdf1(transcript.chain, ephemeral)
     return Transcript(kdf1(kdf1(chain, ee), se), hash32(transcript.hash + ephemeral))

@@ -19,6 +19,8 @@ Address = tuple[str, int]
 # As long as a ping may be under way (docs/protocol/disco.md#hearing): a faster one could be told no news.
 PROBE_INTERVAL = 5.0
 """Seconds between two pings to the same candidate."""
+# Ten seconds more than the five minutes that RFC 4787 section 4.3 recommends for a router's memory: as long as the
+# mapping may live, its other end may speak again.
 DISCOVERED_LIFE = 310.0
 """A candidate known only from its own pings is forgotten after this silence (5 min 10 s)."""
 MAX_CANDIDATES = 100
@@ -120,6 +122,7 @@ class Candidates:
             for c in self
             if c.source is Source.DISCOVERED and c.last_heard is not None and now - c.last_heard > DISCOVERED_LIFE
         ]
+        # What the coordinator or a call lists stays, heard or not: only its source takes it back.
         for address in gone:
             del self.by_address[address]
         return gone
@@ -134,6 +137,7 @@ def usable(address: Address) -> bool:
         ip = ip_address(address[0])
     except ValueError:
         return False
+    # A multicast address would have us ping a whole network on a peer's word.
     if address[1] == 0 or ip.is_unspecified or ip.is_multicast:
         return False
     if ip.version == 4:

@@ -62,11 +62,14 @@ class DerpMap:
 
     def relay_regions(self) -> list[DerpRegion]:
         """Regions a node may call home, in the order of their numbers."""
+        # In a fixed order, so that equal latencies and seeds choose alike on every node.
         regions = (self.regions[number] for number in sorted(self.regions))
         return [region for region in regions if not region.avoid and region.relay_nodes()]
 
     def stun_servers(self) -> list[tuple[str, int]]:
         """(host, port) of every STUN server, each once, in the order of the regions."""
+        # A dictionary keeps the order and drops what two regions share: asking one server twice would pass for two
+        # witnesses (`Mappings.varies`).
         servers: dict[tuple[str, int], None] = {}
         for number in sorted(self.regions):
             for node in self.regions[number].nodes:

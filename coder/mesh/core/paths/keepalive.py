@@ -8,9 +8,11 @@ from __future__ import annotations
 
 FIRST = 45.0
 """Ours, in seconds: below the 60 s that most proxies grant; upstream's relays speak every 60 to 65 s, too late."""
+# Nothing on the way forgets connections within a second; shorter silences are ends for another reason.
 LEAST = 1.0
 ALIKE = 1.35
 """Two silences count as the same when neither is longer than the other by this factor."""
+# Half as long again as the longest of the usual limits, ten minutes.
 PROOF = 900.0
 """Seconds a connection must live before longer silences are dared again."""
 

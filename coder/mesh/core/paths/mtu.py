@@ -1,7 +1,7 @@
 """How large a datagram one UDP path carries: probing upwards, noticing when it carries less than before.
 
 Lives here: the search of one address as a table, and which sizes are tried in which order.
-Does not live here: sending pings and judging their silence (probing.py), what the stack is told (endpoint.py).
+Does not live here: sending pings and judging their silence (probing.py), what the stack is told (core/endpoint.py).
 Obeys: RFC 8899 (datagram PLPMTUD) with disco pings as probes; a peer of our kind answers a ping with a pong as large,
 so both directions are proven at once. Genuine peers answer every ping with 1310 bytes: they prove our direction only,
 and nothing above the standard size, which they have no use for.
@@ -91,6 +91,7 @@ class MtuSearch:
         elif self._pending:
             self._tries += 1
             # RFC 8899 section 3: a lost probe says nothing about congestion, and little about the size: three do.
+            # Only silence counts here; what our own system refuses goes `refused`, and needs no second opinion.
             if self._tries >= MAX_PROBES:
                 self._too_large(self._pending)
         size = self._pending or self._next()
@@ -105,6 +106,8 @@ class MtuSearch:
     def answered(self, size: int, now: float, *, mirrored: bool = True) -> None:
         """A ping of this size was answered; `mirrored`: by a pong as large."""
         if not mirrored:
+            # A genuine peer's pong has 1310 bytes whatever was asked: above that it proves nothing, and it has no use
+            # for more.
             self._limit = STANDARD
             size = min(size, STANDARD)
             self.carried = min(self.carried, STANDARD)
@@ -112,8 +115,10 @@ class MtuSearch:
         if size > self.carried:
             self._take(MtuEvent.ANSWERED)
             self.carried = size
+            # Larger than was believed possible: the belief was wrong (three probes lost by chance), the answer is not.
             self.ceiling = max(self.ceiling, size + 1)
             self._retry(now)
+        # The size under way is above what this peer can prove: waiting for its answer would hold up the search.
         elif self._pending > self._limit:
             self._retry(now)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.derpmap import DerpMap
 
+# As long as the pause between complete looks.
 HISTORY = 300.0
 """Seconds of latency reports that count."""
 FULL_REPORT_INTERVAL = 300.0
@@ -61,6 +62,7 @@ class HomeChooser:
         answered = {r: self._score(derp_map, r) for r in latencies if r in regions}
         if answered:
             self.home = self._choose(derp_map, answered, latencies)
+        # Nobody answered, which says more about our network than about the relay: the home stays.
         elif self.home not in regions:
             self.home = pick_unmeasured(derp_map, seed)
         return self.home
@@ -171,4 +173,5 @@ def own_endpoints(
         port = port6 if ":" in ip else port4
         if port:
             found[ip, port] = None
+    # The order above is that of worth, so the cut takes what is least likely to help.
     return list(found)[:limit]

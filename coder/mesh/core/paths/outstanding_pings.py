@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.mtu import STANDARD
 
+# docs/protocol/disco.md#hearing. Behind a later answer nobody knows how long the path is now.
 PING_TIMEOUT = 5.0
 MAX_OUTSTANDING = 256
 """Ours: bounds the memory of pings in flight; more candidates than this are never pinged within one timeout."""

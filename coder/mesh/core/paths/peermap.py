@@ -37,6 +37,7 @@ class PeerMap(Generic[Peer]):
             # when a mapping ends.
             self._owned[id(owner)].pop(address, None)
         self.by_address[address] = peer
+        # By identity: peers are compared nowhere, and one that is installed anew is another.
         owned = self._owned.setdefault(id(peer), {})
         owned[address] = None
         # Only a peer with a valid disco key gets this far, so it can only push out its own.

@@ -133,6 +133,7 @@ class PortMapping:
     def on_answer_untrusted(self, datagram: bytes, now: float) -> list[bytes]:
         """The router said something; -> datagrams for it. WireError when it is no answer."""
         answer = portmap.parse_answer_untrusted(datagram)
+        # Late, or for somebody before us on this port: nothing of ours is under way.
         if self.state in (MappingState.IDLE, MappingState.SILENT):
             return []
         if isinstance(answer, portmap.Refused):
@@ -147,6 +148,7 @@ class PortMapping:
             return self._granted(answer.result, answer.external, answer.lifetime, now, by_pcp=True)
         if isinstance(answer, PmpAddress):
             if answer.result == portmap.SUCCESS:
+                # NAT-PMP answers in two datagrams; the address comes by itself and says nothing of the mapping.
                 self._external_ip = answer.ip
             return []
         if answer.port != self._port:
@@ -166,10 +168,13 @@ class PortMapping:
         self.speaks = "PCP" if by_pcp else "NAT-PMP"
         if result == portmap.UNSUPPORTED_VERSION and self.state is MappingState.ASKING_PCP:
             return self._step(MappingEvent.OLDER_VERSION, now)
+        # A success without a lifetime, or to an address nobody can reach, is a refusal in other words.
         if result != portmap.SUCCESS or not lifetime or not _reachable(external):
             return self._step(MappingEvent.REFUSAL, now)
         self._by_pcp = by_pcp
         lifetime = min(max(lifetime, SHORTEST), LONGEST)
+        # RFC 6887 section 8.5 would have us watch the epoch for a router that restarted. Renewal after half the life
+        # finds out, an hour late at most (docs/decisions/port-mapping.md).
         self.external, self._wanted_port = external, external[1]
         more = self._step(MappingEvent.GRANTED, now)
         # RFC 6887 section 11.2.1 renews between half and five eighths of the lifetime.
@@ -188,6 +193,7 @@ class PortMapping:
         return []
 
     def _ask(self, now: float) -> list[bytes]:
+        # No more tries than waits: `on_timer` gives up before.
         self._due = now + WAITS[self._tries]
         self._tries += 1
         if self.state is MappingState.ASKING_PCP:

@@ -17,6 +17,7 @@ from coder.mesh.core.paths.mtu import FLOOR, STANDARD, MtuSearch
 from coder.mesh.core.paths.outstanding_pings import OutstandingPings, Purpose, SendPing, SentPing
 from coder.mesh.core.paths.selector import Measured, PathState, Selector
 
+# docs/protocol/disco.md#speaking. Below any router's memory for UDP, of which 30 s are the shortest met with.
 HEARTBEAT = 3.0
 """Seconds between pings of the address in use."""
 SESSION_ACTIVE = 45.0
@@ -142,6 +143,8 @@ class PeerPaths:
         """The peer listed its addresses by relay and is pinging us: its firewall is open now."""
         if not self.direct:
             return []
+        # Its actions are dropped: they would call back, and two nodes would call each other for ever
+        # (docs/protocol/disco.md#hearing).
         self._replace(Source.CALLED, addresses, now)
         # The peer's own pings hold its firewall open for a moment only: all addresses at once, whatever was pinged
         # lately (docs/protocol/disco.md#hearing).
@@ -153,6 +156,7 @@ class PeerPaths:
         """The peer pinged us from this UDP address, with a datagram of `size` bytes."""
         self.candidates.heard(source, now)
         candidate = self.candidates.by_address.get(source)
+        # Nothing to say to it, or a path that works: no pings that nobody needs.
         if candidate is None or not self.active(now) or self.trusted(now):
             return []
         if candidate.last_echo is not None and now < candidate.last_echo + ECHO_INTERVAL:
@@ -168,6 +172,7 @@ class PeerPaths:
         # Asked by relay and answered by UDP, or the other way round: that proves neither path.
         if sent is None or (sent.to is None) != (source is None):
             return False
+        # From the moment we asked. The peer's clock is not asked about anything.
         latency = now - sent.at
         if sent.to is None:
             self.relay_latency = latency
@@ -196,6 +201,8 @@ class PeerPaths:
             if sent.size >= self._suspect_size:
                 self._suspect = None
             else:
+                # Alive, yet for less than the data: `_chase` makes a black hole of it when the large one stays
+                # unanswered.
                 self._narrow_answered = True
 
     def on_sending_failed(self, address: Address, now: float) -> list[Action]:
@@ -203,6 +210,7 @@ class PeerPaths:
         was = self.selector.state
         self.selector.on_sending_failed(address, now)
         best, search = self.selector.best, self._search_in_use()
+        # Once for each doubt: a socket that refuses everything would have us ping with each packet.
         if was is not PathState.DIRECT or best is None or best.address != address or search is None:
             return []
         size = search.carried
@@ -310,6 +318,7 @@ class PeerPaths:
             self._checked = True
             self._suspect_at = now + self._patience(best)
             again = Purpose(heartbeat=True)
+            # A small one beside it tells a dead path from one that has become narrow.
             sizes = {self._suspect_size, FLOOR}
             return [self._ping(address, now, again, size=size) for size in sorted(sizes, reverse=True)]
         self._suspect = None
@@ -328,6 +337,7 @@ class PeerPaths:
         best = self.selector.best
         if best is None or self._full_ping_at is None or not self.trusted(now):
             return True
+        # A narrow path is never good enough, however fast: a wide one may be there.
         is_good = best.latency <= GOOD_ENOUGH and best.carries >= STANDARD
         return not is_good and now - self._full_ping_at >= UPGRADE_INTERVAL
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 IDLE_CLOSE = 60.0
 """Seconds after which an unused connection to a region that is not home is closed."""
+# A quarter of the limit: a connection lives at most so much longer than it should, and looking costs nothing.
 IDLE_SCAN = 15.0
 
 
@@ -30,6 +31,7 @@ class RelayRoutes:
 
     def forget_region(self, region: int) -> None:
         """The connection to the region broke or was closed."""
+        # A peer heard through it is heard through its home next, which it keeps connected.
         for key in [key for key, learnt in self._regions.items() if learnt == region]:
             del self._regions[key]
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.mtu import STANDARD
 
+# Two heartbeats of three seconds and half a second for the answer: one lost ping does not end it.
 TRUST = 6.5
 """Seconds a pong vouches for the address it came from."""
 DOUBT = 10.0
@@ -66,6 +67,7 @@ TABLE: dict[tuple[PathState, PathEvent], Step] = {
     (_R, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
     (_D, PathEvent.PONG_FROM_BEST): Step(_D, trust=True),
     (_D, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
+    # No trust for the best: it was another address that answered.
     (_D, PathEvent.PONG_FROM_WORSE): Step(_D),
     (_D, PathEvent.TRUST_ENDED): Step(_Q),
     # Ours: trust alone would leave a broken path in use for up to 6.5 s; two unanswered pings are proof enough.
@@ -76,6 +78,7 @@ TABLE: dict[tuple[PathState, PathEvent], Step] = {
     (_Q, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
     # Ours: whoever answers beats whoever is silent, whatever its score.
     (_Q, PathEvent.PONG_FROM_WORSE): Step(_D, adopt=True, trust=True),
+    # Doubt does not begin anew: its end is the first silence's.
     (_Q, PathEvent.HEARTBEAT_LOST): Step(_Q),
     (_Q, PathEvent.SENDING_FAILED): Step(_Q),
     (_Q, PathEvent.DOUBT_ENDED): Step(_R, forget=True),
@@ -126,6 +129,7 @@ def is_better(new: Measured, old: Measured) -> bool:
         old_points += int(100 - old.latency * 100 / new.latency)
     elif old.latency > new.latency > 0:
         new_points += int(100 - new.latency * 100 / old.latency)
+    # One per cent is noise of the measurement, and every change costs what is under way on the old path.
     if new_points <= 1 and old_points == 0:
         return False
     return new_points > old_points
@@ -194,6 +198,7 @@ class Selector:
             self.best = answer
         if step.trust:
             self.until = now + TRUST
+        # On entering only: see the table.
         elif step.to is PathState.DOUBTFUL and self.state is not PathState.DOUBTFUL:
             self.until = now + DOUBT
         if step.to is not self.state:

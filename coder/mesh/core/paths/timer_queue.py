@@ -31,6 +31,7 @@ class TimerQueue(Generic[Key]):
         if at is None:
             self._at.pop(key, None)
             return
+        # The same again, after most steps of an idle peer: no entry beside the one that is there.
         if self._at.get(key) == at:
             return
         self._at[key] = at

@@ -66,6 +66,8 @@ class DiscoInput:
             message = disco.open_untrusted(peers[0].box, datagram)
         except (WireError, CryptoError):
             return
+        # Which of several peers with one disco key pings, its own word decides: whoever has the key may speak for
+        # each.
         peer = peers[0]
         if isinstance(message, disco.DiscoPing):
             claimed = self._peers.get(message.node_key)
@@ -91,6 +93,8 @@ class DiscoInput:
             pong = disco.DiscoPong(ping.tx_id, UdpAddress(_PSEUDO_RELAY, origin))
             self._sink.relay(origin, peer.config.public_key, [self._actions.seal(peer, pong)])
             return
+        # The box has proved the sender. A recorded ping sent again from elsewhere would be learnt as well: it gains an
+        # address from which WireGuard is looked at, and whatever comes from there has to open all the same.
         self._by_address.learn(origin, peer)
         # As large as the ping: what the peer measures is the path both ways (paths/mtu.py).
         self._sink.udp(

@@ -89,10 +89,12 @@ class PathActions:
                 self._call(peer, now)
                 continue
             sealed = self.seal(peer, disco.DiscoPing(action.tx, self._node_key, action.size - disco.ENVELOPE))
+            # A peer without disco is never pinged: it has no key to seal with.
             if not sealed:
                 continue
             if action.to is None:
                 self._relay.send(peer, [sealed])
+            # EMSGSIZE above all: our own system knows the next link's size, and need not be asked by silence.
             elif not self._sink.udp([sealed], action.to):
                 peer.paths.on_ping_refused(action.tx, now)
         self.settle(peer, now)

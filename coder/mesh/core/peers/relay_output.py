@@ -1,7 +1,7 @@
 """Packets on their way to a relay, and peers that wait while its queue is long.
 
 Lives here: through which region a peer is reached now, and holding its bulk data back
-(docs/decisions/relay-pushback.md). The queue is the driver's (`drivers/derp_send_queue.py`).
+(docs/decisions/relay-pushback.md). The queue is the driver's (`drivers/derp_client_queue.py`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class RelayOutput:
         # The packets are taken in any case: the sign only says that more would make the queue longer
         # (docs/decisions/relay-pushback.md).
         is_short = self._sink.relay(region, peer.config.public_key, packets)
+        # Not where the path is direct: a keepalive or a ping by relay must not stop data that does not go there.
         if not is_short and peer not in self._paused and peer.paths.selector.state is not PathState.DIRECT:
             self._paused[peer] = region
             for address in peer.tunnel.allowed:

@@ -69,6 +69,8 @@ class UdpSocket:
     def arrived(self, datagram: UdpDatagram) -> bool:
         """Used by the stack: queue or drop; whether it was queued."""
         if len(self.queue) >= _MAX_QUEUED or self._bytes + len(datagram.payload) > _MAX_BYTES:
+            # Nobody is told: UDP promises nothing, and an ICMP error here would be one for a port that does listen
+            # (RFC 4443 section 3.1).
             self.dropped += 1
             return False
         self._bytes += len(datagram.payload)
@@ -79,5 +81,6 @@ class UdpSocket:
         """Give the port back."""
         if not self.closed:
             self.closed = True
+            # What nobody read is gone with the socket, as with kernels.
             self.queue.clear()
             self._release(self)

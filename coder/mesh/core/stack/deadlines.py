@@ -49,6 +49,7 @@ class DeadlineHeap:
         while heap and heap[0][0] <= now:
             socket = heappop(heap)[2]
             socket.timers.scheduled.pop()
+            # The entry may be of a deadline that moved away since; what is due is asked only now, once for many moves.
             if socket.timers.refresh() <= now:
                 return socket
             self.schedule(socket)

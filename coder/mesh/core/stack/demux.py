@@ -30,6 +30,7 @@ TcpFallback = Callable[[PendingConnection], None]
 UdpFallback = Callable[[UdpDatagram], None]
 
 _PORT_AT = ip.HEADER_SIZE + 2
+# An error quotes at least the first eight bytes behind the header (RFC 792 asked for no more): ports and TCP's number.
 _QUOTED_SEQUENCE_END = ip.HEADER_SIZE + 8
 _HARD_CODES = (icmp.CODE_PROHIBITED, icmp.CODE_PORT_UNREACHABLE)
 
@@ -121,6 +122,7 @@ class Demux:
                 return
             if parsed.protocol == fragments.PROTOCOL:
                 whole = self._assembler.add(parsed, now)
+                # Still something missing, or a stranger's nonsense: the assembler says which by raising.
                 if whole is None:
                     return
                 parsed, packet = whole, whole.encode()
@@ -138,6 +140,7 @@ class Demux:
     # TCP
 
     def _to_connection(self, socket: TcpSocket, packet: bytes, segment: Segment, now: float) -> None:
+        # SYN alone: with ACK it would be an answer to a SYN of ours, with RST a reset, and neither begins anything.
         if socket.state is TcpState.TIME_WAIT and segment.flags & (tcp.SYN | tcp.ACK | tcp.RST) == tcp.SYN:
             # RFC 9293 3.6.1, RFC 6191: a SYN that is newer, by number or timestamp, may reuse the addresses at once.
             times = segment.options.timestamps if socket.agreed.timestamps else None
@@ -182,6 +185,7 @@ class Demux:
         syn = pending.syn
         key = self._table.key(pending.source, pending.destination, syn.source_port, syn.port)
         self.held.pop(key, None)
+        # Both ends opened while somebody was thinking: the connection is there already.
         if key in self._table.by_key:
             return None
         if not accept:
@@ -229,6 +233,7 @@ class Demux:
     def _on_udp(self, packet: ip.Packet, raw: bytes, now: float) -> None:
         datagram = udp.parse_untrusted(packet.payload)
         arrived = UdpDatagram(packet.source, datagram.source_port, packet.destination, datagram.port, datagram.payload)
+        # By port alone: all our addresses are one host's, and nobody binds a port for one of them only.
         socket = self.udp_sockets.get(datagram.port)
         if socket is not None:
             if socket.arrived(arrived):
@@ -254,6 +259,9 @@ class Demux:
         """Somebody on the way could not deliver a packet of ours, whose beginning is quoted."""
         quoted = bytes(message.body)
         source, destination = quoted[8:24], quoted[24:40]
+        # RFC 8201 section 4 and RFC 5927 section 4.1: an error about a packet we did not send is no error of ours.
+        if source not in self._routes.addresses:
+            return
         is_too_big = message.type == icmp.TOO_BIG
         if quoted[6] == ip.PROTOCOL_TCP:
             # Our ports stand the other way round in the key. RFC 5927 section 4.1: only what is under way can have
@@ -261,14 +269,19 @@ class Demux:
             key = destination + source + quoted[_PORT_AT : _PORT_AT + 2] + quoted[_PORT_AT - 2 : _PORT_AT]
             socket = self._table.by_key.get(key)
             number = int.from_bytes(quoted[_PORT_AT + 2 : _QUOTED_SEQUENCE_END], "big")
+            # `max`: with nothing in flight only the number of what comes next passes, which nobody can know.
             if socket is None or (number - socket.sender.snd_una) & MASK >= max(socket.sender.in_flight, 1):
                 return
             if is_too_big:
                 if self._narrow(destination, message.parameter, now):
                     socket.recovery.on_too_big(now)
                     self._transmit.make_ready(socket)
+            # RFC 5927 section 5.2: on an established connection even a hard error is a soft one. Else whoever guesses
+            # a number ends connections, and so does a router that errs for a moment.
             elif socket.state is TcpState.SYN_SENT and message.code in _HARD_CODES:
                 socket.die(StackError("refused"))  # nobody to ask again: RFC 5461 section 4 leaves it to us
+        # UDP has no number to check; below IPv6's least size nothing is believed (`Routes.narrow`), which leaves
+        # little to gain.
         elif is_too_big:
             self._narrow(destination, message.parameter, now)
         if is_too_big:

@@ -19,8 +19,9 @@ MAX_FLOWS = 4096
 """Of one client; the one that was silent longest gives way. A browser has hundreds."""
 MAX_FRAGMENTS = 64
 """Datagrams whose later fragments are still awaited."""
+# RFC 6092 REC-35 asks for two hours and four minutes at least, of an established connection.
 TCP_LIFE = 24 * 3600.0
-"""Seconds of silence. RFC 6092 asks for two hours at least; SSH sessions are left open over night."""
+"""Seconds of silence: SSH sessions are left open over night."""
 SHORT_LIFE = 300.0
 """Seconds of silence for UDP and echoes: RFC 4787 recommends five minutes."""
 
@@ -53,6 +54,7 @@ class FlowTable:
     def sent(self, packet: bytes, now: float) -> None:
         """A packet goes out; any whole IPv6 packet. It begins its flow, or keeps it alive."""
         protocol, at, _ = _transport(packet)
+        # An error or an answer of the inside begins nothing: it is about a flow that stands, or is not to come back.
         if not at or (protocol == ip.PROTOCOL_ICMP6 and packet[at] != _ECHO_REQUEST):
             return
         key = _key(packet, protocol, at, outward=True)
@@ -67,6 +69,8 @@ class FlowTable:
         """Whether a packet from outside belongs to a flow, or is an error about one."""
         protocol, at, later_of = _transport(packet)
         if later_of is not None:
+            # First fragments that come later than these cost the datagram: keeping the later ones for them would be
+            # memory for strangers.
             return later_of in self._fragments
         if not at:
             return False
@@ -98,6 +102,7 @@ class FlowTable:
         if end is None:
             return False
         if end <= now:
+            # Forgotten when asked for; what nobody asks for gives way by number.
             del self._flows[key]
             return False
         return True

@@ -20,6 +20,9 @@ _SIZE = 8
 _LIFETIME = 60.0
 _MAX_PACKETS = 64
 """Ours: packets being put together at a time; the oldest gives way. With 64 KB each at most 4 MB."""
+_MAX_PIECES = 512
+"""Ours: fragments of one packet. Packets of 256 bytes, the least we send (routes.py), need 316 for the largest; pieces
+of eight bytes would be 8192, each compared with all before it, and each with bookkeeping many times its size."""
 # RFC 8200 section 4.5: an offset and length that would make a larger payload are an error, not a jumbogram.
 _MAX_PACKET = 65_535
 
@@ -44,6 +47,7 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
     for at in range(0, len(body), room):
         piece = body[at : at + room]
         more = 0 if is_last and at + room >= len(body) else _MORE
+        # Traffic class and hop limit are the whole's: a mark of congestion, or a hop counted, is true of each piece.
         head = packet[:4] + (_SIZE + len(piece)).to_bytes(2, "big") + bytes([PROTOCOL]) + packet[7 : ip.HEADER_SIZE]
         out.append(head + _HEADER.pack(protocol, begin + at | more, identification) + piece)
     return out
@@ -79,16 +83,26 @@ class Assembler:
         data = packet.payload[_SIZE:]
         if offset + len(data) > _MAX_PACKET or (more and len(data) & 7):
             raise WireError("bad_fragment")
+        # RFC 8200 section 4.5 has source, destination and identification. The protocol is added for translated IPv4,
+        # which counts its identifications for each protocol (RFC 791 section 3.2).
         key = packet.source + packet.destination + packet.payload[:1] + packet.payload[4:_SIZE]
         partial = self._find(key, now)
         # RFC 5722: whoever overlaps means harm; the whole packet goes, not just the piece.
         if offset in partial.pieces or self._overlaps(partial, offset, len(data)):
             del self._partials[key]
             raise WireError("overlapping_fragments")
+        # Two ends, or something behind the end: `have` would reach `size` with a hole in the middle.
+        if not more and any(at + len(piece) > offset for at, piece in partial.pieces.items()):
+            del self._partials[key]
+            raise WireError("bad_fragment")
+        if len(partial.pieces) >= _MAX_PIECES:
+            del self._partials[key]
+            raise WireError("too_many_fragments")
         partial.pieces[offset] = data
         partial.have += len(data)
         if not more:
             partial.size = offset + len(data)
+        # No two pieces overlap and none lies behind the end, so equal sums mean that nothing is missing.
         if partial.have != partial.size:
             return None
         del self._partials[key]
@@ -97,8 +111,10 @@ class Assembler:
 
     def _find(self, key: bytes, now: float) -> _Partial:
         partials = self._partials
+        # Oldest first. RFC 8200 section 4.5 would have us send Time Exceeded for what is dropped here; nothing that
+        # its sender can do follows from it, so nothing keeps a clock for it either.
         for old, partial in list(partials.items()):
-            if now - partial.begun < _LIFETIME and len(partials) <= _MAX_PACKETS:
+            if now - partial.begun < _LIFETIME and (len(partials) < _MAX_PACKETS or key in partials):
                 break
             del partials[old]
         if key not in partials:

@@ -137,6 +137,8 @@ class Stack:
         local = source or self._routes.source_for(destination)
         taken = self._table.by_key
         if not source_port:
+            # A port may serve many destinations at once: only the four numbers together have to be unique (RFC 6056
+            # section 3.3.1).
             source_port = choose_port(
                 self._random, lambda free: self._table.key(destination, local, port, free) not in taken
             )
@@ -155,6 +157,7 @@ class Stack:
         return listener
 
     def _unlisten(self, listener: ListeningSocket) -> None:
+        # A later listener of the same port must outlive the earlier one's second close.
         if self._demux.listeners.get(listener.port) is listener:
             del self._demux.listeners[listener.port]
 
@@ -184,6 +187,9 @@ class Stack:
         destination = ip4.address16(destination)
         if self._routes.has_ipv4 and ip4.is_ipv4(source) != ip4.is_ipv4(destination):
             source = self._routes.source_for(destination)  # one socket serves both families
+        # A datagram no header has a length for: lost, like one that no path carries.
+        if len(payload) > udp.MAX_PAYLOAD - (ip4.HEADER_SIZE if ip4.is_ipv4(destination) else 0):
+            return
         packet = udp.Datagram(source_port, port, payload).encode(source, destination)
         self._transmit.send_large(destination, packet)
 
@@ -255,6 +261,7 @@ class Stack:
         """The peer is gone: its connections die without a packet."""
         for socket in self._table.to(destination):
             socket.die(StackError("unreachable"))
+        # A held SYN of its would become a connection to nobody when somebody at last decides.
         self._demux.forget_held(destination)
         self._transmit.drop_output(destination)
 

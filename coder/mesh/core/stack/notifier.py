@@ -26,6 +26,7 @@ class Notifier:
     def flush(self) -> None:
         """The round is over: call the hooks. What they do may touch others."""
         touched = self.touched
+        # One at a time, as a hook may touch a socket that has been served: it is served again, behind the others.
         while touched:
             socket = next(iter(touched))
             del touched[socket]
@@ -44,6 +45,7 @@ class Notifier:
         if not isinstance(listener, ListeningSocket) or socket.state is TcpState.SYN_RECEIVED:
             return
         socket.wait_in(None)
+        # Nobody can accept it any more: without the reset the peer would believe itself connected.
         if listener.closed:
             listener.opened(None)
             socket.abort()

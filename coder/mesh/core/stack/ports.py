@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from coder.mesh.core.stack.errors import StackError
 
+# RFC 6056 section 3.2 suggests all from 1024 on; Linux's default leaves the lower ones to listeners.
 FIRST = 32_768
 LAST = 60_999
 
@@ -17,6 +18,7 @@ def choose_port(random: Callable[[int], bytes], is_free: Callable[[int], bool]) 
     """A free port, looked for from a random start; StackError("no_ports") when all are taken."""
     size = LAST - FIRST + 1
     start = int.from_bytes(random(4), "big")
+    # Step by step from there: each port is looked at once, so all taken is found out in one round.
     for step in range(size):
         port = FIRST + (start + step) % size
         if is_free(port):

@@ -50,6 +50,7 @@ class Routes:
         if not self.has_ipv4:
             return self.addresses[0]
         family = ip4.is_ipv4(destination)
+        # Falling back to the first keeps a caller's mistake a packet nobody answers, not an exception.
         return next((a for a in self.addresses if ip4.is_ipv4(a) == family), self.addresses[0])
 
     # Sizes
@@ -59,18 +60,25 @@ class Routes:
         if mtu is None:
             self._mtu_to.pop(destination, None)
         else:
+            # What was measured is believed below IPv6's least size too: it is our own probe's word
+            # (docs/decisions/path-mtu.md).
             self._mtu_to[destination] = max(mtu, _LEAST_MTU)
 
     def narrow(self, destination: bytes, mtu: int, now: float) -> bool:
         """A router takes packets of at most `mtu` bytes (RFC 8201): whether that is news. Believed for ten minutes."""
         self.forget_narrowings(now)
-        if not _LEAST_MTU <= mtu < self.limit_to(destination) or len(self.narrowed) >= _MAX_NARROWED:
+        # RFC 8201 section 4: of IPv6 a size below 1280 has to be discarded. No link is that narrow, and whoever claims
+        # it wants tiny packets of us, or fragments (RFC 8021). IPv4 has no such floor.
+        least = _LEAST_MTU if ip4.is_ipv4(destination) else ip.MIN_MTU
+        if not least <= mtu < self.limit_to(destination) or len(self.narrowed) >= _MAX_NARROWED:
             return False
         self.narrowed[destination] = (mtu, now)
         return True
 
     def forget_narrowings(self, now: float) -> None:
         """Ten minutes are over for some."""
+        # Connections keep their smaller segments until something else retunes them: RFC 8201 section 4 allows growth,
+        # it does not ask for it.
         for address in [a for a, (_, since) in self.narrowed.items() if now - since >= _NARROW_LIFE]:
             del self.narrowed[address]
 
@@ -87,6 +95,8 @@ class Routes:
         `peer_packet`: what a peer with this stack takes beyond the MSS it named, else 0.
         """
         special = self._mtu_to.get(destination, 0)
+        # Beyond the MSS only to a node of our own kind that said how much it takes: RFC 9293 section 3.7.1 forbids it
+        # to all others.
         if self.mtu < special <= peer_packet and destination not in self.narrowed:
             return special - _FIXED_HEADERS
         return min(min(self.limit_to(destination), self.mtu) - _FIXED_HEADERS, peer_mss)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# About 14 KB, which holds most short answers: they take one round trip instead of two or three.
+# About 12 KB with the tunnel's packets, which holds most short answers: one round trip instead of two or three.
 INITIAL_WINDOW_SEGMENTS = 10
 """RFC 6928."""
 DUPLICATE_THRESHOLD = 3
@@ -41,6 +41,8 @@ class TcpSettings:
     "As upstream; 63 s with first_rto 1."
     give_up: float = 924.0
     "Silence after which unacknowledged data kills a connection (Linux: 15 retries). A laptop may sleep for minutes."
+    # RFC 9293 section 3.4.2 guesses two minutes for a segment's life, and waits for two lives. The tunnel refuses
+    # whatever is older than its keys or behind its window, so Linux's minute is plenty.
     time_wait: float = 60.0
     "TIME_WAIT, and how long a closed socket waits for the peer's FIN."
     hold_syn: float = 75.0

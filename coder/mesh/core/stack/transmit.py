@@ -60,6 +60,7 @@ class Transmitter(Host):
         ready = self._ready
         self.now = now
         while ready:
+            # A dictionary is a queue that forgets duplicates: a connection made ready twice has one turn.
             socket = next(iter(ready))
             del ready[socket]
             if self._paused and (held := self._paused.get(socket.remote)) is not None:
@@ -92,6 +93,7 @@ class Transmitter(Host):
             syn = handshake.syn_packet(socket, now)
             if syn is not None:
                 self.send_control(socket.remote, syn)
+        # The SYN's acknowledgement is in the SYN-ACK, hence one or the other.
         elif socket.receiver.acks_owed:
             self._out.setdefault(socket.remote, []).extend(tcp_output.acknowledgements(socket, now))
         tcp_output.watch_window(socket, now)
@@ -107,6 +109,7 @@ class Transmitter(Host):
             self.notifier.flush()
         if self._ready:
             if self._spare is None:
+                # 64 KiB that a node never needs whose driver calls `emit` first, as ours does.
                 self._spare = TxBuf(self.routes.mtu)
             spare = self._spare
             while (batch := self.emit(spare, now)) is not None:
@@ -176,6 +179,8 @@ class Transmitter(Host):
             self.send_control(destination, packet)
             return
         if ip4.is_ipv4(destination):
+            # Random identifications: a counter would tell everybody how much we send (RFC 8200 section 4.5 wants them
+            # unrepeated while fragments live, and random ones are nearly that).
             pieces = ip4.split(ip4.from_ipv6(packet), mtu, int.from_bytes(self._random(2), "big"))
         else:
             pieces = fragments.split(packet, mtu, int.from_bytes(self._random(4), "big"))
@@ -202,6 +207,7 @@ class Transmitter(Host):
 
     def resume(self, destination: bytes) -> None:
         """Undo `pause`."""
+        # In the order in which they stopped, so nobody jumps the queue.
         for socket in self._paused.pop(destination, ()):
             if socket.state is not TcpState.CLOSED:
                 self.make_ready(socket)

@@ -9,10 +9,12 @@ from __future__ import annotations
 # paper leaves room below 2**64 for packets that are still under way, one replay window of 2**13.
 REKEY_AFTER_MESSAGES = 1 << 60
 REJECT_AFTER_MESSAGES = (1 << 64) - (1 << 13) - 1
+# How far back whoever takes a machine can read is decided here: two minutes, and the third for what is under way.
 REKEY_AFTER_TIME = 120.0
 """Seconds after which the initiator renews the keys it sends with."""
 REJECT_AFTER_TIME = 180.0
 """Seconds after which keys neither seal nor open."""
+# Longer than any round trip, so that a slow answer is not taken for a lost one.
 REKEY_TIMEOUT = 5.0
 """Seconds between two initiations to one peer."""
 REKEY_JITTER = 0.333
@@ -30,6 +32,7 @@ NEW_HANDSHAKE_TIMEOUT = KEEPALIVE_TIMEOUT + REKEY_TIMEOUT
 """Seconds after data went out and nothing came back."""
 ZERO_KEYS_AFTER = 3 * REJECT_AFTER_TIME
 """Seconds after the last handshake at which all keys are forgotten."""
+# Against a peer that floods with genuine initiations. The paper has no number; genuine peers use this one.
 MIN_INITIATION_INTERVAL = 0.020
 """Seconds between two initiations of one peer that a responder works for."""
 # As the kernel's: 8192 bits, less the one word that is being cleared (RFC 6479).
@@ -40,6 +43,7 @@ MAX_STAGED = 128
 
 UNDER_LOAD_LINGER = 1.0
 """Seconds without too many handshakes after which cookies are no longer asked for."""
+# As genuine peers: a site behind one address may have many machines that begin at once.
 LIMIT_RATE = 20.0
 """Handshakes per second from one source while under load."""
 LIMIT_BURST = 5

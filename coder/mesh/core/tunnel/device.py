@@ -1,7 +1,7 @@
 """A WireGuard device: one identity, its peers, and the way of every datagram to the right one.
 
 Lives here: the index table's use, under-load defence, allowed addresses, the timers of all peers in one heap.
-Does not live here: sockets, paths, who may be a peer (endpoint.py and above).
+Does not live here: sockets, paths, who may be a peer (core/endpoint.py and above).
 Obeys: the WireGuard paper, sections 4, 5.3 and 6; nothing is remembered of a sender before its mac1 is right, and of
 one without a static key we know, nothing at all.
 """
@@ -40,6 +40,8 @@ from coder.mesh.core.wire.wireguard import (
 )
 
 _unpack_header_from = TRANSPORT_HEADER.unpack_from
+_IPV6_PREFIX = 8
+"""Bytes of an IPv6 address that name a network (RFC 4291 section 2.5.4)."""
 _SIGNED_SIZES = (INITIATION_SIZE, RESPONSE_SIZE)
 _SIGNED_INITIATION = Struct(f"{INITIATION_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
 _SIGNED_RESPONSE = Struct(f"{RESPONSE_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
@@ -151,6 +153,8 @@ class Device:
         for address in wanted:
             before = self._routes.get(address)
             if before is not None:
+                # Both ways in one step: what it may bear and where packets go, or two peers could claim one address in
+                # between.
                 before.allowed = tuple(a for a in before.allowed if a != address)
             self._routes[address] = tunnel
         tunnel.allowed = wanted
@@ -226,6 +230,7 @@ class Device:
         after, genuine, data = keypair.open_run(view, offset, total, segment, packets)
         if genuine:
             tunnel = keypair.tunnel
+            # Even when no packet was for us: the datagrams were genuine, and timers count those.
             sends = tunnel.received(keypair, after - offset, data, source, now, result.events)
             if packets:
                 result.deliveries.append((tunnel, packets))
@@ -291,6 +296,7 @@ class Device:
         # WireGuard paper 5.3: everything up to here cost a hash. This is the first key agreement, and only senders
         # that know our public key (mac1) and, under load, were seen at their address (mac2) get this far.
         heard = read_initiation_untrusted(self.local, message.ephemeral, message.static)
+        # A stranger's key opened as well as a peer's: that alone proves nothing and is answered by nothing.
         tunnel = self.peers.get(heard.remote)
         if tunnel is None:
             raise CryptoError("unknown_peer")
@@ -330,6 +336,7 @@ class Device:
         heap = self._heap
         while heap and heap[0][0] <= now:
             at, _, tunnel = heappop(heap)
+            # Served meanwhile by a nearer entry, which has announced what comes next.
             if tunnel.next_wake() != at:
                 continue
             outcome = tunnel.on_timer(now)
@@ -343,4 +350,9 @@ def _source_bytes(source: Source) -> bytes:
 
 
 def _source_host(source: Source) -> Hashable:
-    return source if isinstance(source, bytes) else source[0]
+    if isinstance(source, bytes):
+        return source
+    # Of IPv6 the first half, as the kernel's WireGuard has it: one subscriber holds 2**64 addresses and can prove as
+    # many as it likes by cookie, each with a bucket of its own.
+    ip = endpoint(*source[:2]).ip
+    return ip.packed if ip.version == 4 else ip.packed[:_IPV6_PREFIX]

@@ -67,6 +67,8 @@ class Handshaker:
         self._remote = remote
         self._psk = psk
         self._random = random
+        # The static agreement is the same for all handshakes of two peers: 25 us once instead of each time. It is as
+        # secret as the private key and lives as long.
         self._shared = local.exchange(remote)
         self.jar = CookieJar(remote)
         self._initiated: Initiated | None = None
@@ -91,6 +93,7 @@ class Handshaker:
 
     def accept_response_untrusted(self, message: HandshakeResponse) -> TransportKeys:
         """The keys our initiation led to; CryptoError when forged or not awaited."""
+        # An answer to an initiation we have replaced: its ephemeral key is gone, and that is the point.
         if self._initiated is None or message.receiver != self.pending_index:
             raise CryptoError("not_awaited")
         keys = read_response_untrusted(self._initiated, self._local, message.ephemeral, message.empty, self._psk)
@@ -115,6 +118,7 @@ class Handshaker:
     ) -> tuple[bytes, TransportKeys]:
         """The response and the keys."""
         ephemeral = PrivateKey.generate(self._random)
+        # Our own initiation, if one is under way, is left alone: see the head of this file.
         empty, keys = write_response(accepted, ephemeral, self._psk)
         message = HandshakeResponse(index, initiation.sender, bytes(ephemeral.public), empty)
         return self.jar.sign(message.encode_unsigned(), now), keys

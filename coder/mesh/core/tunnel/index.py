@@ -29,6 +29,7 @@ class IndexTable(Generic[Session, Handshake]):
         """An index nobody uses, unpredictable so that a stranger cannot aim at a session."""
         while True:
             index = int.from_bytes(self._random(4), "little")
+            # 2**32 names for some ten thousand sessions: a second draw is rare, a third unheard of.
             if index not in self.sessions and index not in self.handshakes:
                 return index
 

@@ -89,10 +89,12 @@ class Keypair(Generic[Owner]):
         self.created = now
         self.counter = 0
         "Of the next datagram sent."
+        # For each pair of its own: counters begin anew with the keys.
         self.replay = ReplayWindow()
         self.forged = 0
         "Datagrams that did not open, were replayed or too old."
 
+    # Asked once for all that is sent together: no batch comes near the 2**13 counters which the limit keeps free.
     def is_usable(self, now: float) -> bool:
         """Whether it may still seal and open."""
         # The same sum as first_expiry: a difference could round the other way and spin the timer.
@@ -168,6 +170,7 @@ class Keypair(Generic[Owner]):
             end = at + segment
             if end > total:
                 end = total
+                # The last of a GRO batch may be shorter than all others, and then too short for anything.
                 if end - at < TRANSPORT_OVERHEAD:
                     offset = total
                     break
@@ -184,6 +187,8 @@ class Keypair(Generic[Owner]):
                     continue
             try:
                 plain = decrypt(_nonce(counter), view[at + _HEADER_SIZE : end], None)
+            # Counted and nothing else. A forged datagram among genuine ones must not stop the run, or anybody could
+            # slow a session down.
             except InvalidTag:
                 self.forged += 1
                 continue
@@ -244,6 +249,7 @@ class Keypairs(Generic[Owner]):
         # WireGuard paper 5.1: a responder must not send with new keys before it has heard with them, as its response
         # may have been lost; the initiator would not know them.
         gone = [self.next, self.previous]
+        # The kernel's order as well: with three pairs at most a flood of initiations holds no memory.
         self.next, self.previous = keypair, None
         return [k for k in gone if k is not None]
 
@@ -277,6 +283,7 @@ class Keypairs(Generic[Owner]):
         """The caller's clock stood still for so long: all keys are older than they look."""
         for keypair in (self.previous, self.current, self.next):
             if keypair is not None:
+                # 180 s of age mean 180 s of the world's time: a peer that was awake has thrown its half away.
                 keypair.created -= seconds
 
     def first_expiry(self) -> float | None:

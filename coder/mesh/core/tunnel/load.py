@@ -36,6 +36,7 @@ class LoadGauge:
         self._room = min(self._size, self._room + max(0.0, now - self._at) * self._rate)
         self._at = now
         if self._room < 1:
+            # Lingering keeps the answer steady while a flood ebbs and swells around the limit.
             self._until = now + UNDER_LOAD_LINGER
         else:
             self._room -= 1
@@ -55,6 +56,7 @@ class SourceLimiter:
         """Whether this source may have one more handshake."""
         if now - self._swept >= 1.0:
             self._sweep(now)
+        # An unknown source begins with a full bucket: five at once are what a restart needs.
         room, at = self._buckets.get(source, (float(LIMIT_BURST), now))
         room = min(float(LIMIT_BURST), room + max(0.0, now - at) * LIMIT_RATE)
         allowed = room >= 1

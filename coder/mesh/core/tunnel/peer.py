@@ -192,6 +192,8 @@ class Tunnel(KeyOwner):
     def _initiate(self, now: float, *, is_retry: bool = False) -> list[bytes]:
         """An initiation, unless the last one is younger than 5 s."""
         if not is_retry:
+            # Whatever asks for a handshake begins the ninety seconds anew; a retry goes on with them (paper, section
+            # 6.4).
             self._attempts = 1
         # WireGuard paper, section 6: no more than one initiation in five seconds to a peer, whatever asks for it.
         if now < self._initiated_at + REKEY_TIMEOUT:
@@ -216,6 +218,7 @@ class Tunnel(KeyOwner):
         answer get lost, somebody has to go on.
         """
         at = max(now, self._initiated_at + REKEY_TIMEOUT)
+        # One retry is enough for all who ask; a later one would only push it away.
         if not self._timers.is_armed(Timer.RETRY):
             self._attempts = 0
             self._timers.arm(Timer.RETRY, at if at == now else at + self._timers.jitter)
@@ -248,6 +251,7 @@ class Tunnel(KeyOwner):
     ) -> list[bytes]:
         """What waited for the session (or a keepalive, which confirms it); CryptoError when it is not genuine."""
         keys: TransportKeys = self._handshaker.accept_response_untrusted(message)
+        # The same number now names the session; the answer said so.
         self._indices.handshakes.pop(message.receiver, None)
         keypair = Keypair(self, keys, message.receiver, message.sender, is_initiator=True, now=now)
         self._adopt(keypair, self._keypairs.add_initiated(keypair), now)
@@ -324,6 +328,7 @@ class Tunnel(KeyOwner):
             and current.is_initiator
             and now - current.created > REKEY_ON_RECEIVE
         ):
+            # Once for each session: everything that comes in from here on would ask again.
             self._renewed_late = True
             datagrams += self._initiate(now)
         return datagrams
@@ -395,6 +400,7 @@ class Tunnel(KeyOwner):
         Whatever is sent next begins a handshake instead of being lost until the silence is noticed.
         """
         self._initiated_at -= seconds
+        # A cookie lives by the responder's clock, which did not stand still.
         self._handshaker.jar.slept(seconds)
         self._keypairs.slept(seconds)
         self._timers.slept(seconds)

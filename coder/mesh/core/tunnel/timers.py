@@ -95,6 +95,7 @@ class SessionTimers:
         """Apply a fact."""
         deadlines = self.deadlines
         for operation, timer, delay in rules:
+            # The bound `wake` is left where it is: looking for the next would cost more than one wake-up in vain.
             if operation == _DISARM:
                 deadlines[timer] = inf
             elif operation == _RESTART_PERSISTENT:
@@ -108,6 +109,7 @@ class SessionTimers:
     def data_sent(self, now: float) -> None:
         """`PACKET_SENT` and `DATA_SENT`, for every batch on the hot path: a fifth of what the tables cost."""
         deadlines = self.deadlines
+        # Data of ours is the answer the peer waits for.
         deadlines[Timer.PASSIVE_KEEPALIVE] = inf
         if self.interval:
             self.arm(Timer.PERSISTENT_KEEPALIVE, now + self.interval)
@@ -117,6 +119,7 @@ class SessionTimers:
     def data_received(self, now: float) -> bool:
         """`PACKET_RECEIVED` and `DATA_RECEIVED`; -> whether a keepalive was to answer earlier data already."""
         deadlines = self.deadlines
+        # Anything genuine will do, also a keepalive: the peer has the keys (WireGuard paper, section 6.5).
         deadlines[Timer.NEW_HANDSHAKE] = inf
         if self.interval:
             self.arm(Timer.PERSISTENT_KEEPALIVE, now + self.interval)
@@ -156,6 +159,7 @@ class SessionTimers:
 
     def slept(self, seconds: float) -> None:
         """The caller's clock stood still for so long: everything is due that much earlier."""
+        # Infinity stays what it is.
         self.deadlines = [at - seconds for at in self.deadlines]
         self.settle()
 

@@ -61,6 +61,7 @@ def endpoint(host: str, port: int) -> UdpAddress:
     # A dual-stack socket reports IPv4 senders as mapped: kept so, one peer would be two candidates.
     if ip.version == 6 and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
+    # The text is made anew: two spellings of one address have to be one key.
     return UdpAddress(str(ip), port)
 
 

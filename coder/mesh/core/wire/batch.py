@@ -28,6 +28,7 @@ class Layout:
     def __init__(self, view: memoryview, size: int) -> None:
         self.size = size
         "Bytes of plaintext per slot, padding included."
+        # Header, plaintext and tag lie as they travel, so sealing writes each where it belongs and nothing is moved.
         stride = size + OVERHEAD
         self.stride = stride
         "Bytes from one slot to the next."
@@ -51,6 +52,7 @@ class TxBuf:
         self.mtu = mtu
         # One buffer for the life of a node: what is sent is copied by the kernel within the call, so the next batch
         # may overwrite it.
+        # 64 KiB: the largest UDP payload is a few bytes less, whatever the slots.
         self.buf = bytearray(65_536)
         self.view = memoryview(self.buf)
         self._layouts: dict[int, Layout] = {}

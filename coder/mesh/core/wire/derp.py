@@ -17,6 +17,7 @@ from coder.mesh.core.crypto.keys import KEY_SIZE, PublicKey
 
 # What a proxy or a portal on the way answers instead of a relay never begins like this; U+1F511 is a key.
 MAGIC = b"DERP\xf0\x9f\x94\x91"
+# A whole UDP payload fits, so whatever a direct path carries the relay can carry too.
 MAX_PACKET = 65_536
 """Largest packet inside SendPacket, RecvPacket and ForwardPacket."""
 MAX_INFO = 262_144
@@ -281,6 +282,7 @@ def frame(kind: int, body: bytes = b"") -> bytes:
 
 def encode_send_packet(destination: bytes, packet: bytes) -> bytes:
     """The frame of SendPacket, without making the value."""
+    # One concatenation: the bulk of what a node without a direct path sends.
     return HEADER.pack(SEND_PACKET, KEY_SIZE + len(packet)) + destination + packet
 
 

@@ -93,6 +93,7 @@ class FrameReader:
                 # Nearly all frames are short: the table is asked about long ones only.
                 if size > MAX_PACKET and size > _MAX_BODY.get(kind, MAX_FRAME):
                     raise WireError("frame_too_long")
+                # An unfinished frame waits in the buffer, whose size the check above has bounded.
                 if end - at - 5 < size:
                     break
                 frames.append((kind, bytes(view[at + 5 : at + 5 + size])))
@@ -105,6 +106,7 @@ class FrameReader:
 def parse_untrusted(kind: int, body: bytes) -> Frame:
     """The value of a frame; WireError when the body is too short for its type. Unknown types give UnknownFrame."""
     parser = _PARSERS.get(kind)
+    # An unknown type is skipped, as docs/protocol/derp.md#frames has it: newer relays need no new version.
     if parser is None:
         return UnknownFrame(kind, body)
     least, most, make = parser

@@ -104,6 +104,8 @@ def sender_untrusted(datagram: bytes) -> PublicKey:
 
 def seal(box: SharedBox, sender: PublicKey, nonce: bytes, message: Message) -> bytes:
     """A whole packet. `nonce` is 24 random bytes, `box` is between the sender's and the receiver's disco keys."""
+    # Random nonces: 24 bytes never meet again by chance, so nobody has to keep a count over restarts (Bernstein's
+    # reason for XSalsa20).
     return MAGIC + sender + nonce + box.seal(nonce, message.encode())
 
 
@@ -112,6 +114,8 @@ def open_untrusted(box: SharedBox, datagram: bytes) -> Message:
     if not is_disco(datagram):
         raise WireError("not_disco")
     try:
+        # A box opens as often as it is sent: a recorded ping makes its receiver answer to another address once more.
+        # No harm follows from that, as data is believed by its own keys only.
         clear = box.open_untrusted(bytes(datagram[_NONCE_AT:_BOX_AT]), bytes(datagram[_BOX_AT:]))
     except CryptoError as error:
         raise WireError("forged") from error
@@ -126,6 +130,7 @@ def parse_untrusted(clear: bytes) -> Message:
     if kind == TYPE_PING:
         if len(body) < TX_ID_SIZE:
             raise WireError("short_message")
+        # May be missing (docs/protocol/disco.md#messages): then the disco key alone says whose ping it is.
         key = body[TX_ID_SIZE : TX_ID_SIZE + KEY_SIZE]
         return DiscoPing(body[:TX_ID_SIZE], PublicKey(key) if len(key) == KEY_SIZE else _NO_KEY, len(body))
     if kind == TYPE_PONG:

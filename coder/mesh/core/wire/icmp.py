@@ -70,6 +70,7 @@ def parse_untrusted(payload: bytes) -> Message:
     return Message(kind, code, parameter, payload[HEADER_SIZE:])
 
 
+# From the address the datagram was sent to, which is ours: RFC 4443 section 2.2 (a).
 def port_unreachable(packet: bytes, source: bytes, destination: bytes) -> bytes:
     """The error for a datagram nobody listens for, quoting as much of it as fits the minimum MTU (RFC 4443, 3.1)."""
     # RFC 4443 section 2.4 (c): as much as possible without exceeding 1280 bytes in all.

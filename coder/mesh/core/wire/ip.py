@@ -52,6 +52,7 @@ class Packet(NamedTuple):
 
 def header(protocol: int, source: bytes, destination: bytes, payload_size: int) -> bytes:
     """40 bytes; `payload_size` is what follows them."""
+    # Congestion marks are not set: what marks packets lies outside of the tunnel and cannot see these headers.
     return _HEADER.pack(_VERSION_6, payload_size, protocol, HOP_LIMIT, source, destination)
 
 
@@ -77,6 +78,7 @@ def ones_sum(data: bytes) -> int:
     """
     value = int.from_bytes(data, "big")
     if len(data) & 1:
+        # RFC 1071 section 1: the odd byte is the upper half of its word.
         value <<= 8
     return value % 0xFFFF
 
@@ -89,4 +91,6 @@ def checksum(protocol: int, source: bytes, destination: bytes, payload: bytes) -
     # RFC 8200 section 8.1: addresses, upper-layer length, three zero bytes and the protocol; the last two are small
     # enough to be added as they are.
     pseudo = ones_sum(source) + ones_sum(destination) + len(payload) + protocol
+    # The remainder is 0 to 65534, so the result is 1 to 65535: what would be zero comes out as its other form by
+    # itself.
     return 0xFFFF - (pseudo + ones_sum(payload)) % 0xFFFF

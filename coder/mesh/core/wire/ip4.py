@@ -20,6 +20,8 @@ from coder.mesh.core.wire import icmp, ip
 HEADER_SIZE = 20
 PROTOCOL_ICMP = 1
 MAPPED = bytes(10) + b"\xff\xff"
+MAX_PAYLOAD = 0xFFFF - HEADER_SIZE
+"""The length field counts the header, which IPv6's does not."""
 GROWTH = ip.HEADER_SIZE - HEADER_SIZE
 """Bytes by which a packet grows when it is translated (fragments: 8 more)."""
 
@@ -54,9 +56,15 @@ def to_ipv6_untrusted(data: bytes) -> bytes:
     protocol, source, destination, payload, identification, place = _parse(data)
     if protocol == PROTOCOL_ICMP:
         protocol = ip.PROTOCOL_ICMP6
+        # Later fragments have no ICMP header; of the first the type is translated, and its checksum, which spans all,
+        # is nobody's concern behind the tunnel.
         if not place & _OFFSET:
             payload = _icmp_to_6(payload)
     if place & (_MORE_FRAGMENTS | _OFFSET):
+        # A whole packet of IPv4 has 65,535 bytes with its header (RFC 791 section 3.1). Fragments that add up to more
+        # would be put together behind the door to what cannot be translated back ("ping of death").
+        if ((place & _OFFSET) << 3) + len(payload) > MAX_PAYLOAD:
+            raise WireError("long_packet")
         more = 1 if place & _MORE_FRAGMENTS else 0
         payload = _FRAGMENT.pack(protocol, (place & _OFFSET) << 3 | more, identification) + payload
         protocol = _PROTOCOL_FRAGMENT
@@ -97,6 +105,7 @@ def _parse(data: bytes) -> tuple[int, bytes, bytes, bytes, int, int]:
         raise WireError("short_packet")
     first, _, size, identification, place, _, protocol, _, source, destination = _HEADER.unpack_from(data)
     begin = (first & 15) * 4
+    # An IHL below five words would have the payload begin inside the header (RFC 791 section 3.1).
     if first >> 4 != 4 or begin < HEADER_SIZE:
         raise WireError("not_ipv4")
     if not begin <= size <= len(data):
@@ -132,6 +141,7 @@ def _icmp_to_6(payload: bytes) -> bytes:
 
 def _quote_to_6(data: bytes) -> bytes:
     """The beginning of a packet of ours, as an error quotes it: its length field promises more than is there."""
+    # No more than the header is asked for: RFC 792 lets a router quote just eight bytes behind it.
     if len(data) < HEADER_SIZE or data[0] >> 4 != 4:
         raise WireError("bad_quote")
     begin = (data[0] & 15) * 4
@@ -146,11 +156,13 @@ def _icmp_to_4(payload: bytes) -> bytes:
     if kind in (icmp.ECHO_REQUEST, icmp.ECHO_REPLY):
         kind = _ECHO if kind == icmp.ECHO_REQUEST else _ECHO_REPLY
     elif kind == icmp.TOO_BIG:
+        # The other way round: the MTU shrinks by what the packet does (RFC 7915 section 5.2).
         kind, code, parameter, body = _UNREACHABLE, _CODE_TOO_BIG, max(parameter - GROWTH, 0), _quote_to_4(body)
     else:
         code = _CODE_PORT if code == icmp.CODE_PORT_UNREACHABLE else _CODE_HOST
         kind, parameter, body = _UNREACHABLE, 0, _quote_to_4(body)
     data = icmp.Message(kind, code, parameter, body).body_bytes()
+    # ICMP of IPv4 has no pseudo header (RFC 792), that of IPv6 has one (RFC 4443 section 2.3).
     check = 0xFFFF - ip.ones_sum(data)
     return data[:2] + check.to_bytes(2, "big") + data[4:]
 

@@ -26,6 +26,7 @@ SUCCESS, UNSUPPORTED_VERSION, NOT_AUTHORIZED = 0, 1, 2
 """Results that mean the same in both protocols."""
 
 _MAP, _ANSWER = 1, 0x80
+# The IANA's number of the protocol (RFC 6887 section 11.1).
 _UDP = 17
 # RFC 6887 sections 7.1 and 11.1: version, opcode, reserved, lifetime, client address; nonce, protocol, three reserved
 # bytes, internal and suggested port, suggested address. An answer has the result where the request has nothing, and the
@@ -151,6 +152,7 @@ Answer = PcpMapped | PmpAddress | PmpMapped | Refused
 
 def parse_answer_untrusted(datagram: bytes) -> Answer:
     """What a router says. WireError for anything that is no answer."""
+    # Four bytes have the result in both protocols; what is read behind them is asked for where it is read.
     if len(datagram) < 4 or len(datagram) > MAX_SIZE:
         raise WireError("bad_length")
     version, opcode = datagram[0], datagram[1]

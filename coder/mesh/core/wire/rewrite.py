@@ -18,6 +18,7 @@ _OPTION_END, _OPTION_NOTHING, _OPTION_MSS = 0, 1, 2
 _CHECKSUM_AT = {ip.PROTOCOL_TCP: 16, ip.PROTOCOL_UDP: 6, ip.PROTOCOL_ICMP6: 2}
 _TCP_HEADERS = ip.HEADER_SIZE + 20
 _ICMP_INFORMATIONAL = 128
+_ICMP_REDIRECT = 137
 
 
 def trimmed(packet: bytes) -> bytes:
@@ -51,6 +52,7 @@ def readdress(packet: bytes, source: bytes, destination: bytes, added: int) -> b
         protocol, at = packet[at], at + _FRAGMENT_SIZE
     if protocol == ip.PROTOCOL_ICMP6 and len(out) > at and out[at] < _ICMP_INFORMATIONAL:
         return _readdress_error(bytes(out), at, source, destination)
+    # Other protocols have no checksum over addresses that we know of; TSMP has none at all.
     place = _CHECKSUM_AT.get(protocol)
     if place is not None and len(out) >= at + place + 2:
         _add_to_checksum(out, at + place, added)
@@ -67,6 +69,8 @@ def _readdress_error(packet: bytes, at: int, source: bytes, destination: bytes) 
     out[quoted + 8 : quoted + 24] = destination
     out[quoted + 24 : quoted + 40] = source
     # Computed anew, not adjusted: the quoted addresses lie inside what the checksum covers, and errors are rare.
+    # The quote's own checksum, which spans its addresses, is left: it may lie behind the cut, and whoever reads a
+    # quote cannot check it anyway.
     out[at + 2 : at + 4] = bytes(2)
     check = ip.checksum(ip.PROTOCOL_ICMP6, source, destination, bytes(out[at:]))
     out[at + 2 : at + 4] = check.to_bytes(2, "big")
@@ -88,6 +92,7 @@ def clamp_mss(packet: bytes, mtu: int) -> bytes:
     end = min(ip.HEADER_SIZE + (packet[ip.HEADER_SIZE + 12] >> 4) * 4, len(packet))
     at = _TCP_HEADERS
     while at < end:
+        # As in wire/tcp.py, but lenient: a router passes on what it does not understand.
         kind = packet[at]
         if kind == _OPTION_END:
             break
@@ -122,7 +127,10 @@ def may_answer(packet: bytes) -> bool:
     at, protocol = ip.HEADER_SIZE, packet[6]
     if protocol == _FRAGMENT:
         return False
-    return protocol != ip.PROTOCOL_ICMP6 or (len(packet) > at and packet[at] >= _ICMP_INFORMATIONAL)
+    # A redirect is no error by its number, and yet named in 2.4 (e.2).
+    return protocol != ip.PROTOCOL_ICMP6 or (
+        len(packet) > at and packet[at] >= _ICMP_INFORMATIONAL and packet[at] != _ICMP_REDIRECT
+    )
 
 
 def prohibited(packet: bytes) -> bytes:
@@ -136,5 +144,6 @@ def too_big(packet: bytes, mtu: int) -> bytes:
 
 
 def _about(packet: bytes, kind: int, code: int, parameter: int) -> bytes:
+    # As much as possible within 1280 bytes in all (RFC 4443 section 2.4, c).
     quoted = packet[: ip.MIN_MTU - ip.HEADER_SIZE - icmp.HEADER_SIZE]
     return icmp.Message(kind, code, parameter, quoted).encode(packet[24:40], packet[8:24])

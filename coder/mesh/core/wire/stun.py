@@ -2,7 +2,7 @@
 
 Lives here: the two messages both ways, and telling STUN from other datagrams.
 Does not live here: which servers to ask, and when (paths/).
-Obeys: RFC 5389 sections 6 and 15 (as far as a binding needs); the request as recorded in stun.json.
+Obeys: RFC 8489 sections 5 and 14 (as far as a binding needs); the request as recorded in stun.json.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.mesh.core.wire.address import UdpAddress, endpoint_of_bytes
 
 TX_ID_SIZE = 12
 _COOKIE = b"\x21\x12\xa4\x42"
-# RFC 5389 section 6: type, length without this header, cookie, transaction.
+# RFC 8489 section 5: type, length without this header, cookie, transaction.
 _HEADER = Struct("!HH4s12s")
 _ATTRIBUTE = Struct("!HH")
 _REQUEST = 0x0001
@@ -27,11 +27,11 @@ _XOR_MAPPED = 0x0020
 _XOR_MAPPED_OLD = 0x8020  # used by servers written to drafts of RFC 5389
 _SOFTWARE = 0x8022
 _FINGERPRINT = 0x8028
-# "STUN" in ASCII: RFC 5389 section 15.5 wants the CRC to differ from that of a protocol which carries one of its own.
+# "STUN" in ASCII: RFC 8489 section 14.7 wants the CRC to differ from that of a protocol which carries one of its own.
 _FINGERPRINT_XOR = 0x5354554E
 _FINGERPRINT_SIZE = 8
 _SOFTWARE_VALUE = b"tailnode"  # genuine servers of this family answer nobody else
-# RFC 5389 section 15.1: 1 is IPv4, 2 IPv6.
+# RFC 8489 section 14.1: 1 is IPv4, 2 IPv6.
 _FAMILY_SIZES = {1: 4, 2: 16}
 
 
@@ -63,16 +63,16 @@ class BindingResponse:
         mask = (_COOKIE + self.tx_id)[: len(packed)]
         masked = bytes(a ^ b for a, b in zip(packed, mask, strict=True))
         family = 1 if len(packed) == 4 else 2
-        # RFC 5389 section 15.2: the port with the upper half of the cookie, the address with cookie and transaction.
+        # RFC 8489 section 14.2: the port with the upper half of the cookie, the address with cookie and transaction.
         # Routers that rewrite addresses they see in payloads do not recognise it so.
-        port = self.source.port ^ 0x2112
+        port = self.source.port ^ int.from_bytes(_COOKIE[:2], "big")
         value = bytes((0, family)) + port.to_bytes(2, "big") + masked
         attribute = _ATTRIBUTE.pack(_XOR_MAPPED, len(value)) + value
         return _HEADER.pack(_RESPONSE, len(attribute), _COOKIE, self.tx_id) + attribute
 
 
 def is_stun(datagram: bytes) -> bool:
-    """Whether a datagram on a shared socket is STUN (RFC 5389 section 6): top bits zero, magic cookie in place."""
+    """Whether a datagram on a shared socket is STUN (RFC 8489 section 5): top bits zero, magic cookie in place."""
     return len(datagram) >= _HEADER.size and datagram[0] & 0xC0 == 0 and datagram[4:8] == _COOKIE
 
 
@@ -89,9 +89,10 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
     for kind, _, value in _attributes(body):
         software = software or (kind == _SOFTWARE and value == _SOFTWARE_VALUE)
         last = kind
+    # Ours alone are answered by this one; whoever runs a server for everybody has `answer_anybody_untrusted`.
     if not software:
         raise WireError("foreign_software")
-    # RFC 5389 section 15.5: it has to be the last attribute, as it covers all before it.
+    # RFC 8489 section 14.7: it has to be the last attribute, as it covers all before it.
     if last != _FINGERPRINT:
         raise WireError("no_fingerprint")
     covered = datagram[: _HEADER.size + length - _FINGERPRINT_SIZE]
@@ -118,6 +119,8 @@ def answer_anybody_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
         if kind == _CHANGE_REQUEST and any(value):
             raise WireError("cannot_change_address", "there is no second address to answer from")
     answer = _address_attribute(_MAPPED, source, bytes(16))
+    # An RFC 3489 client has sixteen bytes of transaction where the cookie is now, and knows the plain address only.
+    # The new kind gets both, as some read the old attribute still.
     if cookie == _COOKIE:
         answer = _address_attribute(_XOR_MAPPED, source, _COOKIE + tx_id) + answer
     return _HEADER.pack(_RESPONSE, len(answer), cookie, tx_id) + answer
@@ -139,8 +142,11 @@ def parse_response_untrusted(datagram: bytes) -> BindingResponse:
     body = datagram[_HEADER.size : _HEADER.size + length]
     if len(body) != length:
         raise WireError("bad_attributes")
+    # Attributes of other kinds are skipped, also of the range that RFC 8489 section 6.3.3 would fail the exchange for:
+    # an address is all we want, and its transaction number proves the answer.
     plain: UdpAddress | None = None
     for kind, _, value in _attributes(body):
+        # The masked one wins whatever the order: routers rewrite the plain one (RFC 8489 section 14.2 tells of them).
         if kind in (_XOR_MAPPED, _XOR_MAPPED_OLD):
             return BindingResponse(tx_id, _mapped(value, _COOKIE + tx_id))
         if kind == _MAPPED and plain is None:
@@ -169,7 +175,7 @@ def _attributes(body: bytes) -> list[tuple[int, int, bytes]]:
         if len(value) != size:
             raise WireError("bad_attributes")
         found.append((kind, at, value))
-        # RFC 5389 section 15: padded to four bytes; the length field does not count the padding.
+        # RFC 8489 section 14: padded to four bytes; the length field does not count the padding.
         at += _ATTRIBUTE.size + size + (-size & 3)
     return found
 

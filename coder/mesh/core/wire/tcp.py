@@ -13,6 +13,7 @@ from struct import Struct
 
 from coder.mesh.core.errors import WireError
 
+# In the order of their bits, the lowest first (RFC 9293 section 3.1, figure 1).
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 HEADER_SIZE = 20
 MAX_OPTIONS = 40
@@ -75,6 +76,7 @@ class Options:
         if self.same_stack is not None:
             out += b"\x01\x01" + bytes((KIND_EXPERIMENT, 6)) + _SAME_STACK.pack(SAME_STACK_ID, self.same_stack)
         if self.sack:
+            # Four bytes of NOPs, kind and length around eight for each block.
             blocks = self.sack[: (MAX_OPTIONS - len(out) - 4) // 8]
             out += bytes((KIND_NOP, KIND_NOP, KIND_SACK, 2 + 8 * len(blocks)))
             out += b"".join(_BLOCK.pack(*block) for block in blocks)
@@ -140,6 +142,7 @@ _NONE = Options()
 def parse_options_untrusted(data: bytes) -> Options:
     """Known options; WireError when one runs over the end or has the wrong length (RFC 9293 3.1 lets us drop it)."""
     # What all segments of a connection look like once it stands: worth a comparison in front of the loop.
+    # RFC 7323 appendix A: the layout every stack uses; any other order is as valid and goes through the loop.
     if len(data) == 12 and data.startswith(ESTABLISHED_OPTIONS):
         return Options(timestamps=_TIMESTAMPS.unpack_from(data, 4))
     found: dict[int, bytes] = {}
@@ -156,6 +159,7 @@ def parse_options_untrusted(data: bytes) -> Options:
         size = data[at + 1] if at + 1 < len(data) else 0
         if size < 2 or at + size > len(data):
             raise WireError("bad_option")
+        # The first of a kind counts; RFC 9293 does not say which, and a second would be an attempt to be read twice.
         found.setdefault(kind, data[at + 2 : at + size])
         at += size
     return _read_options(found)
@@ -170,6 +174,7 @@ def _read_options(found: dict[int, bytes]) -> Options:
     scale = sized(KIND_WINDOW_SCALE, 1)
     times = sized(KIND_TIMESTAMPS, 8)
     same_stack = sized(KIND_EXPERIMENT, 4)
+    # A length that is no whole number of blocks: RFC 2018 section 3 knows none such, so nothing of it is believed.
     sack = found.get(KIND_SACK, b"")
     pair = _SAME_STACK.unpack(same_stack) if same_stack else (0, 0)
     return Options(

@@ -1,6 +1,6 @@
 """TSMP: the "is it reachable" ping inside the tunnel, next header 99.
 
-Lives here: the three messages both ways. Does not live here: when to ping (endpoint.py).
+Lives here: the three messages both ways. Does not live here: when to ping (core/endpoint.py).
 Obeys: docs/protocol/tsmp.md; the recorded packets of tests/data/wire/tsmp.json.
 """
 
@@ -64,6 +64,7 @@ def parse_untrusted(payload: bytes) -> Message:
     kind = payload[0]
     if kind == _REJECT:
         protocol, reason, source_port, port = _REJECT_BODY.unpack_from(payload)
+        # Latin-1 has a letter for every byte: a reason nobody knows yet is shown, not refused.
         return Reject(protocol, reason.decode("latin-1"), source_port, port)
     if len(payload) < MIN_SIZE:
         raise WireError("short_message")

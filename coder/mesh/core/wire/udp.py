@@ -13,6 +13,8 @@ from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import ip
 
 HEADER_SIZE = 8
+MAX_PAYLOAD = 0xFFFF - HEADER_SIZE
+"""What the length field can say. IPv4 has its own header in the same sixteen bits: 20 bytes less."""
 _HEADER = Struct("!HHHH")
 
 
@@ -28,6 +30,8 @@ class Datagram(NamedTuple):
         """The whole IPv6 packet."""
         size = HEADER_SIZE + len(self.payload)
         body = _HEADER.pack(self.source_port, self.port, size, 0) + self.payload
+        # Never zero (`ip.checksum`): zero means "none" in UDP, and IPv6 has receivers drop that (RFC 8200 section
+        # 8.1).
         body = body[:6] + ip.checksum(ip.PROTOCOL_UDP, source, destination, body).to_bytes(2, "big") + body[8:]
         return ip.header(ip.PROTOCOL_UDP, source, destination, size) + body
 

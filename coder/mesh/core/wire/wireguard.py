@@ -123,6 +123,7 @@ def parse_untrusted(datagram: bytes) -> Message:
         raise WireError("short_datagram")
     # The paper has one byte of type and three reserved zeros; read as one little-endian word they are checked at once.
     (kind,) = _TYPE.unpack_from(datagram)
+    # No upper bound: a UDP payload has one, and a relay's frame.
     if kind == TYPE_TRANSPORT and size >= TRANSPORT_OVERHEAD:
         _, receiver, counter = TRANSPORT_HEADER.unpack_from(datagram)
         return Transport(receiver, counter, bytes(datagram[TRANSPORT_HEADER_SIZE:]))
@@ -133,6 +134,7 @@ def parse_untrusted(datagram: bytes) -> Message:
     if kind == TYPE_COOKIE_REPLY and size == COOKIE_REPLY_SIZE:
         return CookieReply(*_COOKIE_REPLY.unpack(datagram)[1:])
     known = kind in (TYPE_INITIATION, TYPE_RESPONSE, TYPE_COOKIE_REPLY, TYPE_TRANSPORT)
+    # Both are only counted. The paper (section 5.1) has a peer stay silent to whatever does not prove itself.
     raise WireError("bad_size" if known else "unknown_type")
 
 

@@ -13,8 +13,8 @@ from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.drivers.derp_client import RelayPool
 from coder.mesh.drivers.derp_mesh import Dial, keep_meshed
-from coder.mesh.drivers.derp_queue import QUEUE_PACKETS
 from coder.mesh.drivers.derp_server import DerpServer
+from coder.mesh.drivers.derp_server_queue import QUEUE_PACKETS
 from coder.mesh.drivers.pipe import PipeStream, pipe_pair
 from coder.mesh.drivers.transport import DerpTransport
 from tests.kit.hostile import join

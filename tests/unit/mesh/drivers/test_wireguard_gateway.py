@@ -234,6 +234,14 @@ def test_readdressing_there_and_back_is_the_same_packet() -> None:
     assert rewrite.readdress(later, ALIAS, ELSEWHERE, 77)[40:] == later[40:]
 
 
+@pytest.mark.parametrize(
+    ("kind", "may"), [(1, False), (2, False), (127, False), (128, True), (137, False), (138, True)]
+)
+def test_errors_and_redirects_are_answered_by_no_error(kind: int, may: bool) -> None:
+    """RFC 4443 section 2.4, e.1 and e.2."""
+    assert rewrite.may_answer(icmp.Message(kind, 0, 0, b"").encode(PHONE, STABLE)) is may
+
+
 @AT_ANY_SPEED
 @given(st.integers(0, 255), st.binary(max_size=120), st.binary(max_size=20))
 def test_no_packet_of_a_client_breaks_the_router(protocol: int, payload: bytes, padding: bytes) -> None:

@@ -7,7 +7,8 @@ Obeys: RFC 7323 sections 2.2 and 3.2, RFC 2018 section 2.
 from __future__ import annotations
 
 FIRST_MSS = 536
-"""RFC 9293 3.7.1 says 1220 for IPv6 when the peer names none; only used until its SYN is read."""
+"""RFC 9293 3.7.1, for a peer that names none: 536 for IPv4, 1220 for IPv6. One number for both, as translated IPv4
+packets look like IPv6 here, and too small a segment is never wrong."""
 _LEAST_MSS = 64
 """Ours: a peer that names less would make us send mostly headers; no path is that narrow."""
 
@@ -40,12 +41,16 @@ class Agreement:
 
     def settle(self, timestamps: bool, sack: bool, snd_scale: int | None, mss: int | None, packet: int) -> None:
         """Take what the peer's SYN has; None: it does not have the option."""
+        # RFC 7323 section 3.2 would have segments without timestamps dropped from here on. They are taken: what the
+        # rule protects from, an old duplicate, the tunnel has refused by its counter already.
         self.timestamps = timestamps
+        # RFC 2018 section 2: each SYN allows the other side's reports. Here both or none, so one flag says it.
         self.sack = sack
         if snd_scale is None:
             self.rcv_scale = self.snd_scale = 0  # RFC 7323 2.2: both scale or none does
         else:
             self.snd_scale = snd_scale
+        # RFC 9293 section 3.7.1: each side's MSS is a limit for the other and nothing is negotiated.
         if mss is not None:
             self.peer_mss = max(mss, _LEAST_MSS)
         self.peer_packet = packet

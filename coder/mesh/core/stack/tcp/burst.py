@@ -24,6 +24,8 @@ class BurstLimit:
 
     def set(self, size: int, least: int) -> None:
         """The driver knows how large its socket's buffer is."""
+        # `least`: two packets. A socket buffer that takes less than that would otherwise stop every connection for
+        # good.
         self.size = min(max(size, least), _LARGEST)
 
     def within(self, shortest: float) -> int:
@@ -31,6 +33,7 @@ class BurstLimit:
 
         On a longer path the burst is spread over the round trip, so the same number becomes a rate.
         """
+        # Without a sample the path may be the shortest there is, so the careful reading holds until one has come.
         if shortest <= FAST_PATH_RTT or shortest == _UNKNOWN:
             return self.size
         # Without this a path of 100 ms would be held to 10 MB/s, though the receiver empties its socket fifty times a

@@ -14,16 +14,18 @@ from coder.mesh.core.stack.settings import INITIAL_WINDOW_SEGMENTS
 _C = 0.4
 _BETA = 0.7
 _ALPHA = 3 * (1 - _BETA) / (1 + _BETA)
+# RFC 7323 section 2.3: no peer can advertise more, so nothing is gained beyond.
 _MAX_WINDOW = 1 << 30
 # RFC 9406 section 4.3, with its values: how much the round trip must grow before slow start is left, after how many
 # samples, and how the conservative phase goes on growing.
+_THRESH_DIVISOR = 8
 _MIN_THRESH = 0.004
 _MAX_THRESH = 0.016
 _SAMPLES = 8
 _CSS_DIVISOR = 4
 _CSS_ROUNDS = 5
 
-Snapshot = tuple[int, int, float, float, float]
+Snapshot = tuple[int, int, float, float, float, float]
 """The window as it was: see `Cubic.snapshot`."""
 
 
@@ -37,6 +39,7 @@ class Cubic:
         "_k",
         "_last_round_rtt",
         "_max",
+        "_prior",
         "_reno",
         "_round_end",
         "_round_rtt",
@@ -48,10 +51,16 @@ class Cubic:
 
     def __init__(self, mss: int) -> None:
         self.mss = mss
+        # RFC 6928 section 2 bounds it by 14,600 bytes as well, unless two segments are more. Not kept for the wide
+        # packets of a relay or a loopback interface, like Linux: the relay's own TCP has the network's share of the
+        # matter.
         self.window = INITIAL_WINDOW_SEGMENTS * mss
         "Bytes that may be in flight."
         self.ssthresh = _MAX_WINDOW
         self._max = 0.0
+        "W_max, segments; 0: the curve begins where congestion avoidance does."
+        self._prior = 0.0
+        "cwnd_prior, segments: the window before the last reduction."
         self._epoch = -1.0
         self._k = 0.0
         self._reno = 0.0
@@ -78,11 +87,15 @@ class Cubic:
             self._begin_epoch(now, segments)
         elapsed = now - self._epoch
         # RFC 9438 4.2: the cubic, a round trip ahead, never below the window and never more than half above it.
+        # Growth is spread over the window's acknowledgements below, so the curve's value a round trip later is what to
+        # aim at.
         target = _C * (elapsed + rtt - self._k) ** 3 + self._max
         target = min(max(target, segments), 1.5 * segments)
         # 4.3: where Reno would have grown further than the cubic, on short paths, follow it, or its flows would
         # starve us.
-        self._reno += (_ALPHA if self._reno < self._max else 1.0) * (size / mss) / segments
+        # One segment a round trip only from the window before the reduction on, which fast convergence keeps apart from
+        # the maximum.
+        self._reno += (_ALPHA if self._reno < self._prior else 1.0) * (size / mss) / segments
         if self._reno > _C * (elapsed - self._k) ** 3 + self._max:
             grown = max(segments, self._reno)
         else:
@@ -92,6 +105,7 @@ class Cubic:
     def _begin_epoch(self, now: float, segments: float) -> None:
         self._epoch = now
         if segments < self._max:
+            # RFC 9438 section 4.2, figure 2: seconds until the curve is back at the old maximum.
             self._k = ((self._max - segments) / _C) ** (1 / 3)
         else:
             self._k = 0.0
@@ -100,20 +114,24 @@ class Cubic:
 
     def round_trip(self, rtt: float, acked: int, sent: int) -> None:
         """A sample in slow start; leaves it when the queue grows (RFC 9406). `acked`, `sent`: SND.UNA, SND.NXT."""
-        if self.window >= self.ssthresh:
+        # RFC 9406 section 4.3: in the first slow start only. Later ones know where to stop, and a delay that other
+        # traffic causes would end them at a window that was never too large.
+        if self.ssthresh < _MAX_WINDOW or self.window >= self.ssthresh:
             return
         if acked >= self._round_end:
             self._next_round(sent)
         self._round_rtt = min(self._round_rtt, rtt)
         self._round_samples += 1
+        # RFC 9406 section 4.2: a minimum of fewer than eight samples may be noise of the scheduler's.
         if self._round_samples < _SAMPLES:
             return
         if self._css_rounds:
             # RFC 9406 4.2: the delay was a passing one; back to full slow start.
             if self._round_rtt < self._css_baseline:
                 self._css_rounds = 0
+        # Both rounds need a minimum; of the first there is none before it.
         elif self._last_round_rtt < 1e9:
-            margin = min(max(self._last_round_rtt / 8, _MIN_THRESH), _MAX_THRESH)
+            margin = min(max(self._last_round_rtt / _THRESH_DIVISOR, _MIN_THRESH), _MAX_THRESH)
             if self._round_rtt >= self._last_round_rtt + margin:
                 self._css_baseline = self._round_rtt
                 self._css_rounds = 1
@@ -124,6 +142,8 @@ class Cubic:
         self._round_rtt = float("inf")
         self._round_samples = 0
         if self._css_rounds:
+            # The round in which the delay showed counts as the first of five, though it is a part only (RFC 9406
+            # section 4.2).
             self._css_rounds += 1
             if self._css_rounds > _CSS_ROUNDS:
                 self.ssthresh = self.window
@@ -132,7 +152,10 @@ class Cubic:
     def lost(self, in_flight: int) -> None:
         """A loss was found: multiplicative decrease. `in_flight`: bytes outstanding when it was found."""
         # RFC 9438 4.6 reduces what was in flight, not a window that nobody had filled.
+        # Not below two segments: RFC 5681 section 3.1, equation 4, and a flight of one would otherwise shrink to
+        # nothing.
         segments = min(self.window, max(in_flight, 2 * self.mss)) / self.mss
+        self._prior = segments
         # Fast convergence: a window that did not get back to the last maximum gives way to others.
         self._max = segments * (1 + _BETA) / 2 if segments < self._max else segments
         self._epoch = -1.0
@@ -144,30 +167,37 @@ class Cubic:
         """A retransmission timeout: begin again with one segment."""
         self.lost(in_flight)
         self.window = self.mss
+        # RFC 9438 section 4.8: the curve begins anew where slow start ends (K = 0), not below the old maximum: a path
+        # that fell silent may be another one now.
+        self._max = 0.0
 
     def shrink_to(self, segments: int) -> None:
         """Send at most so many segments until something is acknowledged."""
         self.window = min(self.window, segments * self.mss)
 
     def idle(self, periods: int) -> None:
-        """Nothing was sent for `periods` retransmission timeouts: the window is stale (RFC 5681 4.1, halved each)."""
+        """Nothing was sent for `periods` retransmission timeouts: the window is stale."""
         floor = INITIAL_WINDOW_SEGMENTS * self.mss
         if self.window > floor:
             self.ssthresh = max(self.ssthresh, 3 * self.window // 4) if self.ssthresh < _MAX_WINDOW else self.ssthresh
+            # Not all at once, as RFC 5681 section 4.1 has it, but halved for each timeout and with three quarters of
+            # it kept as the threshold (RFC 2861, as in Linux): a pause of a second should not cost a
+            # transfer its rate.
             self.window = max(self.window >> min(periods, 30), floor)
         self._epoch = -1.0
 
     def snapshot(self) -> Snapshot:
         """What `restore` needs when a loss turns out to be none."""
-        return self.window, self.ssthresh, self._max, self._k, self._epoch
+        return self.window, self.ssthresh, self._max, self._prior, self._k, self._epoch
 
     def restore(self, kept: Snapshot) -> None:
         """Undo a decrease."""
-        window, self.ssthresh, self._max, self._k, self._epoch = kept
+        window, self.ssthresh, self._max, self._prior, self._k, self._epoch = kept
         # RFC 9438 4.9: back to what it was before, unless it has already grown beyond.
         self.window = max(self.window, window)
 
     def resize(self, mss: int) -> None:
         """The segment size changed."""
         self.mss = mss
+        # In bytes the window stays: what the path carried in small segments it carries in large ones.
         self.window = max(self.window, 2 * mss)

@@ -95,6 +95,7 @@ class TcpSocket:
         self.remote = remote
         self.remote_port = remote_port
         here, there = local_port.to_bytes(2, "big"), remote_port.to_bytes(2, "big")
+        # A slice of the packet is the key: no address is parsed to find its connection.
         self.key = remote + local + there + here
         "As the addresses and ports stand in packets that arrive."
         self.state = TcpState.CLOSED
@@ -148,6 +149,8 @@ class TcpSocket:
     def send_limit(self) -> int:
         """Bytes the send buffer takes now: twice the congestion window, so that a fast path is never starved."""
         settings = self.host.settings
+        # One window under way and one waiting behind it. More would only be memory: the kernel's buffers of whoever
+        # writes hold the rest back.
         return min(max(settings.send_buffer_start, 2 * self.recovery.cubic.window), settings.send_buffer)
 
     @property
@@ -155,6 +158,7 @@ class TcpSocket:
         """Whether `write_nowait` would take bytes (or raise)."""
         if self.error is not None or self.sender.write_closed or self.state is TcpState.CLOSED:
             return True
+        # A dead connection counts as writable, as with kernels: whoever waits has to wake up to hear of it.
         return self.state in SENDING and len(self.sender.queue) < self.send_limit
 
     @property
@@ -274,9 +278,11 @@ class TcpSocket:
         """The application leaves: finish our side, and reset if the peer goes on sending (RFC 2525 2.17)."""
         if self.state is TcpState.CLOSED:
             return
+        # RFC 9293 section 3.6.1: closing with data unread resets, so that the peer knows its data was not taken.
         if self.receiver.rx.unread:
             self.abort()
             return
+        # Nobody will hear of it any more; the connection finishes by itself.
         self.receiver.discard()
         self.on_event = None
         self.shutdown_write()
@@ -332,6 +338,8 @@ class TcpSocket:
 
     def send_reset(self) -> None:
         """Queue a RST the peer will believe: at SND.NXT (RFC 5961 3.2 looks for exactly that number)."""
+        # RFC 9293 section 3.10.5: in SYN-SENT there is nothing to reset, and in TIME-WAIT the peer has finished as
+        # well.
         if self.state in (TcpState.SYN_SENT, TcpState.CLOSED, TcpState.TIME_WAIT):
             return
         self.host.send_control(self.remote, self.builder.reset(self.sender.number_for_bare()))

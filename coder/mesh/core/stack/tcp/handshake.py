@@ -1,7 +1,7 @@
 """SYNs: what they offer, what is agreed.
 
 Lives here: option negotiation in both roles, simultaneous open included.
-Does not live here: which SYN is answered at all (listening.py, demux.py).
+Does not live here: which SYN is answered at all (listening.py, stack/demux.py).
 Obeys: RFC 9293 sections 3.5 and 3.10.7.3, RFC 7323 sections 2 and 3, RFC 2018 section 2.
 """
 
@@ -15,6 +15,7 @@ from coder.mesh.core.stack.tcp.timers import NEVER
 from coder.mesh.core.wire import tcp
 from coder.mesh.core.wire.tcp import Options, Segment
 
+# The largest window a header can carry unscaled (RFC 7323 section 2.2).
 _SCALE_STEP = 0xFFFF
 
 
@@ -28,6 +29,8 @@ def scale_for(buffer: int) -> int:
 
 def begin_connect(c: TcpSocket, now: float) -> None:
     """Active open."""
+    # The scale is fixed with the SYN (RFC 7323 section 2.2), so it is made for the largest buffer we ever give, not
+    # for today's window.
     c.agreed.offer(scale_for(c.receiver.rcv_wnd))
     c.adopt()
     _begin(c, now)
@@ -83,11 +86,13 @@ def syn_packet(c: TcpSocket, now: float) -> bytes | None:
     if c.timers.syn_at > now:
         return None
     settings, agreed, retries = c.host.settings, c.agreed, c.recovery.rtt.retries
+    # RFC 9293 section 3.8.3 (R2): the user hears of it as a timeout.
     if retries > settings.syn_retries:
         c.die(StackError("timeout"))
         return None
     is_active = c.state is TcpState.SYN_SENT
     may_scale = is_active or agreed.snd_scale or agreed.rcv_scale
+    # In a SYN-ACK only to a peer that offered: a foreign stack gets no option that it has not shown to bear.
     is_offered = settings.skip_checksums and (is_active or agreed.peer_packet)
     options = Options(
         mss=c.host.routes.own_mss,

@@ -1,6 +1,7 @@
 """Who waits for connections: listeners, and SYNs held until somebody decides.
 
-Lives here: accept queues and held SYNs as values with two verbs. Does not live here: demultiplexing (interface.py).
+Lives here: accept queues and held SYNs as values with two verbs. Does not live here: demultiplexing
+(stack/interface.py).
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class ListeningSocket:
         """The oldest finished handshake, or None."""
         while self.queue:
             socket = self.queue.popleft()
+            # A connection that died in the queue is skipped: the kernel's accept would return it and leave the error
+            # to the first read.
             socket.adopt()
             if not socket.closed:
                 return socket
@@ -90,6 +93,8 @@ class PendingConnection:
         self.held_at = held_at
         self.settled = False
         "Whether it was accepted, reset, or has expired."
+        # The SYN is kept, not a half-open connection: RFC 9293 has no state for "maybe", and its sender repeats the
+        # SYN anyway.
         self._decide = decide
 
     @property

@@ -47,6 +47,7 @@ class LossDetector:
     def take_blocks(self, ack: int, blocks: Blocks, echoed: float, now: float) -> None:
         """Note what SACK blocks say arrived. `ack`: this acknowledgement's; `echoed`: when its timestamp was ours."""
         una = self._sender.snd_una
+        # At most four blocks fit into a header (RFC 2018 section 3), so a hostile peer cannot make this loop long.
         for index, (left32, right32) in enumerate(blocks):
             left = una + ((left32 - una + HALF) & MASK) - HALF
             right = left + ((right32 - left32) & MASK)
@@ -61,16 +62,24 @@ class LossDetector:
                     continue
                 if right <= ack:
                     continue
+            # Bytes below SND.UNA are gone from the scoreboard; a block may begin there when acknowledgements swap
+            # places.
             self._board.sack(max(left, una), right, now, echoed, self._rtt.minimum)
 
     def _duplicate_arrived(self) -> None:
         """A D-SACK: something was sent twice for nothing."""
         self._reordering.duplicate(self._sender.snd_una, self._sender.snd_nxt)
+        # RFC 8985 section 7.4.2: a duplicate after a probe is the probe.
         self._probe.was_duplicate()
 
     def duplicate(self) -> None:
         """The same acknowledgement once more, from a peer without SACK."""
         self.dup_acks += 1
+
+    def recovered(self) -> None:
+        """What was found is repaired, or was no loss."""
+        self.dup_acks = 0
+        self._reordering.recovered()
 
     def forget_duplicates(self) -> None:
         """Their row is broken."""
@@ -89,6 +98,10 @@ class LossDetector:
             # RFC 5681 section 3.2: the third duplicate. Fewer may be a swap of two packets.
             if self.dup_acks < DUPLICATE_THRESHOLD:
                 return 0
+            # RFC 6582 section 3.2, step 2: none counts until more is acknowledged than was out when the last loss was
+            # found. After a timeout all of that went out twice, and the copies bring such duplicates by themselves.
+            if una <= recovery_point:
+                return 0
         elif progress and una < recovery_point:
             self.dup_acks = 0  # a partial acknowledgement: the next hole begins here (RFC 6582 3.2 step 3)
         else:
@@ -99,6 +112,8 @@ class LossDetector:
 
     def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
         """Mark what has been waited for long enough, and set the timer for what has not; -> bytes newly marked."""
+        # RFC 8985 section 6.2, step 5: the timer is for the segment that has longest to wait; an acknowledgement looks
+        # again before.
         news, wait = self._board.detect(now, self.patience(mss, is_open=is_open))
         self._timers.set_reordering(now + wait if wait > 0 else NEVER)
         return news

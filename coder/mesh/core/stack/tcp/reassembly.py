@@ -42,6 +42,7 @@ class Reassembly:
         if not data:
             return 0
         if seq > self.next:
+            # Beyond a hole: RFC 9293 section 3.10.7.4 lets us drop it, and SACK makes keeping it worth while.
             self._hold(seq, data)
             return 0
         self.deliver(data)
@@ -57,6 +58,7 @@ class Reassembly:
         size = len(data)
         if size < _SMALL:
             last = self.parts[-1] if self.parts else None
+            # Bounded, as growing a bytearray copies it now and then, and a reader takes whole parts.
             if isinstance(last, bytearray) and len(last) < 16 * _SMALL:
                 last += data
             else:
@@ -87,6 +89,7 @@ class Reassembly:
         if stop < len(starts) and starts[stop] < end:
             data = data[: starts[stop] - seq]
         if not data:
+            # All of it was here: nothing is stored, yet its block moves to the front, being the newest news.
             self._note(seq, seq)
             return
         if len(data) < _SMALL:
@@ -117,6 +120,7 @@ class Reassembly:
         starts, pieces = self._starts, self._pieces
         used = 0
         # Pieces do not overlap each other, but the first may overlap what came in order meanwhile.
+        # Deleted once behind the loop: taking them off one by one would move the lists with each.
         for seq, piece in zip(starts, pieces, strict=True):
             if seq > self.next:
                 break

@@ -87,6 +87,7 @@ class Receiver:
         """Learn the peer's numbers from its SYN (RFC 9293 3.10.7.3: RCV.NXT is SEG.SEQ + 1)."""
         self.irs = syn.seq
         self.rx = Reassembly(syn.seq + 1)
+        # Nothing is promised yet: the first window goes out with our own SYN, unscaled.
         self.rcv_adv = self.last_ack_sent = syn.seq + 1
         if syn.options.timestamps is not None:
             self.ts_recent = syn.options.timestamps[0]
@@ -102,6 +103,7 @@ class Receiver:
     def window(self) -> int:
         """Bytes the peer may send beyond RCV.NXT: what the buffer takes, and no more than survives as one burst."""
         rx = self.rx
+        # The same limit as for sending: what the peer has under way may sit in our socket buffer before we look.
         burst = self._burst.within(self._rtt.minimum)
         window = (self.rcv_wnd if self.rcv_wnd < burst else burst) - rx.unread
         # What the peer was promised it may use: shrinking a window is what RFC 9293 3.8.6 strongly discourages.
@@ -113,6 +115,8 @@ class Receiver:
     def advertise(self) -> int:
         """The window as it goes into a header; remembers its right edge."""
         scale = self._agreed.rcv_scale
+        # Rounded down: never more than there is (RFC 7323 section 2.3). The edge that was told is remembered as
+        # rounded.
         window = self.window() >> scale
         if window > _MAX_WINDOW:
             window = _MAX_WINDOW
@@ -149,11 +153,16 @@ class Receiver:
 
     def is_old(self, stamp: int, now: float) -> bool:
         """PAWS (RFC 7323 5.3): a timestamp older than the last one belongs to an earlier lap of the numbers."""
+        # RFC 7323 section 5.2 compares like sequence numbers; section 5.5 ends the comparison's worth after 24 days of
+        # silence.
         return (stamp - self.ts_recent) & MASK >= HALF and now - self.ts_recent_at < _PAWS_AGE
 
     def is_acceptable(self, seq: int, segment: Segment) -> bool:
         """Whether any of the segment lies in the window; an empty one may stand at its edge (RFC 9293 3.10.7.4)."""
         size = segment.length
+        # By the edge that was told, not by today's room: RFC 7323 section 2.4 has in-window whatever once was. At the
+        # edge itself data is still "acceptable": it is cut to nothing, and its acknowledgement, which a closed window
+        # must let in (RFC 9293 section 3.10.7.4), is read.
         edge = self.rcv_adv if self.rcv_adv > self.rx.next else self.rx.next
         if size == 0:
             return self.rx.next <= seq <= edge
@@ -192,6 +201,8 @@ class Receiver:
         """packet[start:end] is the next data in order, and nothing is held out of order."""
         rx = self.rx
         size = end - start
+        # An empty queue and a small payload, a keystroke: kept as bytes, which a reader of one part gets without
+        # another copy.
         if rx.parts or size >= WORTH_PREDICTING:
             rx.deliver(memoryview(packet)[start:end])
         else:
@@ -206,10 +217,14 @@ class Receiver:
         """Data anywhere in the window; returns how many bytes became readable."""
         rx = self.rx
         before = rx.next
+        # Dropped: the sender repeats it when the hole is closed. What comes in order is taken always, or the hole
+        # would never close.
         if seq > before and rx.pieces >= _MAX_PIECES:
             return 0
         if seq < before and self._agreed.sack:
             self.dsack = (seq, min(seq + len(data), before))
+        # Before `insert`, which may close it: the segment that closes a hole is acknowledged at once as well (RFC 5681
+        # section 4.2).
         had_hole = rx.waiting > 0
         size = rx.insert(seq, data)
         if seq > before or had_hole:
@@ -228,6 +243,8 @@ class Receiver:
         """
         self.received += size
         self.segments_unacked += segments
+        # One acknowledgement for a whole run, where RFC 5681 section 4.2 says every second segment: the run arrived in
+        # one moment, and growth counts bytes (RFC 3465), not acknowledgements.
         if self.quick_acks > 0:
             self.quick_acks -= segments
             if not self.acks_owed:
@@ -252,6 +269,7 @@ class Receiver:
     def take_fin(self) -> None:
         """The FIN's turn has come: it takes a number of its own (RFC 9293 3.4)."""
         self.rx.skip(1)
+        # The FIN's number lies behind the window it may have filled (RFC 9293 section 3.4 gives it room of its own).
         if self.rcv_adv < self.rx.next:
             self.rcv_adv = self.rx.next
         self.owe_ack()
@@ -264,6 +282,7 @@ class Receiver:
     def learn(self, packet: bytes, segment: Segment) -> None:
         """Expect more segments like this one, which came the careful way."""
         options = segment.options
+        # Only what the run's comparison covers: SACK blocks and other lengths of header would be read as timestamps.
         if len(segment.payload) < WORTH_PREDICTING or options.timestamps is None or options.sack:
             return
         prefix = packet[4:44]
@@ -280,6 +299,8 @@ class Receiver:
 
     def challenge(self, now: float) -> None:
         """Acknowledge what we have, to something that may be forged; not too often (RFC 5961 section 7)."""
+        # A counter per connection: one for the whole host tells an attacker, who provokes challenges on a connection
+        # of his own, whether others were spent on his guess (the side channel of a global limit).
         if now - self._challenges_at >= 1.0:
             self._challenges_at = now
             self._challenges = 0
@@ -293,6 +314,7 @@ class Receiver:
         self.segments_unacked = 0
         if self._timers.ack_at != NEVER:
             self._timers.delay_ack(NEVER)
+        # With every acknowledgement, carried by data or not: RFC 7323 section 4.3, step 1.
         self.last_ack_sent = self.rx.next
 
     def reported(self) -> None:
@@ -303,6 +325,7 @@ class Receiver:
         """At most `room` ranges to report: a duplicate first, then the most recent (RFC 2018 section 4)."""
         if not self._agreed.sack:
             return []
+        # RFC 2883 section 4: the duplicate takes the first place and one block less of the others is reported.
         return (([self.dsack] if self.dsack else []) + self.rx.blocks)[:room]
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@ Does not live here: what counts as lost (loss_detection.py), the scoreboard (sco
 (tail_probe.py), taking a reduction back (undo.py), the window's size (congestion.py), building packets (segments.py).
 Obeys: RFC 8985 (RACK-TLP), RFC 6675 (pipe), RFC 6298 (timer).
 
-A lost segment's way: `LossDetector.find` marks it (`on_timeout` marks all), `_retransmit_lost` of tcp_output.py sends
+A lost segment's way: `LossDetector.find` marks it (`on_timeout` marks all), `_resend_lost` of tcp_output.py sends
 it again, `_advance` sees it acknowledged. A lost SYN goes another way: tcp_timer.py, then `resend_syn` of handshake.py.
 """
 
@@ -24,6 +24,13 @@ from coder.mesh.core.stack.tcp.sender import Sender
 from coder.mesh.core.stack.tcp.tail_probe import TailProbe
 from coder.mesh.core.stack.tcp.timers import NEVER, Timers
 from coder.mesh.core.stack.tcp.undo import SpuriousLoss
+
+_TICK = 0.001
+"""Seconds between two values of our timestamp clock (`SegmentBuilder.clock`)."""
+_LEAST_ROUND_TRIP = 1e-6
+"""Ours: seconds; 0 means "none measured" (rtt.py), which a peer in the same process and moment would be taken for."""
+_WINDOW_AFTER_LOST_SYN = 3
+"""Ours: segments."""
 
 
 class Phase(Enum):
@@ -45,8 +52,8 @@ class Recovery:
     """One connection's reliability: what is believed to be in the network, and what is done when it is not."""
 
     __slots__ = (
-        "_agreed", "_builder", "_burst", "_detector", "_extra", "_sender", "_timers", "_undo", "cubic", "last_sent",
-        "limited", "phase", "probe", "recovery_point", "retransmitted", "rtt", "scoreboard", "timeouts",
+        "_agreed", "_builder", "_burst", "_detector", "_extra", "_sender", "_syns", "_timers", "_undo", "cubic",
+        "last_sent", "limited", "phase", "probe", "recovery_point", "retransmitted", "rtt", "scoreboard", "timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +84,8 @@ class Recovery:
         self.probe = TailProbe(sender, self.scoreboard, rtt)
         self._detector = LossDetector(sender, timers, rtt, agreed, self.scoreboard, self.probe)
         self.last_sent = 0.0
+        self._syns = 0
+        "How often our SYN went out."
         self.timeouts = 0
         self.retransmitted = 0
         "Bytes."
@@ -93,17 +102,21 @@ class Recovery:
 
     def established(self, now: float) -> None:
         """Our SYN was acknowledged."""
-        if self.rtt.retries == 0 and self.last_sent:
-            self.rtt.sample(max(now - self.last_sent, 1e-6), now)
-        else:
-            # RFC 6298 5.7 and RFC 5681 3.1: a SYN was lost. Karn's rule forbids the sample; the RFC's window of one
-            # segment is from before RFC 6928, so three.
-            self.cubic.shrink_to(3)
-        self.rtt.progressed()
-        self.recovery_point = self._sender.snd_una
+        rtt = self.rtt
+        # RFC 6298 section 3 (Karn): of a SYN that went out twice nobody knows which one was answered. That is not the
+        # timer's doing alone: a change of path, or a peer that says its SYN again, has us repeat ours as well.
+        if self._syns == 1:
+            rtt.sample(max(now - self.last_sent, _LEAST_ROUND_TRIP), now)
+        elif rtt.retries:
+            rtt.syn_was_lost()
+            # RFC 5681 section 3.1 begins with one segment after a lost SYN. RFC 6928 section 2 asks to refrain from
+            # that after a single repetition, as a first timeout of one second is spurious more often; three is between.
+            self.cubic.shrink_to(_WINDOW_AFTER_LOST_SYN)
+        rtt.progressed()
 
     def sent_syn(self, now: float) -> None:
         """A SYN went out."""
+        self._syns += 1
         self.last_sent = now
 
     def syn_unanswered(self) -> None:
@@ -120,6 +133,7 @@ class Recovery:
         board = self.scoreboard
         # Without SACK each duplicate acknowledgement tells of one segment that arrived (RFC 5681 3.2 step 4).
         credit = 0 if self._agreed.sack else self._detector.dup_acks * self.cubic.mss
+        # What was sent again counts once more: `retransmit` takes it out of `lost`.
         pipe = sender.snd_nxt - sender.snd_una - board.sacked - board.lost - credit
         return pipe if pipe > 0 else 0
 
@@ -127,12 +141,15 @@ class Recovery:
         """Bytes that may be added to the pipe: what congestion, and the buffer at the far end, leave of it."""
         cap = self._burst.within(self.rtt.minimum)
         window = self.cubic.window
+        # The burst limit is no congestion window: it is not reduced by losses and does not make them.
         room = (window if window < cap else cap) - self.pipe
         return room if room > self._extra else self._extra
 
     def note_limit(self, wanted: int) -> None:
         """`wanted` more bytes could go as far as the application and the peer are concerned: who stops us?"""
         window = self.cubic.window
+        # Where the burst limit is what stops us the window tells nothing about the path, and growing it would not
+        # show.
         self.limited = window <= self._burst.within(self.rtt.minimum) and window - self.pipe < wanted
 
     def fits_lone(self, size: int, now: float) -> bool:
@@ -156,6 +173,7 @@ class Recovery:
         """Sending begins again after a silence: an old window says nothing about the path (RFC 5681 4.1)."""
         idle = now - self.last_sent
         if idle > self.rtt.rto:
+            # Beyond one timeout: RFC 5681 section 4.1.
             self.cubic.idle(int(idle / self.rtt.rto))
 
     # What was sent
@@ -197,6 +215,7 @@ class Recovery:
 
     def _watch(self, now: float, rto_at: float) -> None:
         """Both timers of what is under way; a tail is probed only where no loss is being repaired."""
+        # RFC 8985 section 7.2: what a probe provokes is a SACK; without one it would be a retransmission and no more.
         probes = self.phase is Phase.OPEN and self._agreed.sack
         self._timers.watch(rto_at, self.probe.time(now, rto_at, self.cubic.mss) if probes else NEVER)
 
@@ -258,6 +277,8 @@ class Recovery:
             self._detector.duplicate()
         if self.probe.end >= 0:
             self._judge_probe(ack, tsecr, progress == 0 and not blocks)
+        # Only with progress: an old duplicate echoes old stamps as well (RFC 3522 section 3.2 waits for an acceptable
+        # acknowledgement).
         if progress and tsecr >= 0 and self._undo.undo(tsecr, self.cubic):
             self._was_spurious()
         # After the scoreboard has all of this segment: RACK compares times, and needs the newest one delivered (RFC
@@ -276,6 +297,7 @@ class Recovery:
         # LOSS it is slow start, which is how the rest of the flight gets out again (RFC 5681 section 3.1).
         if delivered and self.limited and self.phase is not Phase.RECOVERY:
             self.cubic.acked(delivered, now, self.rtt.smoothed)
+        # RFC 6298 rule 5.3 speaks of new data acknowledged; a SACK of something new shows as well that the path lives.
         if progress or delivered:
             self._restart(now)
 
@@ -287,6 +309,11 @@ class Recovery:
         if sample >= 0:
             self.rtt.sample(sample, now)
             self.cubic.round_trip(sample, ack, self._sender.snd_nxt)
+        elif echoed >= 0:
+            # What was sent twice gives no sample of its own; the echo names the copy that was answered (RFC 7323
+            # section 4.1). A path that became slower than its timeout is measured so at once; without timestamps the
+            # backoff has to grow beyond the round trip first. A tick more, as `echoed` is rounded up.
+            self.rtt.sample(now - echoed + _TICK, now)
         if not board.sacked and not board.lost and (self.phase is Phase.OPEN or ack >= self.recovery_point):
             self._detector.all_in_order()
         if self.phase is Phase.OPEN:
@@ -313,7 +340,7 @@ class Recovery:
 
     def _leave_recovery(self) -> None:
         self.phase = Phase.OPEN
-        self._detector.forget_duplicates()
+        self._detector.recovered()
         self._undo.end()
         board = self.scoreboard
         if not board.sacked and not board.lost:
@@ -322,7 +349,7 @@ class Recovery:
     def _was_spurious(self) -> None:
         """The original had arrived: what was believed lost is still under way."""
         self.phase = Phase.OPEN
-        self._detector.forget_duplicates()
+        self._detector.recovered()
         self.scoreboard.forgive()
 
     def on_too_big(self, now: float) -> None:
@@ -346,6 +373,7 @@ class Recovery:
 
         `heard`: when the peer was heard last.
         """
+        # A closed window that the peer confirms is no silence (RFC 9293 section 3.8.6.1).
         if self.rtt.is_in_vain(self.rtt.timeout(), now, -1.0 if self._sender.snd_wnd else heard):
             return False
         self.timeouts += 1
@@ -354,6 +382,7 @@ class Recovery:
             self._undo.begin(self.cubic.snapshot() if self.phase is Phase.OPEN else None)
             self.cubic.timed_out(self._sender.in_flight)
         else:
+            # RFC 5681 section 3.1: the threshold is set once for a flight, however often its timer runs out.
             self.cubic.shrink_to(1)
         self.phase = Phase.LOSS
         self.recovery_point = self._sender.snd_nxt
@@ -361,6 +390,7 @@ class Recovery:
         self.scoreboard.expire(
             now, self._detector.patience(self.cubic.mss, is_open=False) if self._agreed.sack else -NEVER
         )
+        # The timer sends what the probe would have asked about.
         self.probe.cancel()
         self.rtt.back_off()
         self._allow_segment()
@@ -381,6 +411,7 @@ class Recovery:
 
     def on_probe_timer(self, now: float) -> None:
         """The tail went unanswered: send one segment to provoke an acknowledgement (RFC 8985 section 7.3)."""
+        # One probe for a flight: RFC 8985 section 7.2 forbids a second before an answer.
         self._timers.watch(self._timers.rto_at, NEVER)
         if not self._sender.in_flight or self.probe.end >= 0:
             return
@@ -393,6 +424,7 @@ class Recovery:
         """An acknowledgement after a tail loss probe; a loss it repaired is answered like any other."""
         was_again = not self.probe.is_new and self.phase is Phase.OPEN
         if self.probe.repaired(ack, tsecr, self._undo.sent_at if was_again else -1, bare):
+            # The segment that was lost was in flight too, and is acknowledged by now.
             self.cubic.lost(self._sender.in_flight + self.cubic.mss)
 
     def _restart(self, now: float) -> None:

@@ -10,6 +10,8 @@ from coder.mesh.core.stack.tcp.rtt import RoundTrip
 from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
 from coder.mesh.core.stack.tcp.timers import NEVER
 
+_PERSIST = 16
+"""RFC 8985 section 6.2, step 4: recoveries without a duplicate after which the window is small again."""
 _MAX_STEPS = 16
 """Ours: quarters of the shortest round trip; the smoothed one bounds the window anyway."""
 
@@ -17,7 +19,7 @@ _MAX_STEPS = 16
 class ReorderingWindow:
     """Seconds to wait; grows while the peer reports that we sent things twice for nothing."""
 
-    __slots__ = ("_board", "_rtt", "_steps", "_steps_until")
+    __slots__ = ("_board", "_persist", "_rtt", "_steps", "_steps_until")
 
     def __init__(self, board: Scoreboard, rtt: RoundTrip) -> None:
         self._board = board
@@ -25,6 +27,9 @@ class ReorderingWindow:
         self._steps = 1
         "RFC 8985: RACK.reo_wnd_mult."
         self._steps_until = 0
+        "RFC 8985: RACK.dsack_round."
+        self._persist = 0
+        "RFC 8985: RACK.reo_wnd_persist."
 
     def duplicate(self, una: int, nxt: int) -> None:
         """A D-SACK: allow for more, one step a round trip. `una`, `nxt`: SND.UNA and SND.NXT."""
@@ -33,6 +38,14 @@ class ReorderingWindow:
         if una >= self._steps_until:
             self._steps = min(self._steps + 1, _MAX_STEPS)
             self._steps_until = nxt
+            self._persist = _PERSIST
+
+    def recovered(self) -> None:
+        """A repair is over: a window that was needed on an earlier path must not delay repairs on this one for ever."""
+        if self._persist:
+            self._persist -= 1
+            if not self._persist:
+                self._steps = 1
 
     def size(self, is_open: bool, mss: int) -> float:
         """The window now; `is_open`: no loss is being repaired.
@@ -44,6 +57,8 @@ class ReorderingWindow:
         if not board.reordered and (not is_open or board.sacked >= DUPLICATE_THRESHOLD * mss):
             return 0.0
         shortest = self._rtt.minimum
+        # RACK needs a minimum to take quarters of; without one (no sample yet, or a path just left) the classic rule
+        # holds.
         if shortest == NEVER:
             return 0.0
         # Never longer than one round trip: a path that swaps by more is slower than repairing (RFC 8985 section 6.2,

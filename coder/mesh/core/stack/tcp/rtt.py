@@ -10,6 +10,8 @@ from coder.mesh.core.stack.settings import TcpSettings
 _MIN_WINDOW = 300.0
 """Ours: seconds after which an old minimum gives way to a new one (as Linux). Shorter would let a queue of our own
 making pass for distance; changes of path we know of forget the minimum at once."""
+_RTO_AFTER_LOST_SYN = 3.0
+"""RFC 6298 section 5, rule 5.7: seconds."""
 _MAX_BACKOFF = 10
 """Doublings; 2**10 times the smallest timeout is beyond every `max_rto`."""
 
@@ -49,6 +51,7 @@ class RoundTrip:
             # Section 2.3, alpha = 1/8 and beta = 1/4; the variance first, as it uses the old mean.
             self._variance += (abs(self.smoothed - rtt) - self._variance) / 4
             self.smoothed += (rtt - self.smoothed) / 8
+        # `<=` moves the moment as well: a path that keeps its length never outlives its minimum.
         if rtt <= self.minimum or now - self._min_at > _MIN_WINDOW:
             self.minimum = rtt
             self._min_at = now
@@ -57,6 +60,9 @@ class RoundTrip:
         spread = 4 * self._variance
         rto = self.smoothed + (spread if spread > self._min_rto else self._min_rto)
         self.rto = rto if rto < self._max_rto else self._max_rto
+        # Section 5, after rule 5.7: only a new measurement ends the backoff. Progress alone does not (Karn): it may be
+        # the copy's, and the next segment would time out as early as the last.
+        self.retries = 0
 
     def forget_minimum(self) -> None:
         """The path changed."""
@@ -68,6 +74,8 @@ class RoundTrip:
         """The retransmission timeout after `retries` doublings (section 5.5)."""
         if not self.retries:
             return self.rto
+        # Rule 2.5 allows a ceiling of sixty seconds or more. Doubled from the plain timeout each time, not from the
+        # last wait: a sample in between needs nothing undone.
         return min(self.rto * (1 << min(self.retries, _MAX_BACKOFF)), self._max_rto)
 
     def persist_delay(self, probes: int) -> float:
@@ -79,9 +87,14 @@ class RoundTrip:
         self.retries += 1
 
     def progressed(self) -> None:
-        """Something new was acknowledged: silence and backoff begin anew (section 5.7)."""
-        self.retries = 0
+        """Something new was acknowledged: silence begins anew. Backoff stays until `sample`."""
         self._silence = 0.0
+
+    def syn_was_lost(self) -> None:
+        """The handshake took a timeout, data begins (rule 5.7)."""
+        # The first second was too short for this path, or the path loses much: either way the RFC's MUST.
+        self.rto = min(max(self.rto, _RTO_AFTER_LOST_SYN), self._max_rto)
+        self.retries = 0
 
     def path_changed(self) -> None:
         """Timeouts told about a path that is gone."""
@@ -94,6 +107,7 @@ class RoundTrip:
         network has not been silent for hours. `heard`: when a peer whose window is closed was heard last, else -1. One
         that goes on answering is waited for however long, as RFC 9293 3.8.6.1 demands.
         """
+        # Heard since the wait began is what counts: an answer to an earlier probe says nothing about this one.
         self._silence = 0.0 if heard >= self._waits_since else self._silence + delay
         self._waits_since = now
         return self._silence >= self._give_up

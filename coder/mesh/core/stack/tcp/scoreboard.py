@@ -90,6 +90,8 @@ class Scoreboard:
         if len(runs) != 1:
             return -1.0, 0
         run = runs[0]
+        # `rack_time`: an older run that arrives after a newer one is news about reordering, which only `acknowledge`
+        # notes.
         if run.retransmitted or run.sacked or run.lost or run.end != end or run.time < self.rack_time:
             return -1.0, 0
         sample = now - run.time
@@ -123,6 +125,7 @@ class Scoreboard:
                 # RFC 6298 section 3 (Karn): which of two copies is acknowledged nobody knows, so there is no sample.
                 if not run.retransmitted:
                     sample = now - run.time
+                    # RFC 8985 section 6.2, step 3: sent once, and later segments came first.
                     if end < self.furthest:
                         self.reordered = True
                 self._rack(run, end, now, echoed, shortest)
@@ -134,6 +137,7 @@ class Scoreboard:
             gone += 1
         if gone:
             del self.runs[:gone]
+        # RACK.fack of RFC 8985.
         self.furthest = max(self.furthest, una)
         return sample
 
@@ -173,6 +177,7 @@ class Scoreboard:
             if run.lost:
                 self.lost -= size
                 run.lost = False
+            # As for acknowledgements: only of what was sent once the order of sending is known.
             if not run.retransmitted and run.end < self.furthest:
                 self.reordered = True
             self.furthest = max(self.furthest, run.end)
@@ -202,6 +207,7 @@ class Scoreboard:
             run.end = runs[index + 1].end
             del runs[index + 1]
         if index and runs[index - 1].sacked:
+            # Reported one by one, the segments of a long flight would stay a record each otherwise.
             runs[index - 1].end = run.end
             del runs[index]
             return index - 1
@@ -219,12 +225,15 @@ class Scoreboard:
         limit = self.rack_rtt + window
         time, last = self.rack_time, self.rack_end
         for run in self.runs:
+            # RACK_sent_after of RFC 8985 section 6.2: equal moments are told apart by their ends.
             if run.sacked or run.lost or run.time > time or (run.time == time and run.end > last):
                 continue
             left = run.time + limit - now
             if left <= 0:
                 run.lost = True
                 news += run.end - run.start
+            # The longest wait, as the RFC's step 5 has it: a timer for each would fire for segments that are on their
+            # way.
             elif left > wait:
                 wait = left
         self.lost += news

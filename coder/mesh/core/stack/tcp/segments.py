@@ -51,6 +51,7 @@ class SegmentBuilder:
         self._local = local
         self._remote = remote
         self._ports = ports
+        # One per connection: equal clocks behind different connections would tell that one machine has both.
         self._ts_offset = ts_offset
         self._agreed = agreed
         self._receiver = receiver
@@ -79,11 +80,15 @@ class SegmentBuilder:
         size = tcp.HEADER_SIZE + options + mss
         self._head = ip.header(ip.PROTOCOL_TCP, self._local, self._remote, size) + self._ports
         self.slot = padded(ip.HEADER_SIZE + size, limit + ip.HEADER_SIZE + tcp.HEADER_SIZE)
+        # Padding is written with the packet: a slot still holds the batch before, and its bytes are no business of the
+        # peer's.
         fill = self.slot - ip.HEADER_SIZE - size
         if self.skip_checksums:
             self._full = Struct(f"!44sI{12 + options}s{mss}s{fill}x")
         else:
             self._full = Struct(f"!44sI8sH{2 + options}s{mss}s{fill}x")
+        # All that never changes, summed once; ports are in it although they stand in the header, as they never change
+        # either.
         self._pseudo = ip.ones_sum(self._local + self._remote + self._ports) + ip.PROTOCOL_TCP
 
     # Our clock
@@ -94,6 +99,7 @@ class SegmentBuilder:
 
     def moment(self, echoed: int, now: float) -> float:
         """When a timestamp that came back was sent, rounded up to the next millisecond."""
+        # The difference survives the wrap after 49 days, as long as the echo is younger than that.
         age = (self.clock(now) - echoed) & MASK
         return (int(now * 1000) - age + 1) / 1000
 
@@ -134,7 +140,9 @@ class SegmentBuilder:
             return offset
         # The same with a checksum: its constant part once, the payload as one large number modulo 0xFFFF, which is the
         # one's complement sum of its 16-bit words and five times as fast as adding them.
+        # The checksum lies between, at 16 bytes into the header, eight behind the sequence number.
         before, behind = post[:8], post[10:]
+        # 8: sequence number and ports, which with `post` are the header; the length of the pseudo header counts all.
         constant = self._pseudo + len(post) + 8 + mss + ip.ones_sum(post)
         for _ in range(count):
             if first <= last:
@@ -166,6 +174,7 @@ class SegmentBuilder:
         """A packet without data, with the blocks the receiver has to report."""
         receiver = self._receiver
         stamped = self._agreed.timestamps
+        # Two NOPs in front align the blocks to words (RFC 7323 appendix A).
         blocks = receiver.blocks(_MAX_BLOCKS_STAMPED if stamped else tcp.MAX_SACK_BLOCKS)
         if not blocks:
             return self.segment(seq, _ACK, b"", now)

@@ -64,6 +64,7 @@ class Sender:
 
     def begin(self, syn_seq: int, window: int) -> None:
         """The peer's SYN arrived."""
+        # Provisional: `update_window` follows with the acknowledgement that establishes the connection.
         self.snd_wnd = self._max_wnd = window
         self.snd_wl1 = syn_seq
         self.snd_wl2 = self.snd_una
@@ -88,6 +89,8 @@ class Sender:
 
     def sent(self, upto: int, segments: int) -> None:
         """Everything below `upto` went out at least once, in so many segments more."""
+        # Never moves back, also where all is sent again: what is lost stands on the scoreboard, and an acknowledgement
+        # of anything sent stays acceptable (SEG.ACK =< SND.NXT).
         self.snd_nxt = upto
         self.segments_out += segments
 
@@ -118,6 +121,7 @@ class Sender:
     def acknowledged(self, ack: int) -> None:
         """Everything below arrived."""
         self.snd_una = ack
+        # Only here: a SACK may be taken back (RFC 2018 section 8), an acknowledgement never.
         self.queue.release(ack)
 
     def update_window(self, window: int, seq: int, ack: int) -> bool:
@@ -142,6 +146,8 @@ class Sender:
         RFC 9293 3.8.6.2.1: when it is half of the largest window ever seen (case 3), or was that small for a while
         (case 4, which is what window probes tell).
         """
+        # RFC 9293 leaves the fraction at one half. The override of case 4 is the persist timer: its probe asks first,
+        # and what a small window still takes goes out after.
         return room * 2 >= self._max_wnd or self._timers.persist_count > 0
 
     @property

@@ -32,6 +32,7 @@ class SendQueue:
         # A reference is enough, as `bytes` cannot change behind our back. Only small writes are joined.
         chunks = self._chunks
         if chunks and len(data) + len(chunks[-1]) <= _JOIN:
+            # Copies the last chunk, up to 16 KiB of it: cheaper than what a chunk costs in every later search.
             chunks[-1] += data
         else:
             self._bases.append(self.end)
@@ -56,6 +57,8 @@ class SendQueue:
         if gone:
             del chunks[:gone]
             del bases[:gone]
+        # A chunk that is acknowledged in part stays whole: cutting it would copy what is left with every
+        # acknowledgement.
         self.start = max(self.start, upto)
 
     def at(self, seq: int) -> tuple[bytes, int]:

@@ -56,6 +56,8 @@ TABLE: dict[tuple[TcpState, TcpEvent], TcpState] = {
     (_S.SYN_RECEIVED, _E.HANDSHAKE_DONE): _S.ESTABLISHED,
     (_S.ESTABLISHED, _E.FIN_SENT): _S.FIN_WAIT_1,
     (_S.ESTABLISHED, _E.FIN_ARRIVED): _S.CLOSE_WAIT,
+    # A segment that acknowledges our FIN and carries the peer's is two events, the acknowledgement first, as RFC 9293
+    # section 3.10.7.4 has them. So the step from FIN-WAIT-1 to TIME-WAIT (section 3.3.2, note 2) needs no row.
     (_S.FIN_WAIT_1, _E.FIN_ACKED): _S.FIN_WAIT_2,
     (_S.FIN_WAIT_1, _E.FIN_ARRIVED): _S.CLOSING,  # simultaneous close
     (_S.FIN_WAIT_2, _E.FIN_ARRIVED): _S.TIME_WAIT,
@@ -66,10 +68,12 @@ TABLE: dict[tuple[TcpState, TcpEvent], TcpState] = {
     (_S.FIN_WAIT_2, _E.TIME_WAIT_OVER): _S.CLOSED,  # ours: nobody reads any more and the peer never finishes
 } | {(state, _E.DIED): _S.CLOSED for state in _S}
 
+# CLOSE-WAIT: the peer has finished, we need not have. Half-closed connections live as long as their second half.
 SENDING = frozenset({_S.ESTABLISHED, _S.CLOSE_WAIT})
 """States in which new data may be sent."""
 SYNCHRONIZED = frozenset(_S) - {_S.CLOSED, _S.SYN_SENT, _S.SYN_RECEIVED}
 """States in which both sides know each other's sequence numbers."""
+# FIN-WAIT-1 and 2: we have finished and still listen; `shutdown(SHUT_WR)` of a client that waits for its answer.
 RECEIVING = frozenset({_S.ESTABLISHED, _S.FIN_WAIT_1, _S.FIN_WAIT_2})
 """States in which the peer may still send data."""
 

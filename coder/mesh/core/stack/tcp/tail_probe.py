@@ -15,6 +15,9 @@ from coder.mesh.core.stack.tcp.timers import NEVER
 
 _LONE_SEGMENT_DELAY = 0.2
 """RFC 8985 7.2: the longest a peer may delay the acknowledgement of a single segment."""
+_UNMEASURED_DELAY = 1.0
+"""RFC 8985 7.2: until there is a round trip. The retransmission timer begins with as much and then comes first; only
+after a lost SYN, when it begins with three seconds, there is a probe."""
 _MIN_DELAY = 0.01
 """Ours: RFC 8985 has no floor but names 10 ms as what implementations use; timers of busy machines are no finer."""
 
@@ -37,19 +40,20 @@ class TailProbe:
         """When to send one, if the path is orderly and the peer reports with SACK; NEVER where that is no use."""
         smoothed = self._rtt.smoothed
         board = self._board
-        # RFC 8985 section 7.2: only without SACKed data and outside of recovery. Ours: not before there is a round
-        # trip to count in; until then the RFC says one second, which is what the retransmission timer has as well.
-        if self.end >= 0 or board.sacked or board.lost or smoothed == 0.0:
+        # RFC 8985 section 7.2: only without SACKed data and outside of recovery, and never one probe behind another.
+        if self.end >= 0 or board.sacked or board.lost:
             return NEVER
         # RFC 8985 section 7.2: PTO is two smoothed round trips. One would often fire before an acknowledgement that
         # is merely on its way.
-        delay = 2 * smoothed
-        if self._sender.snd_nxt - self._sender.snd_una <= mss:
+        delay = 2 * smoothed if smoothed else _UNMEASURED_DELAY
+        # A peer may sit on the acknowledgement of a lone segment; of two it may not (RFC 9293 section 3.8.6.3).
+        if smoothed and self._sender.snd_nxt - self._sender.snd_una <= mss:
             delay += _LONE_SEGMENT_DELAY
         if delay < _MIN_DELAY:
             delay = _MIN_DELAY
         at = now + delay
-        # RFC 8985 section 7.2: never later than the retransmission timer, which then does the work alone.
+        # RFC 8985 section 7.2 would probe at the timer's moment, and have the timer run after it. Here the timer keeps
+        # its moment: it repairs more than a tail, and a second wait would double the silence.
         return at if at < rto_at else NEVER
 
     def begin(self, mss: int) -> bool:
@@ -59,7 +63,8 @@ class TailProbe:
         """
         sender = self._sender
         room = sender.snd_una + sender.snd_wnd - sender.snd_nxt
-        # RFC 8985 section 7.3: new data first.
+        # RFC 8985 section 7.3: new data first. Less than a segment of room counts only where it is all there is to
+        # send, or the probe would be the silly segment that the sender's rules forbid.
         self.is_new = sender.queue.end > sender.snd_nxt and room >= min(mss, sender.unsent)
         if not self.is_new:
             self._board.lose(max(sender.snd_una, sender.snd_nxt - mss), sender.snd_nxt)
@@ -83,6 +88,8 @@ class TailProbe:
         """
         if ack < self.end:
             return False
+        # RFC 8985 section 7.4.2: a probe of new data says nothing about the old; and during recovery the window has
+        # been reduced for this flight already.
         if sent_at < 0:
             self.end = -1
             return False

@@ -1,7 +1,7 @@
 """A segment's way in: from the packet to what is acknowledged, what is readable and what the application hears.
 
 Lives here: header prediction over runs of packets, and the careful way for everything else, each in its order.
-Does not live here: finding the connection (demux.py), what the parts do with what they are told (receiver.py,
+Does not live here: finding the connection (stack/demux.py), what the parts do with what they are told (receiver.py,
 recovery.py, sender.py).
 Obeys: RFC 9293 section 3.10.7 in its order, RFC 7323 sections 4 and 5 (timestamps, PAWS), RFC 5961 (blind attacks).
 """
@@ -23,6 +23,7 @@ _PREDICTED = Struct("!IIHH4xIII")
 """Sequence, acknowledgement, offset and flags, window, (checksum, urgent), option word, timestamp, echo."""
 _AT = ip.HEADER_SIZE + 4
 _HEADER = ip.HEADER_SIZE + tcp.HEADER_SIZE + 12
+# Eight words of header (with timestamps), then the flags: PSH and ACK, ACK alone.
 _BITS_DATA = 0x8018
 _BITS_ACK = 0x8010
 _PSH = 0x0008
@@ -43,8 +44,10 @@ def on_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     if c.state is not TcpState.ESTABLISHED or not c.agreed.timestamps or receiver.fin_at >= 0:
         return index
     packet = packets[index]
+    # A hole means blocks to report and acknowledgements to repeat: nothing here does that.
     if len(packet) == receiver.run_size and packet[4:44] == receiver.run_prefix and not receiver.rx.waiting:
         return _data_run(c, packets, index, now)
+    # Each acknowledgement counts for loss recovery then, in its order.
     if not c.recovery.is_orderly:
         return index
     if packet[4:7] == _EMPTY_TCP:
@@ -73,6 +76,7 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
     begin = index
     while index < stop:
         packet = packets[index]
+        # From the payload's length to the ports: one comparison says whose it is, that it is TCP and how long it is.
         if len(packet) != total or packet[4:44] != prefix:
             break
         seq, ack, bits, window_now, word, tsval, _ = unpack(packet, _AT)
@@ -94,7 +98,11 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
     if count:
         # RFC 7323 4.3: the first segment's timestamp is echoed, so that the peer's sample includes our delay.
         receiver.heard_in_order(count, first_stamp, now)
-        _update_window(c, window, rx.next + (count - 1) * size, c.sender.snd_una)
+        # RFC 9293 3.10.7.4: a window is newer by its segment's number (`Sender.is_newer_window`, whose second half is
+        # true of whatever acknowledges SND.UNA). An acknowledgement sent later may have overtaken this data.
+        last = rx.next + (count - 1) * size
+        if last >= c.sender.snd_wl1:
+            _update_window(c, window, last, c.sender.snd_una)
         receiver.took_run(count, count * size, now)
         _data_arrived(c)
     return index
@@ -106,6 +114,7 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     sender = c.sender
     expected = receiver.rx.next & MASK
     una = sender.snd_una & MASK
+    # More than this would acknowledge what was never sent: the careful way challenges it (RFC 5961 section 5.2).
     outstanding = sender.snd_nxt - sender.snd_una
     key = c.key
     best = 0
@@ -132,7 +141,8 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     if index > begin:
         receiver.heard_in_order(index - begin, stamp, now)
         _acknowledged(c, sender.snd_una + best, (), taken_echo, now)
-        _update_window(c, window, receiver.rx.next, sender.snd_una)
+        if receiver.rx.next >= sender.snd_wl1:  # as in `_data_run`
+            _update_window(c, window, receiver.rx.next, sender.snd_una)
         c.host.make_ready(c)
     return index
 
@@ -143,6 +153,7 @@ def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
     What interactive and two-way traffic consists of; the careful way costs three times as much.
     """
     end = ip.HEADER_SIZE + (packet[4] << 8 | packet[5])
+    # Its length is the sender's word; behind it lies the tunnel's padding.
     if end > len(packet) or end <= _HEADER or packet[6] != ip.PROTOCOL_TCP:
         return False
     receiver = c.receiver
@@ -159,12 +170,14 @@ def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
     receiver.heard_in_order(1, tsval, now)
     if gain:
         una += gain
+        # All of it: the answer to a request.
         if gain != outstanding or not c.recovery.on_full_ack(now):
             _acknowledged(c, una, (), tsecr, now)
         elif sender.awaits_writable:
             sender.await_writable(False)
             c.host.make_touched(c)
-    _update_window(c, window, rx.next, una)
+    if rx.next >= sender.snd_wl1:  # as in `_data_run`
+        _update_window(c, window, rx.next, una)
     receiver.take_one(packet, _HEADER, end, now)
     _data_arrived(c)
     return True
@@ -184,6 +197,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
     # First, sequence numbers; RFC 7323 5.3 puts PAWS before them.
     seq = nearest(receiver.rx.next, segment.seq)
     times = segment.options.timestamps if c.agreed.timestamps else None
+    # RFC 7323 section 5.3, R1: not for a RST, as whoever resets may have forgotten the connection and its stamps.
     if times is not None and not segment.flags & tcp.RST and receiver.is_old(times[0], now):
         receiver.owe_ack()
         return
@@ -200,6 +214,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
         receiver.challenge(now)
         return
     # Fifth, the acknowledgement.
+    # RFC 9293 section 3.10.7.4: without an acknowledgement dropped, which is why nothing of it was believed so far.
     if not segment.flags & tcp.ACK:
         return
     receiver.heard(now)
@@ -208,6 +223,8 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
     if not _take_ack(c, seq, segment, now) or c.state is TcpState.CLOSED:
         return
     # Sixth, urgent data, has no meaning here: nobody has used it for decades. Seventh and eighth, text and FIN.
+    # RFC 9293 section 3.8.5 keeps the urgent pointer for old programs and asks new ones not to use it; its data is
+    # taken in line.
     if segment.payload or segment.flags & tcp.FIN:
         _take_payload(c, seq, segment, now)
         receiver.learn(packet, segment)
@@ -256,8 +273,10 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     if segment.flags & tcp.SYN:
         receiver.challenge(now)
         return
+    # Whoever probes us keeps the connection alive; a forged number in a SYN or RST must not.
     if segment.flags & tcp.ACK and c.state in SYNCHRONIZED:
         receiver.heard(now)
+    # Our acknowledgement was lost, or the peer timed out too early: RFC 2883 tells it which.
     receiver.repeated(seq, len(segment.payload))
     if c.state is TcpState.TIME_WAIT and segment.flags & tcp.FIN:
         c.begin_time_wait(now)  # the peer did not get our last acknowledgement: it gets another, the wait begins anew
@@ -296,6 +315,7 @@ def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
         if segment.flags & tcp.FIN:
             c.begin_time_wait(now)
         return True
+    # RFC 9293 section 3.10.7.4: a duplicate is ignored, the segment is not.
     if ack < sender.snd_una:
         return True  # late, but what it carries may be new
     # RFC 5681 section 2 has five conditions for a duplicate acknowledgement; the fifth, that something is outstanding:
@@ -305,6 +325,7 @@ def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
         echo = times[1] if times is not None and c.agreed.timestamps else -1
         blocks = segment.options.sack if c.agreed.sack else ()
         _acknowledged(c, ack, blocks, echo, now, duplicate)
+    # Section 3.10.7.4, SND.WL1 and SND.WL2: segments that swapped places must not bring back an old window.
     if sender.is_newer_window(seq, ack):
         _update_window(c, segment.window, seq, ack)
     return True
@@ -312,6 +333,7 @@ def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
 
 def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     """Steps seven and eight."""
+    # After its FIN a peer has nothing to say; RFC 9293 ignores the text.
     if c.state not in RECEIVING:
         return
     receiver = c.receiver
@@ -323,6 +345,7 @@ def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
         receiver.learn_fin(end)
     if payload and receiver.take(seq, payload, now):
         _data_arrived(c)
+    # A FIN that came before what it ends waits in `fin_at` for the hole to close.
     if receiver.fin_at >= 0 and receiver.rx.next == receiver.fin_at and c.state in RECEIVING:
         receiver.take_fin()
         c.take(TcpEvent.FIN_ARRIVED)
@@ -337,6 +360,7 @@ def _acknowledged(c: TcpSocket, ack: int, blocks: Blocks, echo: int, now: float,
     """The peer has everything below `ack`, and the ranges it reports."""
     c.recovery.on_ack(ack, blocks, echo, now, duplicate)
     sender = c.sender
+    # Half, not the first free byte: a writer is woken for a good deal of work or not at all.
     if sender.awaits_writable and 2 * len(sender.queue) <= c.send_limit:
         sender.await_writable(False)
         c.host.make_touched(c)
@@ -372,6 +396,7 @@ def _data_arrived(c: TcpSocket) -> None:
     receiver = c.receiver
     if receiver.discards:
         c.send_reset()
+        # RFC 2525 section 2.17: without a reset the peer would go on sending into nothing.
         c.die(StackError("aborted"))
         return
     sender = c.sender
@@ -386,8 +411,10 @@ def _data_arrived(c: TcpSocket) -> None:
 def stray_reset(local: bytes, remote: bytes, segment: Segment) -> bytes:
     """The RST for a segment that belongs to no connection (RFC 9293 3.10.7.1)."""
     if segment.flags & tcp.ACK:
+        # The number is the one the segment acknowledges: what its sender will find exact (RFC 5961 section 3.2).
         answer = Segment(segment.port, segment.source_port, segment.ack, 0, tcp.RST, 0)
     else:
+        # A SYN has nothing to say what it expects: the reset proves by its acknowledgement that it saw it.
         ack = segment.seq + segment.length
         answer = Segment(segment.port, segment.source_port, 0, ack, tcp.RST | tcp.ACK, 0)
     check = ip.checksum(ip.PROTOCOL_TCP, local, remote, answer.encode())

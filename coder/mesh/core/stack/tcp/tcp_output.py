@@ -1,6 +1,7 @@
 """A segment's way out: from what may be sent to packets in the superbuffer.
 
-Lives here: the order (lost data, new data, acknowledgements), the decision how much, FIN.
+Lives here: the order (lost data, new data, acknowledgements), the decision how much, FIN. Lost data is sent again by
+`_resend_lost`; that it is lost was decided by loss_detection.py.
 Does not live here: how a segment is built (segments.py), the window and the scoreboard (recovery.py), SYNs
 (handshake.py).
 Obeys: RFC 9293 sections 3.8.6 (windows, silly window avoidance) and 3.10.2; RFC 5681 section 4.2.
@@ -29,6 +30,8 @@ def lone(c: TcpSocket, now: float) -> bytes | None:
     queue = sender.queue
     start = sender.snd_nxt
     left = queue.end - start
+    # A FIN to come, blocks to report, a window being probed: each wants the careful way, and is rare while somebody
+    # types.
     if not 0 < left <= _LONE_LIMIT or c.state is not TcpState.ESTABLISHED or sender.write_closed:
         return None
     receiver = c.receiver
@@ -50,13 +53,13 @@ def emit(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     if c.state not in SYNCHRONIZED or c.state is TcpState.TIME_WAIT:
         return None
     if c.recovery.scoreboard.lost:
-        batch = _retransmit_lost(c, txbuf, now)
+        batch = _resend_lost(c, txbuf, now)
         if batch is not None or c.recovery.scoreboard.lost:
-            return batch  # nothing new while a hole is open: the peer could only hold it (RFC 6675 section 5, C.1)
+            return batch  # RFC 6675 section 4, NextSeg: what is lost (rule 1) goes before anything new (rule 2)
     return _emit_new(c, txbuf, now)
 
 
-def _retransmit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
+def _resend_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     """Send lost ranges again, as far as the window lets us; segments are cut to today's size."""
     sender, recovery, builder = c.sender, c.recovery, c.builder
     layout = txbuf.layout(builder.slot)
@@ -71,6 +74,7 @@ def _retransmit_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
             break
         start, end = taken
         flags = _ACK
+        # The FIN's number lies behind the last byte; a range that reaches it carries the flag again.
         if sender.fin_sent and end > sender.queue.end:
             flags |= tcp.FIN
         data = sender.queue.slice(start, min(end, sender.queue.end) - start)
@@ -92,6 +96,7 @@ def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     finish = sender.write_closed and not sender.fin_sent and c.state in SENDING
     if left <= 0 and not finish:
         return None
+    # Only a pause of ours counts as idle: while something is under way acknowledgements keep the window true.
     if sender.snd_nxt == sender.snd_una and left > 0:
         c.recovery.wake_window(now)
     size = _allowance(c, left)
@@ -99,6 +104,7 @@ def _emit_new(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
         finish = False
         if size == 0:
             return None
+    # Data that fits takes the FIN along: one segment less, and the peer learns of the end with the last byte.
     elif finish and sender.snd_una + sender.snd_wnd <= sender.snd_nxt + left:
         finish = False  # the FIN waits for room like a byte (RFC 9293 3.4: it occupies a number)
         if left == 0:
@@ -112,8 +118,12 @@ def _allowance(c: TcpSocket, left: int) -> int:
     recovery = c.recovery
     peer_room = sender.snd_una + sender.snd_wnd - sender.snd_nxt
     own_room = recovery.room()
+    # RFC 9438 section 5.8: a window the application does not fill must not grow, or it would say nothing about the
+    # path.
     recovery.note_limit(left if left < peer_room else peer_room)
     room = own_room if own_room < peer_room else peer_room
+    # No Nagle (RFC 9293 section 3.7.4 leaves switching it off to the application): ours are shells and forwarded
+    # connections, whose own ends have batched what they wanted batched.
     if room >= left:
         return left
     mss = c.builder.mss
@@ -164,6 +174,7 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
 def _carried_ack(c: TcpSocket) -> None:
     """Data carries the acknowledgement, unless there are blocks to report."""
     receiver = c.receiver
+    # Full segments have no room for blocks, and a peer that waits for them repairs in the dark.
     if not receiver.rx.waiting and receiver.dsack is None:
         receiver.acknowledged()
 
@@ -178,6 +189,7 @@ def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
     receiver.acknowledged()
     receiver.reported()
     c.sender.count(owed)
+    # The same bytes: equal timestamps and blocks are what a duplicate is.
     return [packet] * owed
 
 
@@ -193,5 +205,6 @@ def watch_window(c: TcpSocket, now: float) -> None:
     if c.sender.is_stalled_by_window and c.state in SENDING and c.recovery.phase is Phase.OPEN:
         if timers.persist_at == NEVER:
             timers.start_persist(now + c.recovery.rtt.persist_delay(timers.persist_count))
+    # Something is under way again, or nothing waits: its acknowledgement or the next write asks by itself.
     elif timers.persist_at != NEVER or timers.persist_count:
         timers.stop_persist()

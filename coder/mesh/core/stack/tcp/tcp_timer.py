@@ -21,8 +21,10 @@ def on_timer(c: TcpSocket, now: float) -> None:
     if timers.syn_at <= now:
         handshake.resend_syn(c, now)
     if timers.ack_at <= now:
+        # Off first: `owe_ack` is looked at by whoever sends next, which may be data that carries it.
         timers.delay_ack(NEVER)
         c.receiver.owe_ack()
+    # Before the retransmission timer: what RACK finds lost costs three tenths of the window, a timeout all of it.
     if timers.reorder_at <= now:
         c.recovery.on_reorder_timer(now)
     if timers.rto_at <= now:
@@ -55,6 +57,8 @@ def _probe_window(c: TcpSocket, now: float) -> None:
     if rtt.is_in_vain(rtt.persist_delay(timers.persist_count), now, heard):
         c.die(StackError("timeout"))
         return
+    # Repeated until it is answered, as an acknowledgement that opens a window is not repeated by anybody (RFC 9293
+    # section 3.8.6.1).
     timers.repeat_persist(now + rtt.persist_delay(timers.persist_count + 1))
     c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
 
@@ -62,6 +66,7 @@ def _probe_window(c: TcpSocket, now: float) -> None:
 def _probe_life(c: TcpSocket, now: float) -> None:
     """Keepalive: probe a peer that has been silent, give up on one that does not answer probes."""
     timers = c.timers
+    # Only where the handshake is done: a SYN has a limit of its own.
     if timers.keepalive is None or not c.connected:
         timers.start_keepalive(NEVER)
         return
@@ -90,6 +95,7 @@ def on_path_change(c: TcpSocket, now: float) -> None:
     recovery.rtt.forget_minimum()
     if timers.syn_at > now and c.state in (TcpState.SYN_SENT, TcpState.SYN_RECEIVED):
         timers.send_syn(now)
+    # Data under way asks by itself; without any there is nothing to repeat.
     elif c.sender.in_flight and not recovery.path_changed(now, c.receiver.last_heard):
         c.die(StackError("timeout"))
         return

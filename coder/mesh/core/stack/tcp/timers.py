@@ -1,7 +1,7 @@
 """When a connection wants to be looked at.
 
 Lives here: every deadline of one connection, and the counts that belong to a deadline.
-Does not live here: what happens when one has come (tcp_timer.py), the heap all connections share (deadlines.py).
+Does not live here: what happens when one has come (tcp_timer.py), the heap all connections share (stack/deadlines.py).
 Obeys: RFC 9293 sections 3.8.1 (retransmission), 3.8.4 (keepalive), 3.8.6.1 (zero window), 3.8.6.3 (delayed
 acknowledgements) and 3.6.1 (TIME-WAIT); RFC 8985 sections 6.2 (reordering) and 7.2 (tail loss probe).
 """
@@ -69,11 +69,13 @@ class Timers:
     def stop(self) -> None:
         """The connection is closed."""
         self.syn_at = self.ack_at = self.time_wait_at = NEVER
+        # TIME-WAIT's too: a closed connection answers nothing any more.
         self.stop_waiting()
         self.earliest = NEVER
 
     def stop_waiting(self) -> None:
         """Nothing more is expected of the peer but, maybe, its FIN once more."""
+        # RFC 9293 section 3.10.7.4: in TIME-WAIT all timers but its own are turned off.
         self.rto_at = self.probe_at = self.reorder_at = self.persist_at = self.keepalive_at = NEVER
 
     def send_syn(self, at: float) -> None:
@@ -112,6 +114,7 @@ class Timers:
 
     def repeat_persist(self, at: float) -> None:
         """It was asked, and will be again."""
+        # Counted, not timed: the count is what backs off, and what shows a window to have been small for a while.
         self.persist_count += 1
         self.start_persist(at)
 

@@ -33,6 +33,8 @@ class SpuriousLoss:
     def on_retransmit(self, clock: int) -> None:
         """Something is sent again, at this value of our timestamp clock."""
         if self.sent_at < 0:
+            # The earliest copy decides (RFC 3522 section 3.2, RetransmitTS): an echo older than that belongs to no
+            # copy at all.
             self.sent_at = clock
 
     def end(self) -> None:
@@ -45,6 +47,7 @@ class SpuriousLoss:
         # prove nothing: the clock may have stood still between both.
         if self.sent_at < 0 or self._before is None or (tsecr - self.sent_at) & MASK < HALF:
             return False
+        # Once: what the reduction cost is given back, and the next loss stands for itself.
         cubic.restore(self._before)
         self._before = None
         return True

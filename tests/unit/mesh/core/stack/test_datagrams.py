@@ -84,13 +84,13 @@ def test_fragments_that_overlap_or_never_end_are_dropped() -> None:
     assert not server.readable
     for number in range(1000):
         world.b.input_batch([fragments.split(packet, 1280, number)[0]], world.now)
-    assert len(world.b._demux._assembler._partials) <= 65
+    assert len(world.b._demux._assembler._partials) == 64
     world.b.input_batch(fragments.split(packet, 1280, 5000), world.now)
     assert server.readable
 
 
 @pytest.mark.parametrize("size", [1241, 1248, 1360, 1373, 2464, 2736, 3000, 65_535])
-@pytest.mark.parametrize("narrow", [96, 1278, 1280])
+@pytest.mark.parametrize("narrow", [256, 1278, 1280])
 def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow: int) -> None:
     packet = ip.Packet(ip.PROTOCOL_UDP, A, B, bytes(n % 251 for n in range(size))).encode()
     wide = fragments.split(packet, 1420, 7)
@@ -104,6 +104,30 @@ def test_a_fragment_is_cut_on_into_fragments_of_the_same_whole(size: int, narrow
     places = [int.from_bytes(piece[42:44], "big") for piece in cut]
     assert [place & 1 for place in places] == [1] * (len(cut) - 1) + [0]
     assert all((len(piece) - 48) % 8 == 0 for piece in cut[:-1])
+
+
+def piece(offset: int, data: bytes, *, more: bool) -> ip.Packet:
+    """A fragment of the UDP datagram with number 7."""
+    head = bytes((ip.PROTOCOL_UDP, 0)) + (offset | more).to_bytes(2, "big") + (7).to_bytes(4, "big")
+    return ip.Packet(fragments.PROTOCOL, A, B, head + data)
+
+
+def test_a_datagram_in_crumbs_is_given_up() -> None:
+    """Each would be compared with all before it: seconds of work for 64 KiB."""
+    assembler = fragments.Assembler()
+    with pytest.raises(WireError, match="too many fragments"):
+        for offset in range(0, 65_528, 8):
+            assembler.add(piece(offset, bytes(8), more=True), 0.0)
+    assert not assembler._partials
+
+
+@pytest.mark.parametrize("offset", [16, 24])
+def test_nothing_lies_behind_the_last_fragment(offset: int) -> None:
+    assembler = fragments.Assembler()
+    assert assembler.add(piece(offset, bytes(8), more=True), 0.0) is None
+    with pytest.raises(WireError, match="bad fragment"):
+        assembler.add(piece(8, bytes(8), more=False), 0.0)
+    assert not assembler._partials
 
 
 def test_the_header_of_a_fragment_is_that_of_the_whole() -> None:
@@ -160,8 +184,13 @@ def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minute
     stack.input_batch([too_big(packet, 1280)], 1.0)
     assert events == [TooBig(B, 1280)]
     assert len(sizes()) == 2 and max(sizes()) <= 1280
-    stack.input_batch([too_big(packet, 60)], 1.0)
-    assert max(sizes()) > 1000, "nonsense is not believed"
+    for nonsense in (60, 1279):
+        stack.input_batch([too_big(packet, nonsense)], 1.0)
+        assert max(sizes()) > 1000, "RFC 8201 section 4: discarded"
+    strange = udp.Datagram(5, 6, bytes(1300)).encode(ROUTER, B)
+    events.clear()
+    stack.input_batch([too_big(strange, 1280)], 1.0)
+    assert not events, "we did not send it"
     stack.on_timer(700.0)
     assert sizes() == [1348]
 

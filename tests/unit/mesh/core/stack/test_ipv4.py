@@ -135,6 +135,35 @@ def test_a_host_without_ipv4_is_deaf_to_it() -> None:
     assert stack.take_output(0.0) == []
 
 
+def test_fragments_of_more_than_a_packet_can_be_are_refused() -> None:
+    """Put together they would be answered by an error that no IPv4 header has a length for."""
+    stack = Stack([B4], Random(1).randbytes)
+    head = bytes((0, 5, 0, 6, 0xFF, 0xFF, 0, 0))
+    body = head + bytes(0xFFFF - len(head))
+    last = 65_528
+    for at in range(0, len(body), 1024):
+        part = body[at : at + 1024] if at + 1024 < last else body[at:]
+        if at >= last:
+            break
+        more = 0x2000 if at + len(part) < len(body) else 0
+        packet = ip4._header(17, A4, B4, len(part), at >> 3 | more, 9) + part
+        stack.input_batch([packet], 1.0)
+    assert stack.take_output(1.0) == []
+    with pytest.raises(WireError, match="long packet"):
+        ip4.to_ipv6_untrusted(ip4._header(17, A4, B4, 7, last >> 3, 9) + bytes(7))
+
+
+@pytest.mark.parametrize(("largest", "destination"), [(65_507, A), (65_527, bytes.fromhex("fd00" + 27 * "0" + "1"))])
+def test_a_datagram_that_no_header_has_a_length_for_is_lost(largest: int, destination: bytes) -> None:
+    stack = Stack([bytes.fromhex("fd00" + 28 * "0"), B4], Random(1).randbytes)
+    socket = stack.udp_bind(5)
+    socket.send_nowait(bytes(largest + 1), destination, 6)
+    assert stack.take_output(0.0) == []
+    socket.send_nowait(bytes(largest), destination, 6)
+    [(_, packets)] = stack.take_output(0.0)
+    assert sum(map(len, packets)) > largest
+
+
 def test_tunnels_carry_ipv4_from_allowed_addresses_only() -> None:
     pair = Pair()
     for side, address in ((pair.a, A), (pair.b, B)):

@@ -1,5 +1,7 @@
 """Flow control: zero windows, silly windows, acknowledgements, bursts, keepalive."""
 
+import pytest
+
 from coder.mesh.core.stack.interface import TcpSettings
 from coder.mesh.core.wire.tcp import ACK, Options
 from tests.kit.puppet import Puppet
@@ -216,3 +218,16 @@ def test_a_closed_window_that_answers_is_waited_for_however_long() -> None:
             if segment.payload:
                 puppet.send(window=0)
     assert socket.error is None
+
+
+@pytest.mark.parametrize("size", [4, 600])
+def test_data_that_was_overtaken_brings_back_no_old_window(size: int) -> None:
+    """RFC 9293 section 3.10.7.4, SND.WL1: also on the quick ways, of a keystroke and of a run."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    for _ in range(2):
+        puppet.send(payload=b"x" * size)
+    puppet.send(seq=puppet.seq + size, window=2000)
+    puppet.send(payload=b"x" * size, window=10)
+    assert socket.unread == 3 * size
+    assert socket.sender.snd_wnd == 2000 << 7

@@ -10,6 +10,7 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import CryptoError
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.tunnel.events import HandshakeGaveUp, KeysExpired, Roamed
+from coder.mesh.core.wire import wireguard
 from coder.mesh.core.wire.batch import Batch, TxBuf
 from tests.kit.wireguard_pair import WALL, Pair, Seeded, ip_packet
 
@@ -305,6 +306,23 @@ def test_relayed_senders_get_cookies_too(pair: Pair) -> None:
     pair.send(pair.a)
     pair.run(6.0)
     assert len(pair.b.inbox) == 1
+
+
+@pytest.mark.parametrize(("place", "limited"), [("2001:db8::{:x}", 3), ("2001:db8:0:{:x}::1", 0), ("10.0.0.{}", 0)])
+def test_a_network_of_ipv6_is_one_source(pair: Pair, place: str, limited: int) -> None:
+    """Whoever has one has 2**64 addresses, and can prove each of them by cookie."""
+    device, handshaker = pair.b.device, pair.a.tunnel._handshaker
+    device.always_under_load = True
+    for number in range(1, 9):
+        source = (place.format(number), 7)
+        first = handshaker.initiate(number, WALL + number, 0.0)
+        [reply] = device.receive_untrusted(first, source, 0.0).replies
+        told = wireguard.parse_untrusted(reply)
+        assert isinstance(told, wireguard.CookieReply)
+        handshaker.jar.accept_reply_untrusted(told.nonce, told.cookie, 0.0)
+        device.receive_untrusted(handshaker.initiate(number, WALL + number, 0.0), source, 0.0)
+        handshaker.jar.slept(1000.0)
+    assert (device.stats.cookies_sent, device.stats.limited) == (8, limited)
 
 
 def test_a_flood_of_handshakes_is_answered_with_cookies_and_then_limited_per_source(pair: Pair) -> None:

@@ -34,3 +34,51 @@ def test_slow_start_ends_when_the_queue_grows() -> None:
         if cubic.window >= cubic.ssthresh:
             break
     assert cubic.window < 1_000_000
+
+
+def grown(cubic: Cubic) -> int:
+    """The window after a second of full use; round trips of 50 ms."""
+    for step in range(20):
+        cubic.acked(cubic.window, step * 0.05, 0.05)
+    return cubic.window
+
+
+def test_after_a_timeout_the_curve_begins_where_slow_start_ends() -> None:
+    """RFC 9438 section 4.8: K is zero; after a fast repair the old maximum is aimed at instead."""
+    repaired, silent = Cubic(1000), Cubic(1000)
+    repaired.ssthresh = repaired.window = silent.ssthresh = silent.window = 100_000
+    repaired.lost(100_000)
+    silent.timed_out(100_000)
+    silent.window = silent.ssthresh
+    assert repaired.window == silent.window == 70_000
+    assert grown(silent) < 82_000 < grown(repaired)
+
+
+def test_reno_is_followed_slowly_up_to_the_window_before_the_loss() -> None:
+    """RFC 9438 section 4.3: also where fast convergence has put the maximum below that window."""
+    cubic = Cubic(1000)
+    cubic.ssthresh = cubic.window = 100_000
+    cubic.lost(100_000)
+    cubic.lost(70_000)
+    assert cubic.window == 49_000
+    rounds = 0
+    while cubic.window < 69_000:
+        cubic.acked(cubic.window, rounds * 0.001, 0.001)
+        rounds += 1
+    assert rounds >= 20 / (3 * 0.3 / 1.7) - 1
+
+
+def test_a_later_slow_start_ends_where_the_loss_says_and_not_at_a_delay() -> None:
+    """RFC 9406 section 4.3: HyStart++ is for the first one."""
+    cubic = Cubic(1000)
+    cubic.timed_out(100_000)
+    cubic.ssthresh = threshold = 50_000
+    sent = 0
+    for round_number in range(10):
+        sent += cubic.window
+        for _ in range(10):
+            cubic.round_trip(0.05 + 0.01 * round_number, sent - cubic.window, sent)
+        if cubic.window >= threshold:
+            break
+        cubic.acked(cubic.window, round_number * 0.05, 0.05)
+    assert cubic.ssthresh == threshold <= cubic.window

@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import pytest
+
 from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.recovery import Phase
+from coder.mesh.core.stack.tcp.reordering import ReorderingWindow
+from coder.mesh.core.stack.tcp.rtt import RoundTrip
+from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
 from coder.mesh.core.wire import ip
-from coder.mesh.core.wire.tcp import Options
-from tests.kit.puppet import Puppet
+from coder.mesh.core.wire.tcp import ACK, SYN, Options
+from tests.kit.puppet import MODERN, PUPPET, Puppet
 from tests.kit.tcpnet import B, Link, Transfer, World
 
 SEGMENT = 1208
@@ -213,3 +218,88 @@ def test_hours_of_sleep_are_no_silence() -> None:
     socket.write_nowait(b"x" * 1000)
     puppet.advance(3000)
     assert socket.error is not None, "but silence while awake ends it"
+
+
+@pytest.mark.parametrize("options", [MODERN, Options(mss=1220)], ids=["timestamps", "neither timestamps nor SACK"])
+def test_a_path_slower_than_its_timeout_is_measured(options: Options) -> None:
+    """RFC 6298 section 5 and RFC 7323 section 4.1: else each segment would be sent again before its answer can come."""
+    puppet = Puppet(options=options)
+    socket = puppet.accepted()
+    copies = []
+    for delay in [0.05] * 10 + [1.0] * 10:
+        socket.write_nowait(b"x")
+        (first,) = puppet.collect()
+        copies.append(len(puppet.advance(delay)))
+        puppet.ack += 1
+        puppet.stamp += 1
+        stamps = first.options.timestamps
+        puppet.send(options=Options(timestamps=(puppet.stamp, stamps[0]) if stamps else None))
+    assert not any(copies[:10])
+    assert copies[10] > 0
+    assert not any(copies[-3:])
+
+
+def test_a_lost_syn_makes_the_first_data_patient() -> None:
+    """RFC 6298 section 5, rule 5.7."""
+    puppet = Puppet()
+    socket = puppet.stack.tcp_connect(PUPPET, puppet.own_port, puppet.now, source_port=puppet.port)
+    puppet.collect()
+    (again,) = puppet.advance(1.5)
+    puppet.ack = again.seq + 1
+    puppet.send(SYN | ACK, options=MODERN)
+    assert socket.connected
+    assert socket.recovery.rtt.timeout() == 3.0
+    socket.write_nowait(b"x" * 100)
+    puppet.collect()
+    (probe,) = puppet.advance(1.1)  # RFC 8985 section 7.2: a second where nothing was measured
+    assert bytes(probe.payload) == b"x" * 100
+    assert socket.stats.timeouts == 1, "the SYN's"
+
+
+def test_a_syn_that_went_out_twice_measures_nothing() -> None:
+    """RFC 6298 section 3: the peer's own repetition, not a timeout of ours, had us answer once more."""
+    puppet = Puppet()
+    puppet.stack.tcp_listen(22)
+    (answer,) = puppet.send(SYN, options=MODERN)
+    puppet.now += 0.9
+    assert len(puppet.send(SYN, options=MODERN, seq=5000)) == 1
+    puppet.now += 0.05
+    puppet.ack = answer.seq + 1
+    puppet.send()
+    (socket,) = puppet.stack.connections
+    assert socket.connected
+    assert socket.recovery.rtt.smoothed == 0.0
+    assert socket.recovery.rtt.timeout() == 1.0
+    assert socket.recovery.cubic.window == 10 * SEGMENT, "nothing was lost"
+
+
+def test_patience_ends_sixteen_repairs_after_the_last_duplicate() -> None:
+    """RFC 8985 section 6.2, step 4."""
+    board, rtt = Scoreboard(), RoundTrip(TcpSettings())
+    rtt.sample(0.1, 0.0)
+    board.reordered = True
+    window = ReorderingWindow(board, rtt)
+    window.duplicate(10, 20)
+    window.duplicate(30, 40)
+    for _ in range(15):
+        window.recovered()
+    assert window.size(True, 1000) == pytest.approx(0.075)
+    window.recovered()
+    assert window.size(True, 1000) == pytest.approx(0.025)
+
+
+def test_copies_of_a_needless_timeout_are_no_loss() -> None:
+    """RFC 6582 section 3.2, step 2: each brings a duplicate acknowledgement, from a peer without SACK."""
+    puppet, socket = sending(Options(mss=1220))
+    mss = socket.mss
+    puppet.advance(1)
+    assert socket.recovery.phase is Phase.LOSS
+    puppet.ack += 10 * mss
+    puppet.send()  # the originals were late
+    socket.write_nowait(b"y" * 3 * mss)
+    puppet.collect()
+    again = socket.stats.retransmitted
+    for _ in range(4):
+        puppet.send()
+    assert socket.recovery.phase is Phase.OPEN
+    assert socket.stats.retransmitted == again

@@ -16,3 +16,15 @@ def test_round_trip_follows_rfc_6298() -> None:
     for n in range(100):
         rtt.sample(0.5, 1000.0 + n)
     assert rtt.minimum == 0.5  # a route that became longer
+
+
+def test_only_a_measurement_ends_the_backoff() -> None:
+    """RFC 6298 section 5: progress may be the doing of a copy, and the next segment would time out as early."""
+    rtt = RoundTrip(TcpSettings())
+    rtt.sample(0.1, 0.0)
+    rtt.back_off()
+    rtt.back_off()
+    rtt.progressed()
+    assert rtt.timeout() == 4 * rtt.rto
+    rtt.sample(1.0, 2.0)
+    assert rtt.timeout() == rtt.rto

@@ -1,4 +1,4 @@
-"""What waits to be sent through one relay connection: control frames first, packets in order, bounded.
+"""What waits in a client of the relay for its connection: control frames first, packets in order, bounded.
 
 Lives here: the queue, and when it is long. Who pauses because of that is the endpoint's affair, by way of the events.
 """
