@@ -1,20 +1,19 @@
-"""Builds the single binary: PyInstaller's folder behind the unpack-once launcher.
+"""Builds the single binary, on Linux: PyInstaller's folder behind the unpack-once launcher.
 
     python build/build.py [--out DIR] [--work DIR] [--pure] [--slim]
     python build/build.py --platform all           # the Linux set, in Debian roots of its own (roots.py)
 
 The mesh's hot modules are compiled (compiled.py) unless --pure says otherwise or mypy is not installed; that happens
 beside PyInstaller's work, and what was compiled is kept by the hash of its sources. The result is
-`coder-<os>-<arch>`, the name under which a server offers it at /bin, and `coder-slim-<os>-<arch>`, the part of it that
-is agent and command line (editions.py); beside them lie bills of materials (`.cdx.json`) and SHA256SUMS (sbom.py). A
-stamp of the sources lets a second run return at once. Needs gcc, zstd and its static library (Debian: gcc binutils zstd
-libzstd-dev).
+`coder-linux-<arch>`, the name under which a server offers it at /bin, and `coder-slim-linux-<arch>`, the part of it
+that is agent and command line (editions.py); beside them lie bills of materials (`.cdx.json`) and SHA256SUMS (sbom.py).
+A stamp of the sources lets a second run return at once. Needs gcc, zstd and its static library (Debian: gcc binutils
+zstd libzstd-dev).
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -34,7 +33,7 @@ import packing
 import sbom
 
 ROOT = Path(__file__).resolve().parent.parent
-LAUNCHER = ("launcher.c", "unpack.c", "host_libc.c", "command_client.c")
+LAUNCHER = ("launcher.c", "cache.c", "unpack.c", "sha256.c", "host_libc.c", "command_client.c")
 API_DESCRIPTION = "coder/coderd/http/openapi/openapi.json"
 LEVEL, QUICK_LEVEL = 19, 3
 """Of compression: the first takes half a minute and a fifth off the size."""
@@ -65,7 +64,8 @@ def handed_on(args: argparse.Namespace) -> list[str]:
 
 
 def build_here(args: argparse.Namespace) -> int:
-    """For this machine's own system and processor."""
+    """For this machine's own processor."""
+    check_system()
     name = f"coder-{sys.platform}-{ARCHITECTURES.get(libc.machine(), libc.machine())}"
     slim_name = name.replace("coder-", "coder-slim-", 1)
     binary, stamp = args.out / name, args.out / f"{name}.stamp"
@@ -132,6 +132,14 @@ def _ignored(path: Path) -> bool:
     return "__pycache__" in parts or "node_modules" in parts or path.suffix == ".pyc"
 
 
+def check_system() -> None:
+    if not sys.platform.startswith("linux"):
+        raise SystemExit(
+            "build: there is a launcher for Linux only; elsewhere PyInstaller makes one file by itself: "
+            "python -m PyInstaller build/coder.spec, with CODER_EDITION=slim (.ci/other-platforms.yml)"
+        )
+
+
 def check_tools() -> None:
     missing = [tool for tool in ("gcc", "strip", "objdump", "zstd") if shutil.which(tool) is None]
     if missing:
@@ -147,6 +155,8 @@ def can_compile() -> bool:
 def compiled_modules(cache: Path, *, quick: bool) -> Path:
     """A folder with the shared objects of the hot modules, in the places of their sources."""
     level = compiled.QUICK_LEVEL if quick else compiled.LEVEL
+    import fcntl  # Linux's, as is all of this; but the file is imported, and says so, elsewhere too
+
     kept = cache / compiled.source_hash(level)
     cache.mkdir(parents=True, exist_ok=True)
     # Who comes while another compiles waits for it, and finds what it made.

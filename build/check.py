@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,16 +61,16 @@ class Report:
     "Imports of what `editions` says this program is not to have."
 
 
-def check(program: Path) -> Report:
-    """Unpacks the program and asks it."""
+def check(program: Path, emulator: Sequence[str] = ()) -> Report:
+    """Unpacks the program and asks it; on the processor of an emulator's when one is given, with its arguments."""
     with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
         env = {**os.environ, "CODER_BINARY_CACHE": f"{place}/cache", "CODER_NO_COMMAND_SERVER": "1"}
-        subprocess.run([program.resolve(), "version"], env=env, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*emulator, program.resolve(), "version"], env=env, check=True, stdout=subprocess.DEVNULL)
         (folder,) = (path for path in Path(place, "cache").iterdir() if (path / "coder").exists())
-        return check_folder(folder)
+        return check_folder(folder, emulator)
 
 
-def check_folder(folder: Path) -> Report:
+def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
     """The same for a folder of modules.convert; it is changed, and of no use afterwards."""
     internal = folder / "_internal"
     full = internal / "modules-full.bin"
@@ -83,7 +83,7 @@ def check_folder(folder: Path) -> Report:
     asked = sorted({name for names in wanted.values() for name in names})
     above["coder.__main__"] = (modules.MODULE, marshal.dumps(compile(_ASK, "check", "exec")))
     full.write_bytes(modules.packed(above))
-    failed = ask([str(folder / "coder")], asked)
+    failed = ask([*emulator, str(folder / "coder")], asked, internal)
     here = ask([sys.executable, "-c", _ASK], asked) if failed else {}
     report = Report("slim" if slim else "full", len(asked))
     absent = set(editions.left_out(failed_modules(failed))) if slim else set()
@@ -122,12 +122,15 @@ def exists(name: str) -> bool:
         return False
 
 
-def ask(command: list[str], names: list[str]) -> dict[str, str]:
-    """Which of the names a program cannot import, and what it says."""
+def ask(command: list[str], names: list[str], internal: Path | None = None) -> dict[str, str]:
+    """Which of the names a program cannot import, and what it says. `internal`, an unpacked program's folder, spares it
+    the start of itself anew that finds its libraries (`starter.c`): an emulator would be left behind by it."""
     with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
         question, answer = Path(place, "question"), Path(place, "answer")
         question.write_text(json.dumps(names))
         env = {**os.environ, "PYTHONPATH": str(editions.ROOT)}
+        if internal is not None:
+            env |= {"LD_LIBRARY_PATH": str(internal), "_PYI_APPLICATION_HOME_DIR": str(internal)}
         done = subprocess.run([*command, question, answer], env=env, cwd=place, check=False, stdout=subprocess.DEVNULL)
         if not answer.exists():
             raise SystemExit(f"check: {command[0]} ended with {done.returncode} before it had loaded everything")
@@ -147,17 +150,7 @@ def wanted_of(names: Iterable[str]) -> Wanted:
 
 def imports(tree: ast.AST) -> Iterator[str]:
     """Modules, and `module:name`, that a source imports when it runs; of types alone, not."""
-    todo: list[ast.AST] = [tree]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            todo += node.orelse
-            continue
-        todo += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}:{alias.name}" for alias in node.names)
+    yield from (f"{module}:{name}" if name else module for module, name in editions.imported(tree))
 
 
 def main() -> int:

@@ -7,7 +7,8 @@ modules it lacks is said here, once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -48,25 +49,37 @@ def module_file(name: str, root: Path = ROOT) -> Path | None:
     return None
 
 
-def imports(name: str, root: Path = ROOT) -> set[str]:
+@cache
+def imports(name: str, root: Path = ROOT) -> frozenset[str]:
     """Our own modules that a module imports at any time, packages above them included."""
     path = module_file(name, root)
     if path is None:
-        return set()
+        return frozenset()
     found: set[str] = set()
-    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for module, taken in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        found.update({module, *([f"{module}.{taken}"] if taken else [])})
+    whole = {".".join(word.split(".")[: count + 1]) for word in found for count in range(word.count(".") + 1)}
+    return frozenset(word for word in whole if word.split(".")[0] == "coder" and module_file(word, root) is not None)
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(module, name taken out of it, or "") of every import of a source that may run, in functions too."""
+    todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if isinstance(node, ast.If) and _is_for_types(node.test):
+            todo += node.orelse
             continue
         todo += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    whole = {".".join(word.split(".")[: count + 1]) for word in found for count in range(word.count(".") + 1)}
-    return {word for word in whole if word.split(".")[0] == "coder" and module_file(word, root) is not None}
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def _is_for_types(test: ast.expr) -> bool:
+    """`TYPE_CHECKING` or `typing.TYPE_CHECKING`; of a test that asks more than that, both branches may run."""
+    return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
 
 def closure(names: Iterable[str], root: Path = ROOT) -> set[str]:
@@ -110,7 +123,8 @@ def slim_part(analysis: Any, absent: Iterable[str]) -> dict[str, list[str]]:
     needed = {entry[0] for entry in bindepend.binary_dependency_analysis(binaries)}
     files = [entry[0] for entry in analysis.binaries if entry[0] in needed]
     packages = {name.partition(".")[0] for name in nodes}
-    files += [entry[0] for entry in analysis.datas if _belongs(entry[0], packages)]
+    distributions = _distributions(packages)
+    files += [entry[0] for entry in analysis.datas if _belongs(entry[0], packages, distributions)]
     return {"modules": sorted(nodes), "files": sorted(files)}
 
 
@@ -141,16 +155,24 @@ def _reachable(graph: Any, absent: set[str]) -> dict[str, Any]:
     return found
 
 
-def _belongs(place: str, packages: set[str]) -> bool:
+def _distributions(packages: set[str]) -> set[str]:
+    """The names under which packages were installed, as they are compared. Reads what every distribution says."""
+    installed = packages_distributions()
+    return {_normal(name) for package in packages for name in installed.get(package, ())}
+
+
+def _normal(distribution: str) -> str:
+    return distribution.replace("_", "-").lower()
+
+
+def _belongs(place: str, packages: set[str], distributions: set[str]) -> bool:
     """Whether data lies in one of the packages, or is what the distribution of one says about itself."""
     top = place.partition("/")[0]
     if top == "coder":
         return is_slim_data(place.rpartition("/")[0])
     if not top.endswith(".dist-info"):
         return "/" not in place or top in packages
-    distribution = top.removesuffix(".dist-info").rpartition("-")[0].replace("_", "-").lower()
-    installed = packages_distributions()
-    return any(distribution in {d.replace("_", "-").lower() for d in installed.get(name, ())} for name in packages)
+    return _normal(top.removesuffix(".dist-info").rpartition("-")[0]) in distributions
 
 
 def left_out(names: Iterable[str], root: Path = ROOT) -> list[str]:

@@ -152,7 +152,9 @@ def lean_source(name: str) -> str:
 
 
 def cut_out(folder: Path, target: Path, files: list[str]) -> None:
-    """A folder with some of another's files; both can then be converted."""
+    """A folder with some of another's files, and nothing else; both can then be converted."""
+    if target.exists():  # a build that was interrupted leaves one
+        shutil.rmtree(target)
     (target / "_internal").mkdir(parents=True)
     for name in files:
         place = target / "_internal" / name

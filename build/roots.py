@@ -7,7 +7,7 @@ there on, the bundled one on older and on musl. arm64 and armv7 are built on Deb
 is too slow to compile one, so below glibc 2.36 they run with the bundled library. armv7 has no wheels of asyncpg,
 uvloop, re2 and others: it gets the slim program only, without the check of parameters by patterns.
 
-Needs root, debootstrap, and for foreign platforms qemu-user-static with binfmt. Roots are kept below the cache folder.
+Needs root, debootstrap, and for foreign platforms qemu-user-static (emulation.py). Roots are kept in the cache folder.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import emulation
 import sbom
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,21 +65,33 @@ PLATFORMS = {
 
 
 def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
-    """Builds each of a comma-separated list, or all. One that fails is named, the others go on; then the code is 1."""
+    """Builds each of a comma-separated list, or all. One that cannot be built here is named with the reason, the others
+    are built, and the code is 1."""
     names = list(PLATFORMS) if wanted == "all" else wanted.split(",")
     if unknown := [name for name in names if name not in PLATFORMS]:
         raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join(PLATFORMS)}")
-    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
-        raise SystemExit("build: --platform needs root and debootstrap (Debian: debootstrap qemu-user-static)")
-    failed = []
+    became = {}
     for name in names:
-        try:
-            build_one(name, PLATFORMS[name], out, flags)
-        except (subprocess.CalledProcessError, SystemExit) as error:
-            print(f"build: {name} failed: {error}", file=sys.stderr)
-            failed.append(name)
+        reason = why_not(name)
+        if not reason:
+            try:
+                build_one(name, PLATFORMS[name], out, flags)
+            except (subprocess.CalledProcessError, SystemExit) as error:
+                reason = str(error)
+        became[name] = f"not built, {reason}" if reason else "built"
     sbom.write_sums(out)
-    return 1 if failed else 0
+    for name, what in became.items():
+        print(f"{name}: {what}", file=sys.stderr)
+    return 0 if set(became.values()) == {"built"} else 1
+
+
+def why_not(name: str) -> str:
+    """Why a platform cannot be built on this machine; empty when nothing speaks against it."""
+    if os.geteuid() != 0:
+        return "only root makes a root"
+    if shutil.which("debootstrap") is None:
+        return "debootstrap is not installed (Debian: debootstrap)"
+    return emulation.why_not(name.removeprefix("linux-"))
 
 
 def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> None:

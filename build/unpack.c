@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,10 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "sha256.h"
 #include "unpack.h"
 
-static const char *half_made; /* removed when unpacking fails */
+const char *half_made;
 
 struct payload {
     int file;
@@ -41,10 +43,9 @@ static void give_up(void) {
 }
 
 void fail(const char *what, const char *path) {
-    int why = errno;
-    fprintf(stderr, "coder: %s %s: %s\n", what, path, strerror(why));
-    if (why == ENOSPC || why == EDQUOT)
-        fprintf(stderr, "coder: the program unpacks itself once; free some space, or set CODER_BINARY_CACHE to a directory elsewhere\n");
+    int why = errno, space = why == ENOSPC || why == EDQUOT || why == EFBIG;
+    const char *hint = space ? " (the program unpacks itself once: free some space, or set CODER_BINARY_CACHE to a directory elsewhere)" : "";
+    fprintf(stderr, "coder: %s %s: %s%s\n", what, path, strerror(why), hint);
     give_up();
     abort();
 }
@@ -68,7 +69,13 @@ int make_directories(const char *path, mode_t mode) {
     for (char *at = copy + 1; *at; at++) {
         if (*at != '/') continue;
         *at = 0;
-        if (mkdir(copy, mode) && errno != EEXIST && access(copy, X_OK)) return -1;
+        if (mkdir(copy, mode) && errno != EEXIST) {
+            int why = errno;
+            if (access(copy, X_OK)) {
+                errno = why;
+                return -1;
+            }
+        }
         *at = '/';
     }
     return mkdir(copy, mode) && errno != EEXIST ? -1 : 0;
@@ -77,7 +84,8 @@ int make_directories(const char *path, mode_t mode) {
 static void refill(struct payload *payload) {
     size_t wanted = payload->left < (off_t)sizeof payload->block ? (size_t)payload->left : sizeof payload->block;
     ssize_t got = wanted ? read(payload->file, payload->block, wanted) : 0;
-    if (got <= 0) damaged(payload->name);
+    if (got < 0) fail("cannot read", payload->name);
+    if (!got) damaged(payload->name);
     payload->left -= got;
     payload->in = (ZSTD_inBuffer){payload->block, (size_t)got, 0};
 }
@@ -168,6 +176,24 @@ static void read_member(struct payload *payload, const char *header, const char 
     }
 }
 
+/* Before anything is written: nothing of a payload that is not ours is even looked at. */
+void verify(int file, off_t offset, off_t end, const char *key, const char *file_name) {
+    static char block[1 << 18];
+    struct sha256 hash;
+    char digits[65];
+    sha256_begin(&hash);
+    while (offset < end) {
+        size_t wanted = end - offset < (off_t)sizeof block ? (size_t)(end - offset) : sizeof block;
+        ssize_t got = pread(file, block, wanted, offset);
+        if (got < 0) fail("cannot read", file_name);
+        if (!got) damaged(file_name);
+        sha256_add(&hash, block, (size_t)got);
+        offset += got;
+    }
+    sha256_end(&hash, digits);
+    if (strncmp(digits, key, strlen(key))) damaged(file_name);
+}
+
 void unpack(int file, off_t offset, off_t end, const char *into, const char *file_name) {
     char header[512], path[PATH_SIZE], name[PATH_SIZE], long_name[PATH_SIZE] = "";
     static struct payload payload;
@@ -175,7 +201,8 @@ void unpack(int file, off_t offset, off_t end, const char *into, const char *fil
     payload.left = end - offset;
     payload.name = file_name;
     payload.stream = ZSTD_createDStream();
-    half_made = into;
+    /* A limit on the size of files is an error like others, not the end without a word. */
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     if (lseek(file, offset, SEEK_SET) < 0 || !payload.stream) fail("cannot read", file_name);
     for (finish_frame(&payload); !at_end(&payload); finish_frame(&payload)) {
         read_exactly(&payload, header, sizeof header);
@@ -194,5 +221,5 @@ void unpack(int file, off_t offset, off_t end, const char *into, const char *fil
         read_member(&payload, header, path);
     }
     ZSTD_freeDStream(payload.stream);
-    half_made = NULL;
+    signal(SIGXFSZ, before);
 }

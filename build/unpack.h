@@ -6,7 +6,10 @@
 
 #define PATH_SIZE 4096
 
-/* Prints one line, removes what was half unpacked, and ends. */
+/* A folder that fail() and damaged() remove, or NULL. */
+extern const char *half_made;
+
+/* Prints one line and ends. */
 void fail(const char *what, const char *path) __attribute__((noreturn));
 void damaged(const char *file_name) __attribute__((noreturn));
 
@@ -15,7 +18,10 @@ void join(char *out, const char *left, const char *right);
 int make_directories(const char *path, mode_t mode);
 void remove_tree(const char *path);
 
-/* Unpacks file[offset, end) into the directory, which fail() removes while this runs. */
+/* Ends unless file[offset, end) is what the key was made of. */
+void verify(int file, off_t offset, off_t end, const char *key, const char *file_name);
+
+/* Unpacks file[offset, end) into the directory. */
 void unpack(int file, off_t offset, off_t end, const char *into, const char *file_name);
 
 #endif

@@ -11,6 +11,28 @@ unset PYTHONDONTWRITEBYTECODE
 say() { printf '%s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+BESIDE=()
+# Usage: begin_beside COMMAND … — runs it while the script goes on; $! is its process, for wait_beside. It and all that
+# it starts end with the script, however that ends: each is a process group of its own.
+begin_beside() {
+  trap end_beside EXIT
+  set -m
+  "$@" </dev/null &
+  set +m
+  BESIDE[$!]=1
+}
+# Usage: wait_beside PROCESS — its exit code.
+wait_beside() {
+  local code=0
+  wait "$1" || code=$?
+  unset "BESIDE[$1]"
+  return $code
+}
+end_beside() {
+  local process
+  for process in ${BESIDE[@]+"${!BESIDE[@]}"}; do kill -- "-$process" 2>/dev/null || true; done
+}
+
 # Usage: need_debian COMMAND=package ... — installs the packages of missing commands when root on Debian.
 need_debian() {
   local missing=() pair
@@ -21,8 +43,9 @@ need_debian() {
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     say "installing Debian packages: ${missing[*]}"
     apt-get update -qq >/dev/null 2>&1 || true
-    # Programs, not services: RUNLEVEL keeps what is installed from being started.
-    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+    # Programs, not services: RUNLEVEL keeps what is installed from being started. In a session of its own: half an
+    # installation is worse than one that goes on when the script has ended.
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive setsid --wait apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
       { say "could not install: ${missing[*]}"; return 1; }
   else
     say "missing programs; install the packages: ${missing[*]}"
@@ -43,6 +66,28 @@ find_python() {
   return 1
 }
 
+# Usage: install_packages REQUIREMENT … — as constraints.txt pins them. uv takes a tenth of pip's time and processor
+# (docs/decisions/dependencies.md); where it cannot be had, cannot be told what pip is, or cannot reach what pip can,
+# pip does it.
+install_packages() {
+  local constraints="$ROOT/scripts/constraints.txt" pip=("$PYTHON" -m pip --disable-pip-version-check) told=""
+  # Most of what is installed is never imported, and what is compiles then.
+  if told="$(uv_settings)" && "${pip[@]}" install -q --no-compile -c "$constraints" uv >/dev/null 2>&1; then
+    local variables=() one
+    while IFS= read -r one; do variables+=("$one"); done <<<"$told"
+    env "${variables[@]}" "$PYTHON" -m uv pip install -q --python "$PYTHON" -c "$constraints" "$@" && return 0
+    say "uv could not install the packages (see above); pip tries"
+  fi
+  "${pip[@]}" install -q --no-compile -c "$constraints" "$@"
+}
+
+# NAME=value lines for uv that say what pip is told by its files and PIP_ variables; fails when that cannot be said.
+uv_settings() {
+  local listed
+  listed="$("$PYTHON" -m pip --disable-pip-version-check config list 2>/dev/null)" || return 1
+  "$PYTHON" "$ROOT/scripts/uv_settings.py" <<<"$listed"
+}
+
 # Usage: need_venv [extra] — the project and its pinned dependencies in $VENV.
 need_venv() {
   local extra="${1:-}" stamp want python
@@ -55,10 +100,9 @@ need_venv() {
   fi
   python="$(find_python)" || { need_debian python3=python3 python3-venv=python3-venv || true; python="$(find_python)"; } ||
     die "Python 3.11 or newer with venv is needed; on Debian: apt-get install python3 python3-venv"
-  say "preparing the Python environment (a minute or two the first time) …"
+  say "preparing the Python environment …"
   [ -x "$PYTHON" ] || "$python" -m venv "$VENV"
-  # Most of what is installed is never imported, and what is compiles then.
-  "$PYTHON" -m pip install -q --no-compile --disable-pip-version-check -c "$ROOT/scripts/constraints.txt" -e "$ROOT${extra:+[$extra]}" ||
+  install_packages -e "$ROOT${extra:+[$extra]}" ||
     die "the Python dependencies could not be installed (see above)"
   printf '%s' "$want" >"$stamp"
 }

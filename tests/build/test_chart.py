@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,34 @@ def test_compose_names_settings_and_health() -> None:
     assert (
         found["coder"]["depends_on"]["database"]["condition"] == "service_healthy" and found["database"]["healthcheck"]
     )
+
+
+OPEN = {"coder.resources", "coder.affinity", "coder.securityContext", "coder.podSecurityContext"}
+"Handed on to Kubernetes as they are."
+
+
+def declared(values: dict[str, Any], before: str = "") -> Iterator[str]:
+    """Every name of values.yaml, dotted; what is empty or a list is somebody's own to fill."""
+    for name, value in values.items():
+        path = f"{before}{name}"
+        yield path
+        if isinstance(value, dict) and path not in OPEN:
+            yield from declared(value, f"{path}.")
+
+
+def used(template: str) -> set[str]:
+    """Every value a template asks for: by its whole name, or from a variable that stands for a part."""
+    stands_for = dict(re.findall(r"\$(\w+) *:= *\.Values\.([\w.]+)", template))
+    found = set(re.findall(r"\.Values\.([\w.]+)", template))
+    for variable, path in stands_for.items():
+        found |= {f"{path}.{rest}" for rest in re.findall(rf"\${variable}\.([\w.]+)", template)}
+    return found
+
+
+def test_every_value_is_used_and_every_value_used_is_declared() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    known = set(declared(values))
+    asked = set().union(*(used(path.read_text()) for path in (CHART / "templates").iterdir()))
+    assert asked <= known, "not in values.yaml"
+    parts = {name for name in known if any(other.startswith(f"{name}.") for other in known)}
+    assert known - parts == (known - parts) & asked, "nobody reads it"

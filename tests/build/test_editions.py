@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -120,4 +121,36 @@ def test_the_slim_part_is_what_its_own_modules_reach() -> None:
     ],
 )
 def test_data_belongs_to_a_package_that_is_there(place: str, belongs: bool) -> None:
-    assert editions._belongs(place, {"yaml", "coder"}) is belongs
+    packages = {"yaml", "coder"}
+    assert editions._belongs(place, packages, editions._distributions(packages)) is belongs
+
+
+@pytest.mark.parametrize(
+    ("test", "runs"),
+    [
+        ("TYPE_CHECKING", {"coder.domain"}), ("typing.TYPE_CHECKING", {"coder.domain"}),
+        ("not TYPE_CHECKING", {"coder.mesh", "coder.domain"}), ("TYPE_CHECKING or x", {"coder.mesh", "coder.domain"}),
+        ("x", {"coder.mesh", "coder.domain"}),
+    ],
+)  # fmt: skip
+def test_what_only_types_need_is_no_import_and_its_else_is_one(tmp_path: Path, test: str, runs: set[str]) -> None:
+    for package in ("mesh", "domain"):
+        (tmp_path / "coder" / package).mkdir(parents=True)
+        (tmp_path / "coder" / package / "__init__.py").touch()
+    source = f"if {test}:\n    import coder.mesh\nelse:\n    from coder.domain import x\n"
+    (tmp_path / "coder/__init__.py").touch()
+    (tmp_path / "coder/asked.py").write_text(source)
+    assert editions.imports("coder.asked", tmp_path) == {"coder", *runs}
+
+
+def test_distributions_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a sixth of a second, and there are dozens of them."""
+    calls = []
+    monkeypatch.setattr(editions, "packages_distributions", lambda: calls.append(1) or {"yaml": ["PyYAML"]})
+    monkeypatch.setattr(editions, "_reachable", lambda _graph, _absent: {"yaml": Node("yaml", "/site/yaml.py")})
+    bindepend = SimpleNamespace(get_python_library_path=lambda: "", binary_dependency_analysis=lambda _binaries: [])
+    monkeypatch.setitem(sys.modules, "PyInstaller", SimpleNamespace(__path__=[]))
+    monkeypatch.setitem(sys.modules, "PyInstaller.depend", SimpleNamespace(bindepend=bindepend, __path__=[]))
+    files = [(f"{name}.dist-info/METADATA", "", "DATA") for name in ("PyYAML-6.0.3", "Flask-3.1.3", "x-1")]
+    part = editions.slim_part(SimpleNamespace(graph=None, binaries=[], datas=files), ())
+    assert part["files"] == ["PyYAML-6.0.3.dist-info/METADATA"] and calls == [1]

@@ -3,84 +3,37 @@ wrong with the file, the cache and the disk."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
+import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "build"))
-import build as recipe
-import packing
+from tests.kit.launched import DEEP, NEEDS, Parts, cache, environment, listed, packing, recipe, run
 
-NEEDS = shutil.which("gcc") and shutil.which("zstd") and Path("/usr/include/zstd.h").exists()
 pytestmark = pytest.mark.skipif(not NEEDS, reason="gcc, zstd and zstd's headers are needed")
-PROGRAM = '#!/bin/sh\nhere=$(dirname "$0")\necho "$(cat "$here/_internal/edition") $CODER_SELF $*"\n'
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
+ROOT = recipe.ROOT
 
 
-@pytest.fixture(scope="module")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return recipe.compile_launcher(tmp_path_factory.mktemp("launcher"), []).read_bytes()
-
-
-@pytest.fixture(scope="module")
-def payloads(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """Of the slim program and of the rest."""
-    folders = []
-    for edition in ("slim", "full"):
-        folder = tmp_path_factory.mktemp(edition)
-        (folder / "_internal" / ("deep-" + "n" * 60) / ("e" * 60)).mkdir(parents=True)
-        (folder / "_internal" / ("deep-" + "n" * 60) / ("e" * 60) / "a name longer than a header has room for").touch()
-        (folder / "_internal/big").write_bytes(os.urandom(1 << 20) if edition == "full" else b"")
-        (folder / "_internal/edition").write_text(edition)
-        (folder / "_internal/link").symlink_to("edition")
-        (folder / "coder").write_text(PROGRAM)
-        (folder / "coder").chmod(0o755)
-        folders.append(folder)
-    return packing.pack(folders[0], 3), packing.pack(folders[1], 3, without=folders[0])
-
-
-@pytest.fixture
-def program(tmp_path: Path, launcher: bytes, payloads: tuple[bytes, bytes]) -> Path:
-    packing.write(tmp_path / "coder-full", packing.full_program(launcher, *payloads))
-    return tmp_path / "coder-full"
-
-
-def run(program: Path, *args: str, home: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    place = {"HOME": str(home or program.parent / "home"), "PATH": os.environ["PATH"]}
-    return subprocess.run(
-        [str(program), *args], env={**place, **env}, capture_output=True, text=True, check=False, cwd="/"
-    )
-
-
-def cache(program: Path) -> Path:
-    return program.parent / "home/.cache/coder/dist"
-
-
-def listed(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-
-
-def test_the_slim_program_lies_in_the_full_ones_file(
-    tmp_path: Path, program: Path, launcher: bytes, payloads: tuple[bytes, bytes]
-) -> None:
+def test_the_slim_program_lies_in_the_full_ones_file(tmp_path: Path, program: Path, parts: Parts) -> None:
     assert run(program, "a", "b c").stdout == f"full {program} a b c\n"
     assert run(program).stdout == f"full {program} \n"
     slim = tmp_path / "coder-slim"
-    packing.write(slim, packing.slim_program(launcher, payloads[0]))
+    packing.write(slim, parts.slim_program())
     assert run(slim).stdout == f"slim {slim} \n"
     assert len(listed(cache(program))) == 2
-    made = next(path for path in cache(program).iterdir() if (path / "_internal/edition").read_text() == "full")
+    made = next(path for path in cache(program).glob("*/") if (path / "_internal/edition").read_text() == "full\n")
     assert (made / "_internal/link").is_symlink() and (made / "_internal/big").stat().st_size == 1 << 20
-    assert len(list(made.rglob("a name longer than*"))) == 1
+    assert made.joinpath("_internal", *DEEP).is_file()
 
 
-def test_the_same_folder_packs_to_the_same_bytes(tmp_path: Path, payloads: tuple[bytes, bytes]) -> None:
+def test_the_same_folder_packs_to_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
@@ -90,59 +43,122 @@ def test_the_same_folder_packs_to_the_same_bytes(tmp_path: Path, payloads: tuple
     assert packing.pack(tmp_path / "one", 3) == packing.pack(tmp_path / "two", 3)
 
 
-def every_damage(whole: bytes, launcher: bytes) -> Iterator[tuple[str, bytes]]:
-    for kept in (len(launcher) + 10, len(whole) // 2, len(whole) - 1, len(whole) - packing.TRAILER.size):
-        yield f"cut to {kept}", whole[:kept]
-    for at in range(len(launcher), len(whole) - packing.TRAILER.size, max(1, len(whole) // 23)):
-        yield f"changed at {at}", whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :]
+def every_damage(parts: Parts) -> Iterator[tuple[str, bytes]]:
+    whole, begin = parts.full_program(), len(parts.launcher)
     end = len(whole) - packing.TRAILER.size
+    for kept in (begin + 10, len(whole) // 2, len(whole) - 1, end):
+        yield f"cut to {kept}", whole[:kept]
+    for at in range(begin, end, max(1, len(whole) // 23)):
+        yield f"changed at {at}", whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :]
     for at in range(end, len(whole)):
         changed = whole[:at] + bytes([whole[at] ^ 0x80]) + whole[at + 1 :]
         if end + 8 <= at < end + 16 + packing.KEY_LENGTH:
             continue  # where the slim part ends concerns the server only
         yield f"trailer changed at {at - end}", changed
     trailer = packing.TRAILER.unpack(whole[end:])
-    for key in (b"../../../../../../../../tmp/evil", b"/" * 32, b"\0" * 32):
+    for key in (b"../../../../../../../../tmp/evil", b"/" * 32, b"\0" * 32, b"0" * 32):
         yield f"key {key!r}", whole[:end] + packing.TRAILER.pack(*trailer[:3], key, packing.MAGIC)
+    # Whole payloads with checksums of their own that fit, under a name that was made of others.
+    for what, payload in (("less", parts.slim), ("twice", parts.slim + parts.rest * 2), ("other", parts.rest)):
+        yield what, parts.launcher + payload + whole[end:]
+    yield "inserted", whole[:end] + parts.slim + whole[end:]
 
 
-def test_a_damaged_file_says_so_and_leaves_nothing(tmp_path: Path, program: Path, launcher: bytes) -> None:
+def test_a_damaged_file_says_so_and_leaves_nothing(program: Path, parts: Parts) -> None:
     whole = program.read_bytes()
-    for what, data in every_damage(whole, launcher):
+    for what, data in every_damage(parts):
         packing.write(program, data)
         done = run(program)
         assert done.returncode == 127 and "download it again" in done.stderr, (what, done)
-        assert listed(cache(program)) == [], what
+        assert done.stderr.count("\n") == 1 and listed(cache(program)) == [], what
     packing.write(program, whole)
     assert run(program).returncode == 0
 
 
-def test_many_first_starts_at_once(program: Path) -> None:
-    env = {"HOME": str(program.parent / "home"), "PATH": os.environ["PATH"]}
-    started = [subprocess.Popen([str(program)], env=env, stdout=subprocess.PIPE) for _ in range(8)]
-    assert {process.communicate()[0] for process in started} == {f"full {program} \n".encode()}
-    assert len(listed(cache(program))) == 1
+def test_the_hash(tmp_path: Path) -> None:
+    """Both ways of computing it, for every length around the ends of a block."""
+    source = tmp_path / "main.c"
+    source.write_text(
+        f'#include <stdio.h>\n#include "{ROOT}/build/sha256.c"\n'
+        "int main(void) { static char data[100000]; size_t size = fread(data, 1, sizeof data, stdin), part = 0;"
+        "struct sha256 hash; char digits[65]; sha256_begin(&hash);"
+        "for (size_t at = 0; at < size; at += part) {"
+        " part = at % 131 + 1; if (part > size - at) part = size - at; sha256_add(&hash, data + at, part); }"
+        "sha256_end(&hash, digits); puts(digits); }"
+    )
+    data = os.urandom(100_000)
+    for way in ([], ["-DSHA256_ANYWHERE"]):
+        subprocess.run(["gcc", "-O2", *way, "-o", tmp_path / "hash", source], check=True)
+        for size in (*range(200), 4095, 4096, 100_000):
+            said = subprocess.run([tmp_path / "hash"], input=data[:size], capture_output=True, check=True).stdout
+            assert said.decode().strip() == hashlib.sha256(data[:size]).hexdigest(), (way, size)
+
+
+def test_many_first_starts_of_two_versions_at_once(tmp_path: Path, program: Path, parts: Parts) -> None:
+    """Beside what a killed start and a version of long ago left: all tidy up at once."""
+    packing.write(tmp_path / "coder-slim", parts.slim_program())
+    for name in (".new-killed", ".old-killed", "d" * 32):
+        (cache(program) / name / "_internal").mkdir(parents=True)
+        (cache(program) / name / ".lock").touch()
+        os.utime(cache(program) / name, (10**9, 10**9))
+    programs = [program, tmp_path / "coder-slim"] * 6
+    started = [
+        subprocess.Popen([path], env=environment(program, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for path in programs
+    ]
+    answers = [process.communicate() for process in started]
+    assert [said for said, _ in answers] == [b"%s %s \n" % (p.name[6:].encode(), bytes(p)) for p in programs], answers
+    assert len(listed(cache(program))) == 2
 
 
 def test_what_a_cleaner_of_temporary_files_took_is_made_again(program: Path) -> None:
     run(program)
-    (made,) = cache(program).iterdir()
+    (made,) = cache(program).glob("*/")
     (made / "coder").unlink()
     assert run(program).stdout == f"full {program} \n"
     assert listed(cache(program)) == [made.name]
 
 
-def test_leftovers_of_a_killed_start_and_versions_unused_go(program: Path) -> None:
+def test_what_is_left_behind_goes_and_what_is_held_stays(program: Path) -> None:
+    """Whatever the clock says; it counts for whole versions alone."""
     folder = cache(program)
-    for name, age in ((".new-killed", 2 * 86400), (".new-at-work", 60), ("f" * 32, 40 * 86400), ("e" * 32, 86400)):
-        (folder / name).mkdir(parents=True)
-        (folder / name / ".lock").touch()
+    held = []
+    for name, age, lock in (
+        (".new-killed", 0, False), (".new-before-its-lock", 0, True), (".old-removed-in-part", 0, False),
+        (".new-at-work", 9 * 86400, True), (".old-still-running", 9 * 86400, True), ("f" * 32, 40 * 86400, False),
+        ("e" * 32, 86400, False), ("d" * 32, 40 * 86400, True),
+    ):  # fmt: skip
+        (folder / name / "_internal").mkdir(parents=True)
+        if name != ".new-before-its-lock" and name != ".old-removed-in-part":
+            (folder / name / ".lock").touch()
+            if lock:
+                held.append((folder / name / ".lock").open())
+                fcntl.flock(held[-1], fcntl.LOCK_SH)
         then = folder.stat().st_mtime - age
         os.utime(folder / name, (then, then))
     run(program)
-    left = listed(folder)
-    assert ".new-killed" not in left and "f" * 32 not in left
-    assert ".new-at-work" in left and "e" * 32 in left
+    left = [name for name in listed(folder) if not (folder / name / "coder").exists()]
+    assert left == [".new-at-work", ".old-still-running", "d" * 32, "e" * 32]
+    for file in held:
+        file.close()
+
+
+def test_a_program_that_runs_keeps_its_files(tmp_path: Path, program: Path, parts: Parts) -> None:
+    """The lock goes over to the program: a version in use for months is not unused."""
+    with subprocess.Popen([program], env=environment(program, {}), stdout=subprocess.PIPE) as once:
+        once.communicate()
+    (made,) = cache(program).glob("*/")
+    (made / "coder").write_text('#!/bin/sh\necho up\nread line\ncat "$(dirname "$0")/_internal/edition"\n')
+    with subprocess.Popen(
+        [program], env=environment(program, {}), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None and running.stdout.readline() == b"up\n"
+        os.utime(made, (10**9, 10**9))
+        packing.write(tmp_path / "coder-slim", parts.slim_program())
+        assert run(tmp_path / "coder-slim").returncode == 0
+        assert running.communicate(b"\n")[0] == b"full\n" and made.exists()
+    (tmp_path / "coder-slim").write_bytes(packing.slim_program(parts.launcher, parts.slim + parts.slim))
+    assert run(tmp_path / "coder-slim").returncode == 0 and not made.exists()
 
 
 def test_a_cache_others_could_write_is_not_used(program: Path) -> None:
@@ -163,47 +179,72 @@ def test_a_cache_chosen_by_the_person_that_cannot_be_used_is_refused(program: Pa
         assert done.returncode == 127 and f"CODER_BINARY_CACHE={value}" in done.stderr and why in done.stderr
 
 
-@AS_ROOT
-def test_full_disk_noexec_home_and_a_cache_of_somebody_else(program: Path) -> None:
-    """In a mount namespace of its own, with a home of 64 kB, one without the right to execute, and one of nobody's."""
-    script = r"""
+HOMES = r"""
 set -eu
 mount --make-rprivate /
-small=$1/small; noexec=$1/noexec; foreign=$1/foreign
-mkdir -p "$small" "$noexec" "$foreign"
-mount -t tmpfs -o size=256k,mode=700 none "$small"
-mount -t tmpfs -o noexec,mode=700 none "$noexec"
-mkdir -p "$foreign/.cache/coder/dist"; chown -R 65534 "$foreign"
-echo "== full"; HOME=$small "$2" 2>&1 || echo "status $?"; ls -A "$small/.cache/coder/dist"
-for home in "$noexec" "$foreign"; do
-	echo "== elsewhere"; HOME=$home TMPDIR=$1 "$2" x 2>&1 || echo "status $?"
-	ls -A "$home/.cache/coder/dist"
+mkdir -p "$1/small" "$1/noexec" "$1/foreign" "$1/sudo" "$1/readonly" "$1/warm"
+mount -t tmpfs -o mode=1777 none /var/tmp
+mount -t tmpfs -o size=256k,mode=700 none "$1/small"
+mount -t tmpfs -o noexec,mode=700 none "$1/noexec"
+mkdir -p "$1/foreign/.cache/coder/dist"; chown -R 65534 "$1/foreign" "$1/sudo"
+HOME=$1/warm "$2" >"$1/first"
+for home in "$1/readonly" "$1/warm"; do mount --bind "$home" "$home"; mount -o remount,bind,ro "$home"; done
+start() { echo "== $1"; HOME=$1 "$2" x 2>&1 || echo "status $?"; }
+start "$1/small" "$2"; ls -A "$1/small/.cache/coder/dist"
+mount -o remount,size=8m "$1/small"; start "$1/small" "$2"
+start "$1/warm" "$2"; ls -A /var/tmp
+for name in noexec foreign sudo readonly; do
+	start "$1/$name" "$2"; find "$1/$name" -name ".lock"; ls -A "$1/sudo"
+	ls /var/tmp; rm -r /var/tmp/coder-dist-0
 done
-mount -t tmpfs -o noexec none /var/tmp; mount -t tmpfs -o noexec none /tmp
-echo "== nowhere"; HOME=$noexec "$2" x 2>&1 || echo "status $?"
+mkdir -p /var/tmp/coder-dist-0; chown 65534 /var/tmp/coder-dist-0
+mount -t tmpfs -o noexec none /tmp
+start "$1/noexec" "$2"
+umount -l /proc; start "$1/small" "$2"
 """
-    command = ["unshare", "--mount", "sh", "-c", script, "sh", "/run/coder-launcher-test", str(program)]
+
+
+@AS_ROOT
+def test_homes(program: Path) -> None:
+    """In a mount namespace of its own: a home that is full, read-only, without the right to execute, somebody's."""
     # The program itself must not lie below what is mounted over.
-    home = Path("/run/coder-launcher-test")
-    home.mkdir(exist_ok=True)
-    moved = shutil.copy2(program, home / "program")
-    command[-1] = str(moved)
+    place = Path("/run/coder-launcher-test")
+    place.mkdir(exist_ok=True)
+    moved = shutil.copy2(program, place / "program")
     try:
+        command = ["unshare", "--mount", "sh", "-c", HOMES, "sh", str(place), str(moved)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
-        shutil.rmtree(home)
-    full, *elsewhere, nowhere = done.stdout.split("== ")[1:]
-    assert "No space left on device" in full and "CODER_BINARY_CACHE" in full and full.endswith("status 127\n"), done
-    assert elsewhere == [f"elsewhere\nfull {moved} x\n"] * 2, done
-    assert "mounted noexec" in nowhere and nowhere.endswith("status 127\n"), done
+        shutil.rmtree(place)
+    assert done.returncode == 0, done
+    full, freed, warm, *elsewhere, nowhere, no_proc = (part.split("\n", 1)[1] for part in done.stdout.split("== ")[1:])
+    works = f"full {moved} x\n"
+    assert "No space left on device" in full and "CODER_BINARY_CACHE" in full, full
+    assert full.count("\n") == 2 and full.endswith("status 127\n"), "one line, and nothing stays"
+    assert freed == works and warm == works
+    assert elsewhere == [works + "coder-dist-0\n"] * 4, done
+    assert nowhere.endswith("status 127\n") and nowhere.count("\n") == 2, nowhere
+    for reason in ("dist is mounted noexec", "/var/tmp/coder-dist-0 belongs to somebody else", "/tmp/coder-dist-0 is"):
+        assert reason in nowhere
+    assert no_proc.startswith("coder: /proc has to be mounted") and no_proc.endswith("status 127\n")
 
 
-def test_the_clock_of_1970(program: Path) -> None:
-    """A machine without a battery starts there; nothing is taken for old or from the future."""
-    folder = cache(program)
-    (folder / ("e" * 32)).mkdir(parents=True)
-    os.utime(folder / ("e" * 32), (2**31, 2**31))
-    assert run(program).returncode == 0 and "e" * 32 in listed(folder)
-    (made,) = (path for path in folder.iterdir() if path.name != "e" * 32)
-    os.utime(made, (0, 0))
-    assert run(program).returncode == 0 and made.exists()
+def test_a_limit_on_the_size_of_files(program: Path) -> None:
+    done = subprocess.run(
+        [program], env=environment(program, {}), capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
+    )  # fmt: skip
+    assert done.returncode == 127 and "File too large" in done.stderr and done.stderr.count("\n") == 1, done
+    assert listed(cache(program)) == []
+    assert run(program).stdout == f"full {program} \n"
+
+
+@AS_ROOT
+def test_a_file_that_may_be_run_and_not_read(open_path: Path, parts: Parts) -> None:
+    program = open_path / "program"
+    packing.write(program, parts.full_program())
+    program.chmod(0o711)
+    done = subprocess.run(
+        [program], env={"HOME": "/nonexistent"}, user=65534, group=65534, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == f"coder: cannot read {program}: Permission denied\n" and done.returncode == 127

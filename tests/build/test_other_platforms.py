@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from coder.coderd.services.site.binaries import names
@@ -48,3 +51,17 @@ def test_the_spec_makes_one_file_where_there_is_no_launcher() -> None:
         assert [what for what, _, _ in rest] == ([] if one_file else ["COLLECT"])
         assert pieces == (("pyz", "scripts", "binaries", "datas") if one_file else ("pyz", "scripts", []))
         assert settings["exclude_binaries"] is not one_file and settings["strip"] is (system != "win32")
+
+
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_the_way_for_linux_says_that_it_is(system: str) -> None:
+    """It is imported where Python lacks what only POSIX has, and names the other way."""
+    script = (
+        "import sys\n"
+        "for name in ('fcntl', 'pwd', 'grp', 'resource', 'termios'): sys.modules[name] = None\n"
+        f"sys.path.insert(0, {str(ROOT / 'build')!r})\n"
+        f"import build\nsys.platform, sys.argv = {system!r}, ['build.py']\nbuild.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("build: there is a launcher for Linux only; ") and "build/coder.spec" in done.stderr

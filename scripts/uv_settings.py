@@ -1,0 +1,75 @@
+"""What `pip config list` (standard input) says, as `NAME=value` lines of uv's environment.
+
+Exits with 1, naming the setting, when pip is told something that has no line here: then only pip installs what it is
+meant to install. What uv itself was told in the environment stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterable, Mapping
+
+SECTIONS = ("global", "install", ":env:")
+"""Those that `pip install` reads; the later win."""
+VARIABLES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "cert": "SSL_CERT_FILE",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "timeout": "UV_HTTP_TIMEOUT",
+}
+WITHOUT_EFFECT = {
+    "cache-dir", "config-file", "debug", "disable-pip-version-check", "log", "no-cache-dir", "no-clean", "no-color",
+    "no-compile", "compile", "no-input", "no-python-version-warning", "no-warn-conflicts", "no-warn-script-location",
+    "progress-bar", "quiet", "require-virtualenv", "retries", "root-user-action", "verbose",
+}  # fmt: skip
+"""They change what pip says and keeps, not what is installed nor where it comes from."""
+NO = {"n", "no", "f", "false", "off", "0"}
+
+
+def settings(lines: Iterable[str]) -> dict[str, str]:
+    """By pip's names, without those that are empty: pip takes no notice of them."""
+    found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
+    for line in lines:
+        key, equals, value = line.strip().partition("=")
+        section, _, name = key.partition(".")
+        if equals and section in found:
+            found[section][name.replace("_", "-")] = str(ast.literal_eval(value))
+    together = {name: value for section in SECTIONS for name, value in found[section].items() if value}
+    return {name: " ".join(value.split()) for name, value in together.items()}
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """For uv. Raises KeyError with the first setting that uv cannot be told."""
+    told = {}
+    for name, value in given.items():
+        if name in WITHOUT_EFFECT:
+            continue
+        variable = VARIABLES[name]
+        if name == "no-index":
+            if value.lower() not in NO:
+                told[variable] = "true"
+        elif name == "find-links":
+            told[variable] = value.replace(" ", ",")
+        else:
+            told[variable] = value
+    return {"UV_NATIVE_TLS": "true", "UV_NO_PROGRESS": "1"} | told
+
+
+def main() -> int:
+    try:
+        told = environment(settings(sys.stdin))
+    except KeyError as setting:
+        print(f"uv cannot be told pip's setting {setting.args[0]}: pip installs the packages", file=sys.stderr)
+        return 1
+    for name, value in told.items():
+        print(f"{name}={os.environ.get(name) or value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""The Linux set: what cannot be built on a machine is said with its reason, and the rest is built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit.launched import recipe
+
+sys.path.insert(0, str(recipe.ROOT / "build"))
+import emulation
+import roots
+
+
+def test_one_that_cannot_be_built_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built: list[tuple[str, list[str]]] = []
+
+    def build_one(name: str, platform: roots.Platform, out: Path, flags: list[str]) -> None:
+        if name == "linux-armv7":
+            raise subprocess.CalledProcessError(1, ["pip"])
+        built.append((name, flags))
+        (out / f"coder-{name}").write_bytes(b"")
+
+    def why_not(name: str) -> str:
+        return "qemu-aarch64-static is not installed" if name == "linux-arm64" else ""
+
+    monkeypatch.setattr(roots, "build_one", build_one)
+    monkeypatch.setattr(roots, "why_not", why_not)
+    assert roots.build_platforms("all", tmp_path, ["--quick"]) == 1
+    assert built == [("linux-amd64", ["--quick"])]
+    said = capsys.readouterr().err
+    assert "linux-amd64: built" in said and "linux-arm64: not built, qemu-aarch64-static is not installed" in said
+    assert "linux-armv7: not built, Command '['pip']'" in said
+    assert roots.build_platforms("linux-amd64", tmp_path, []) == 0
+    with pytest.raises(SystemExit, match="no recipe for linux-mips"):
+        roots.build_platforms("linux-mips,linux-amd64", tmp_path, [])
+
+
+def test_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert roots.why_not("linux-amd64") == "only root makes a root"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert "debootstrap is not installed" in roots.why_not("linux-amd64")
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/sbin/debootstrap" if name == "debootstrap" else None)
+    assert roots.why_not("linux-amd64") == ""
+    assert "qemu-aarch64-static is not installed" in roots.why_not("linux-arm64")
+    assert "qemu-arm-static is not installed" in roots.why_not("linux-armv7")
+
+
+@pytest.mark.parametrize("name", ["aarch64", "arm"])
+def test_the_kernel_is_told_what_a_program_begins_with(name: str) -> None:
+    """Whatever its system byte is, a shared object too, and no program of another processor."""
+    fields = emulation.registration(name, "/usr/bin/qemu").decode().split(":")
+    assert fields[1:4] == [f"qemu-{name}", "M", ""] and fields[6:] == ["/usr/bin/qemu", "F"]
+    magic, mask = (part.encode().decode("unicode_escape").encode("latin-1") for part in fields[4:6])
+    bits, machine = {"aarch64": (2, 183), "arm": (1, 40)}[name]
+
+    def fits(bits: int, system: int, kind: int, machine: int) -> bool:
+        head = struct.pack("<4sBBBB8xHH", b"\x7fELF", bits, 1, 1, system, kind, machine)
+        return bytes(a & b for a, b in zip(head, mask, strict=True)) == bytes(
+            a & b for a, b in zip(magic, mask, strict=True)
+        )
+
+    assert fits(bits, 0, 2, machine) and fits(bits, 3, 3, machine)
+    assert not fits(bits, 0, 1, machine) and not fits(bits, 0, 2, 62) and not fits(3 - bits, 0, 2, machine)
+
+
+ENDS_WITH_7 = {
+    "arm64": (2, 183, "e00080d2 a80b80d2 010000d4"),  # mov x0, 7; mov x8, 93 (exit); svc 0
+    "armv7": (1, 40, "0700a0e3 0170a0e3 000000ef"),  # mov r0, 7; mov r7, 1 (exit); svc 0
+}
+
+
+@pytest.mark.soak  # it leaves the kernel told of the emulator
+@pytest.mark.skipif(os.geteuid() != 0, reason="root only")
+@pytest.mark.parametrize("architecture", sorted(emulation.QEMU))
+def test_a_foreign_program_runs(architecture: str, tmp_path: Path) -> None:
+    if reason := emulation.why_not(architecture):
+        pytest.skip(reason)
+    bits, machine, code = ENDS_WITH_7[architecture]
+    text = bytes.fromhex(code)
+    place = 0x10000
+    if bits == 2:
+        size = 64 + 56
+        head = struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, place + size, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+        segment = struct.pack("<IIQQQQQQ", 1, 5, 0, place, place, size + len(text), size + len(text), 0x1000)
+    else:
+        size = 52 + 32
+        head = struct.pack("<HHIIIIIHHHHHH", 2, machine, 1, place + size, 52, 0, 0x5000400, 52, 32, 1, 0, 0, 0)
+        segment = struct.pack("<IIIIIIII", 1, 0, place, place, size + len(text), size + len(text), 5, 0x1000)
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF" + bytes([bits, 1, 1]) + bytes(9) + head + segment + text)
+    program.chmod(0o755)
+    assert subprocess.run([program], check=False).returncode == 7

@@ -1,0 +1,98 @@
+"""The launcher of the single binary with a program of three lines behind it, in full and slim as the real one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "build"))
+import packing  # noqa: E402 - the recipe is no package: sys.path first
+
+import build as recipe  # noqa: E402
+
+__all__ = [
+    "DEEP",
+    "NEEDS",
+    "Parts",
+    "cache",
+    "compiled",
+    "environment",
+    "listed",
+    "packing",
+    "payloads",
+    "recipe",
+    "run",
+]
+FAULTS = ROOT / "tests/kit/launcher.c"
+NEEDS = bool(shutil.which("gcc") and shutil.which("zstd") and Path("/usr/include/zstd.h").exists())
+PROGRAM = '#!/bin/sh\nread -r edition <"${0%/*}/_internal/edition"\necho "$edition $CODER_SELF $*"\n'
+DEEP = ("deep-" + "n" * 60, "e" * 60, "a name longer than a header has room for")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What files of both editions are put together from."""
+
+    launcher: bytes
+    slim: bytes
+    rest: bytes
+
+    def full_program(self) -> bytes:
+        return packing.full_program(self.launcher, self.slim, self.rest)
+
+    def slim_program(self) -> bytes:
+        return packing.slim_program(self.launcher, self.slim)
+
+
+def compiled(work: Path, *, faulty: bool = False) -> bytes:
+    """The launcher; `faulty` lets the environment say which call to the system goes wrong (launcher.c beside this)."""
+    flags: list[str] = []
+    if faulty:
+        names = re.findall(r"^WRAP\(.*?, .*?, (\w+),|^\w+ __wrap_(\w+)\(.*;$", FAULTS.read_text(), re.MULTILINE)
+        flags = [f"-Wl,--wrap={one or other}" for one, other in names]
+        flags = ["-U_FORTIFY_SOURCE", *flags, str(FAULTS)]
+    return recipe.compile_launcher(work, flags).read_bytes()
+
+
+def payloads(work: Path, size: int) -> tuple[bytes, bytes]:
+    """Of the slim program and of the rest, which has a file of random bytes of that size."""
+    folders = []
+    for edition in ("slim", "full"):
+        folder = work / edition
+        deep = folder / "_internal" / DEEP[0] / DEEP[1]
+        deep.mkdir(parents=True)
+        (deep / DEEP[2]).touch()
+        (folder / "_internal/big").write_bytes(os.urandom(size) if edition == "full" else b"")
+        (folder / "_internal/edition").write_text(f"{edition}\n")
+        (folder / "_internal/link").symlink_to("edition")
+        (folder / "coder").write_text(PROGRAM)
+        (folder / "coder").chmod(0o755)
+        folders.append(folder)
+    return packing.pack(folders[0], 3), packing.pack(folders[1], 3, without=folders[0])
+
+
+def environment(program: Path, env: dict[str, str]) -> dict[str, str]:
+    return {"HOME": str(program.parent / "home"), "PATH": os.environ["PATH"], **env}
+
+
+def run(program: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """With a home beside the program's file."""
+    return subprocess.run(
+        [str(program), *args], env=environment(program, env), capture_output=True, text=True, check=False, cwd="/"
+    )
+
+
+def cache(program: Path) -> Path:
+    """Where `run` lets it unpack itself."""
+    return program.parent / "home/.cache/coder/dist"
+
+
+def listed(folder: Path) -> list[str]:
+    """What is there but the lock."""
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock") if folder.exists() else []
