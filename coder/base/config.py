@@ -17,7 +17,7 @@ from coder.base.errors import CoderError
 
 Source = Literal["default", "yaml", "env", "flag"]
 Kind = Literal[
-    "string", "int", "float64", "bool", "duration", "string-array", "allow-list", "url", "host:port", "regexp", "struct"
+    "string", "int", "bool", "duration", "string-array", "allow-list", "url", "host:port", "regexp", "struct"
 ]
 
 LIST_KINDS = frozenset({"string-array", "allow-list"})
@@ -159,12 +159,25 @@ def _to_duration(raw: Any) -> timedelta:
     return raw if isinstance(raw, timedelta) else parse_duration(str(raw))
 
 
+def _to_text(kind: Kind) -> Callable[[Any], str]:
+    """A text that has a form; an empty one is none given."""
+
+    def convert(raw: Any) -> str:
+        from coder.base.text_faults import FAULTS  # regular expressions, for the few that have such a value
+
+        text = str(raw)
+        if text and (wrong := FAULTS[kind](text)):
+            raise ValueError(wrong)
+        return text
+
+    return convert
+
+
 _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
     "string": str,
-    "url": str,
-    "host:port": str,
-    "regexp": str,
-    "float64": lambda raw: float(str(raw)),
+    "url": _to_text("url"),
+    "host:port": _to_text("host:port"),
+    "regexp": _to_text("regexp"),
     "int": lambda raw: int(str(raw)),
     "bool": _to_bool,
     "duration": _to_duration,

@@ -11,6 +11,8 @@ _UNITS = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31536000.0,
 }  # fmt: skip
 _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ns|us|µs|ms|s|m|h|d|y)")
+_WHOLE = re.compile(r"(?:(?:\d++(?:\.\d++)?|\.\d++)(?:ns|us|µs|ms|s|m|h|d|y))+")
+"Asked first: looking for parts among five thousand digits took half a second."
 
 
 def parse_duration(text: str) -> timedelta:
@@ -23,8 +25,8 @@ def parse_duration(text: str) -> timedelta:
     body = body.lstrip("+-")
     if body == "0":
         return timedelta()
-    parts = _PART.findall(body)
-    if not parts or "".join(number + unit for number, unit in parts) != body:
+    parts = _PART.findall(body) if _WHOLE.fullmatch(body) else []
+    if not parts:
         raise CoderError("bad_duration", f"{text!r} is not a duration", 'Write it like "1h30m", "45s" or "7d".')
     try:
         return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -15,7 +17,7 @@ def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") ->
     beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(text)
         beside.chmod(mode)
         if owner:
@@ -25,4 +27,15 @@ def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") ->
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A failure to write says of which file: the system names it for an open that fails, not for a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
         raise

@@ -141,8 +141,10 @@ def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
 
 
 def _shown(policy: DialPolicy, target: str) -> str:
-    """The address asked, without a login that stands in it."""
-    return f"{policy.origin.scheme}://{policy.origin.netloc.rpartition('@')[2]}{target}"
+    """The address asked, without a login or another secret that stands in it."""
+    from coder.net.masking import masked
+
+    return masked(f"{policy.origin.scheme}://{policy.origin.netloc.rpartition('@')[2]}{target}")
 
 
 def _failure(policy: DialPolicy, asked: str, error: Exception) -> NetError:

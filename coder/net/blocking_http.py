@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LINE_LIMIT = 1 << 16
 HEADERS_LIMIT = 1 << 18
+HEAD_LINES = 500
+"""Header lines of a message, and lines of trailers: more than any program sends, see `bounded_http.py`."""
 CHUNK = 1 << 16
 
 
@@ -122,11 +124,12 @@ class HttpConnection:
 
     def _headers(self) -> dict[str, str]:
         found: dict[str, str] = {}
-        size = 0
+        size = count = 0
         while line := self._line():
             size += len(line)
+            count += 1
             name, colon, value = line.partition(":")
-            if not colon or size > HEADERS_LIMIT:
+            if not colon or size > HEADERS_LIMIT or count > HEAD_LINES:
                 raise BadAnswerError("no header")
             name, value = name.strip().lower(), value.strip()
             found[name] = f"{found[name]}, {value}" if name in found else value

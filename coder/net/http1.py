@@ -5,8 +5,8 @@ Not here: redirects across hosts (an API client must not carry its token there),
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import h11
 import trio
 
+from coder.net.bounded_http import BoundedHttp
 from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy, common_headers
 from coder.net.request_log import REQUESTS
 
@@ -54,7 +56,7 @@ class _Connection:
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
-        self.h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=64 << 10)
+        self.h11 = BoundedHttp(h11.CLIENT, max_incomplete_event_size=64 << 10)
 
     async def next_event(self) -> Any:
         while True:
@@ -121,7 +123,7 @@ class HttpClient:
                 return response
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, trio.current_time() - began)
-        raise NetError("timeout", f"{method} {path} was not answered within {timeout:g} s")
+        raise NetError("timeout", f"{method} {masked(path)} was not answered within {timeout:g} s")
 
     async def _read_whole(
         self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
@@ -129,11 +131,13 @@ class HttpClient:
         async with self.stream(method, path, body=body, headers=headers) as answer:
             chunks = []
             size = 0
-            async for chunk in answer.chunks():
-                size += len(chunk)
-                if size > MAX_BODY:
-                    raise NetError("protocol", f"the answer to {method} {path} is larger than {MAX_BODY} bytes")
-                chunks.append(chunk)
+            async with aclosing(answer.chunks()) as pieces:
+                async for chunk in pieces:
+                    size += len(chunk)
+                    if size > MAX_BODY:
+                        said = f"the answer to {method} {masked(path)} is larger than {MAX_BODY} bytes"
+                        raise NetError("protocol", said)
+                    chunks.append(chunk)
             return HttpResponse(answer.status, answer.headers, b"".join(chunks))
 
     @asynccontextmanager
@@ -205,13 +209,14 @@ class StreamedResponse:
         self.headers = header_mapping(head)
         self.finished = False
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Body pieces as they arrive. Raises NetError when the body is cut off."""
         try:
             while True:
                 event = await self._connection.next_event()
                 if isinstance(event, h11.Data):
                     yield bytes(event.data)
+                    await self._connection.h11.rest()
                 elif isinstance(event, h11.EndOfMessage):
                     self.finished = True
                     return
@@ -248,7 +253,7 @@ async def upgrade(
     connection = _Connection(await connect(policy))
     with trio.move_on_after(timeout):
         return await _upgraded(policy, connection, path, headers)
-    raise NetError("timeout", f"{policy.url} did not answer an upgrade within {timeout:g} s")
+    raise NetError("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
 
 
 async def _upgraded(
@@ -264,7 +269,7 @@ async def _upgraded(
         if isinstance(event, h11.InformationalResponse):
             return connection.stream, header_mapping(event), connection.h11.trailing_data[0]
         if not isinstance(event, h11.Response):
-            raise NetError("protocol", f"{policy.url} closed the connection instead of upgrading it")
+            raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)
         body = b"".join([chunk async for chunk in answer.chunks()])
         raise error_from_body(answer.status, body)
@@ -279,7 +284,7 @@ async def _upgraded(
 def _no_answer(policy: DialPolicy, error: BaseException) -> NetError:
     # With TLS 1.3 a server says only after the handshake that it wants a client certificate.
     failure = tls_failure(policy.origin.netloc, error)
-    return failure or NetError("protocol", f"{policy.url} did not answer as an HTTP server")
+    return failure or NetError("protocol", f"{masked(policy.url)} did not answer as an HTTP server")
 
 
 async def _drop(connection: _Connection) -> None:

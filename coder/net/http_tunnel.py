@@ -19,6 +19,7 @@ import trio
 
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import Headers, HttpClient
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 CARRY = "Coder-Carry"
@@ -243,7 +244,7 @@ class HttpTunnelStream(trio.abc.HalfCloseableStream):
                 raise trio.BrokenResourceError("the server has forgotten the carried stream")
             raise HttpError(answer.status, "the carried stream was not continued")
         chunks = answer.chunks()
-        await stack.enter_async_context(aclosing(chunks))  # type: ignore[type-var]
+        await stack.enter_async_context(aclosing(chunks))
         self._answer, self._chunks, self._marked = stack, chunks, False
         self._heard_at = trio.current_time()
 
@@ -315,5 +316,5 @@ async def connect_carried(
         answer = await http.request("POST", path, headers=fields, timeout=POST_TIMEOUT)
     ident = answer.headers.get(CARRIER.lower(), "")
     if len(ident) != 32 or not ident.isalnum():
-        raise NetError("protocol", f"{policy.url} does not carry streams over plain requests")
+        raise NetError("protocol", f"{masked(policy.url)} does not carry streams over plain requests")
     return HttpTunnelStream(policy, ident), dict(answer.headers)

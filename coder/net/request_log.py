@@ -11,17 +11,24 @@ from collections.abc import Callable
 class Exchange:
     """One request and how it went. No dataclass: every short command loads this."""
 
-    __slots__ = ("method", "seconds", "status", "url")
+    __slots__ = ("_url", "method", "seconds", "status")
 
     def __init__(self, method: str, url: str, status: int, seconds: float) -> None:
         self.method = method
-        self.url = url
+        self._url = url
         self.status = status  # 0 when there was no answer
         self.seconds = seconds
 
+    @property
+    def shown_url(self) -> str:
+        """The URL without what may be a secret; nobody is to have the other."""
+        from coder.net.masking import masked  # regular expressions cost more to load than they are used
+
+        return masked(self._url)
+
     def __str__(self) -> str:
         """`GET https://… 200 (12 ms)`, without what may be a secret."""
-        return f"{self.method} {masked(self.url)} {self.status or 'no answer'} ({self.seconds * 1000:.0f} ms)"
+        return f"{self.method} {self.shown_url} {self.status or 'no answer'} ({self.seconds * 1000:.0f} ms)"
 
 
 class RequestLog:
@@ -38,15 +45,6 @@ class RequestLog:
         self.last = Exchange(method, url, status, seconds)
         if self.listener is not None:
             self.listener(self.last)
-
-
-def masked(url: str) -> str:
-    """The URL as it may be shown: user, password and whatever looks like a secret in the query are stars."""
-    import re
-
-    words = "token|secret|key|code|password|session|signature|state"
-    url = re.sub(rf"(?i)([?&][^=&]*(?:{words})[^=&]*=)[^&]*", r"\1***", url)
-    return re.sub(r"//[^/@]*@", "//***@", url)
 
 
 REQUESTS = RequestLog()

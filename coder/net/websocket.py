@@ -18,6 +18,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import UPGRADE_TIMEOUT, Headers, upgrade
+from coder.net.masking import masked
 from coder.net.policy import DialPolicy
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
@@ -310,7 +311,7 @@ async def _upgraded(
     chosen = answer.get("sec-websocket-protocol", "")
     if answer.get("sec-websocket-accept") != accept_key(key) or (chosen and chosen not in offered):
         await trio.aclose_forcefully(stream)
-        raise NetError("protocol", f"{policy.url} answered the WebSocket handshake wrongly")
+        raise NetError("protocol", f"{masked(policy.url)} answered the WebSocket handshake wrongly")
     return WebSocketStream(stream, client=True, subprotocol=chosen, initial=rest, max_message=max_message)
 
 

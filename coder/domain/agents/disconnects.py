@@ -17,6 +17,7 @@ ENDINGS: tuple[Ended, ...] = ("closed", "silent", "stopping", "lost", "unnoticed
 
 Cause = Literal[
     "stopped",
+    "upgraded",
     "rebooted",
     "out_of_memory",
     "killed",
@@ -36,6 +37,8 @@ class Evidence:
     told: bool = False
     "Whether the agent has told its side."
     new_process: bool = False
+    upgraded: bool = False
+    "The agent replaced its own program."
     goodbye: bool = False
     "The old process ended as it should: its last lifecycle state, or its record."
     record_lost: bool = False
@@ -72,6 +75,11 @@ RULES: tuple[Rule, ...] = (
         "unknown",
         lambda e: e.new_process and e.record_lost,
         lambda _: "A new agent runs, and it found no record of the old one.",
+    ),
+    (
+        "upgraded",
+        lambda e: e.new_process and e.upgraded,
+        lambda _: "The agent went on with the server's newer program.",
     ),
     ("stopped", lambda e: e.new_process and e.goodbye, lambda _: "The agent was stopped and started again."),
     ("rebooted", lambda e: e.new_process and e.rebooted, lambda _: "The machine started anew."),
@@ -125,8 +133,9 @@ def _heard(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
         return replace(
             found,
             new_process=True,
+            upgraded=previous == "upgraded",
             goodbye=previous == "stopped",
-            record_lost=previous not in ("stopped", "died"),
+            record_lost=previous not in ("stopped", "upgraded", "died"),
             rebooted=data.get("same_boot") is False,
             oom_kills=int(_number(data.get("oom_kills"))),
         )

@@ -7,13 +7,15 @@ not look like sleep, nor the other way round.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 STOOD_STILL = 10.0
 """Ours: seconds longer than planned between two looks. The server gives a silent agent up after 12 to 17."""
 CLOCK_JUMP = 5.0
 """Ours: seconds the wall clock moved against the other one."""
 
+Ended = Literal["stopped", "upgraded", "died"]
+"""How a process ended: as it should, by going on as another program, or without a word."""
 KINDS = (
     "started",
     "connected",
@@ -23,6 +25,7 @@ KINDS = (
     "clock_jumped",
     "network_changed",
     "stopped",
+    "upgraded",
 )
 
 
@@ -68,13 +71,13 @@ def between(before: Look, after: Look, planned: float) -> list[FlightEvent]:
     return found
 
 
-def started(last: Look | None, now: Look, *, said_goodbye: bool) -> FlightEvent:
+def started(last: Look | None, now: Look, ended: Ended) -> FlightEvent:
     """The first event of a process; `last` is what the one before it saw last."""
     if last is None:
         return FlightEvent(now.wall, "started", {"previous": "none"})
     same_boot = not last.boot_id or not now.boot_id or last.boot_id == now.boot_id
     data: dict[str, Any] = {
-        "previous": "stopped" if said_goodbye else "died",
+        "previous": ended,
         "same_boot": same_boot,
         "last_alive": last.wall,
     }

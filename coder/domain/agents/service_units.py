@@ -34,6 +34,8 @@ class InstallSpec:
     copies_program: bool
     "The program lies where it may vanish (a download, a temporary directory)."
     url: str
+    self_upgrade: bool = True
+    "The agent goes on with the program of a newer server by itself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ def install_steps(spec: InstallSpec) -> list[Step]:
     """In order; doing them again brings a new token, address or program into use."""
     places = _places(spec)
     program = places.program if spec.copies_program else spec.program
-    argv = (program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}")
+    argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}"]
+    argv += ["--self-upgrade"] if spec.self_upgrade and spec.platform != "windows" else []
     steps: list[Step] = [CopyFile(spec.program, program)] if spec.copies_program else []
     owner = spec.user if spec.system else ""
     steps.append(WriteFile(places.token, 0o600, None, owner))

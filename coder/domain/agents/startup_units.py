@@ -5,6 +5,7 @@ A unit exists from its first mention. It may start when everything it wants has 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,6 +45,15 @@ class StartupUnits:
     def __init__(self) -> None:
         self._status: dict[str, UnitStatus] = {}
         self._wanted: dict[str, list[str]] = {}
+
+    def told(self) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """Status of each unit, and what each wants: for the agent that goes on with them."""
+        return {name: str(status) for name, status in self._status.items()}, dict(self._wanted)
+
+    def resume(self, status: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> None:
+        """Goes on with what `told` said."""
+        self._status = {name: UnitStatus(text) for name, text in status.items()}
+        self._wanted = {name: list(names) for name, names in wanted.items()}
 
     def want(self, unit: str, depends_on: str) -> None:
         """Raises UnitError for a name that is none, a circle, or a unit that has started."""

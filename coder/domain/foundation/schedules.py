@@ -4,7 +4,7 @@ Standard cron narrowed as the API narrows it: five fields of which day-of-month 
 optional and defaults to UTC. Clock changes as robfig/cron has them, which upstream runs on: a time that is skipped does
 not happen that day, a doubled one happens twice.
 
-Not here: what a schedule means for a workspace (`autobuild.py`, `autostop.py`).
+Not here: what a schedule means for a workspace (`domain/workspaces/autobuild.py`, `domain/workspaces/autostop.py`).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 _NONE = SplitResult("", "", "", "", "")
+_PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 
 
 def split_untrusted(text: str) -> SplitResult:
@@ -22,9 +23,23 @@ def split_untrusted(text: str) -> SplitResult:
     return parts
 
 
+def canonical_host(netloc: str, scheme: str) -> str:
+    """Host and port as they are compared: in lower case, without the scheme's own port.
+
+    Browsers leave that port out of Origin and Host; settings and proxies may write it.
+    """
+    name, colon, port = netloc.lower().rpartition(":")
+    is_usual = port == "" or port.lstrip("0") == _PORTS.get(scheme.lower())
+    return name if colon and is_usual else netloc.lower()
+
+
 def host_of_origin(text: str) -> str:
-    """Host and port of an Origin header in lower case; empty for `null` and for what is no address."""
-    return split_untrusted(text).netloc.lower()
+    """Host and port of an Origin header or another address, as `canonical_host` has them.
+
+    Empty for `null` and for what is no address.
+    """
+    parts = split_untrusted(text)
+    return canonical_host(parts.netloc, parts.scheme)
 
 
 def shares_cookies(host: str, other: str) -> bool:

@@ -146,7 +146,7 @@ def to_number(value: Value) -> int | float:
     raise EvaluationError(f"a number is required, not {type_name(value)}")
 
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 _MAX_EXPONENT = 400
 "Ours: beyond it a number is not written out digit by digit."
 

@@ -1,7 +1,7 @@
 """The queue of provisioner jobs: which daemon may take which job, and who is next.
 
-`explain_unfit` and `acquire_job` (coder/coderd/store/provisioning/jobs.py) must agree: a property test holds the
-reasons given to people equal to what the dispatcher does.
+`explain_unfit` and `acquire_job` (coder/coderd/store/provisioning/jobs.py) must agree:
+tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds this file's `pick` equal to the dispatcher's choice.
 """
 
 from __future__ import annotations

@@ -47,10 +47,11 @@ ALLOWED_FORM_TYPES: dict[tuple[str, bool], tuple[str, ...]] = {
 
 _GO_BOOLS = frozenset({"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"})
 _GO_FLOAT = re.compile(
-    r"[+-]?(?:(?:\d[\d_]*)?\.?\d+(?:[eE][+-]?\d+)?|\d+\.(?:[eE][+-]?\d+)?|inf|infinity|nan"
-    r"|0x[0-9a-f]*\.?[0-9a-f]*p[+-]?\d+)",
+    r"[+-]?(?:(?:\d++(?:_++\d++)*+|(?:\d[\d_]*+)?\.\d++|\d++\.)(?:e[+-]?\d++)?|inf|infinity|nan"
+    r"|0x[0-9a-f]*+(?:\.[0-9a-f]*+)?p[+-]?\d++)",
     re.IGNORECASE,
 )
+"Nothing is tried twice: people's values come here, and four thousand digits took a third of a second."
 _GO_INT = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 

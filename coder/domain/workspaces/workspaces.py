@@ -1,6 +1,7 @@
 """Laws of workspaces: time to live, extending, autostart, shared ports, order of the list.
 
-Names are in `names.py`, build states in `builds.py`. Refusals are values with the API's own words (recorded).
+Names are in `foundation/names.py`, build states in `builds.py`. Refusals are values with the API's own words
+(recorded).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import naming, write_whole
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
@@ -39,3 +39,13 @@ def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, mo
     assert path.read_text() == "old"
     assert seen == [0o600]
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full")
+def test_a_full_disk_is_told_with_the_name_of_the_file() -> None:
+    with pytest.raises(OSError, match="/home/file") as caught, naming(Path("/home/file")):
+        Path("/dev/full").write_text("x")
+    assert caught.value.filename == "/home/file"
+    with pytest.raises(FileNotFoundError) as missing, naming(Path("/home/file")):
+        Path("/nonexistent/other").read_text()
+    assert missing.value.filename == "/nonexistent/other", "what the system names stays"

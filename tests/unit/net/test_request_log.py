@@ -1,21 +1,22 @@
-"""`--verbose`: each request on stderr, and never a secret."""
+"""`--verbose`: each request on stderr, and never a secret (what is one: test_masking.py)."""
 
 from __future__ import annotations
 
-import pytest
-
-from coder.net.request_log import masked
+from coder.net.request_log import Exchange, RequestLog
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("https://x.example/api/v2/users/me", "https://x.example/api/v2/users/me"),
-        ("https://x.example/a?q=owner:me&token=abc-def", "https://x.example/a?q=owner:me&token=***"),
-        ("https://x.example/a?coder_session_token=abc&b=1", "https://x.example/a?coder_session_token=***&b=1"),
-        ("https://x.example/a?code=1&STATE=2", "https://x.example/a?code=***&STATE=***"),
-        ("https://user:pass@x.example/a", "https://***@x.example/a"),
-    ],
-)
-def test_secrets_are_stars(url: str, shown: str) -> None:
-    assert masked(url) == shown
+def test_who_listens_hears_each_and_the_last_is_kept() -> None:
+    log = RequestLog()
+    heard: list[Exchange] = []
+    log.note("GET", "https://x.example/a", 200, 0.5)
+    log.listener = heard.append
+    log.note("GET", "https://user:pass@x.example/a?token=b", 0, 0.0124)
+    assert [str(one) for one in heard] == ["GET https://***@x.example/a?token=*** no answer (12 ms)"]
+    assert heard == [log.last]
+
+
+def test_an_address_with_its_secrets_is_nobodys() -> None:
+    """Not by accident: what has no underscore is without secrets."""
+    exchange = Exchange("GET", "https://x.example/derp/streams/secret", 200, 0.1)
+    public = [str(getattr(exchange, name)) for name in dir(exchange) if not name.startswith("_")]
+    assert len(public) == 4 and "secret" not in "".join(public)

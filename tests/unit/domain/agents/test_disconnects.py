@@ -25,6 +25,7 @@ STORIES = [
     ("out_of_memory", "closed", [_died(oom_kills=2)]),
     ("rebooted", "silent", [_died(same_boot=False, oom_kills=2)]),
     ("stopped", "closed", [("stopped", {}), ("started", {"previous": "stopped", "same_boot": True})]),
+    ("upgraded", "closed", [("upgraded", {}), ("started", {"previous": "upgraded", "same_boot": True})]),
     ("unknown", "closed", [("started", {"previous": "none"})]),
     ("slept", "silent", [("stood_still", {"seconds": 30, "machine_slept": True}), CLOSED]),
     ("slept", "silent", [("stood_still", {"seconds": 30, "machine_slept": False}), SILENT]),
@@ -47,10 +48,10 @@ def test_the_story_names_its_cause(cause: str, ended: Any, events: Any) -> None:
 def test_every_cause_has_a_story_and_every_rule_decides_something() -> None:
     assert {cause for cause, _, _ in STORIES} == set(CAUSES)
     deciding = set()
-    for ended, flags in product(ENDINGS, product((False, True), repeat=6)):
-        told, new, bye, lost, boot, cut = flags
+    for ended, flags in product(ENDINGS, product((False, True), repeat=7)):
+        told, new, other, bye, lost, boot, cut = flags
         for oom, still, address in product((0, 1), (0.0, 20.0), ("", "a -> b")):
-            evidence = Evidence(ended, told, new, bye, lost, boot, oom, still, False, address, cut)
+            evidence = Evidence(ended, told, new, other, bye, lost, boot, oom, still, False, address, cut)
             deciding.add(next(number for number, rule in enumerate(RULES) if rule[1](evidence)))
             assert name_cause(evidence).detail.endswith(".")
     assert deciding == set(range(len(RULES)))

@@ -35,9 +35,9 @@ def test_between_two_looks(after: Look, expected: Any) -> None:
 
 def test_a_process_says_how_the_one_before_it_ended() -> None:
     now = _later(60, 60, 60, oom_kills=4)
-    assert flight_events.started(None, now, said_goodbye=False).data == {"previous": "none"}
-    died = flight_events.started(BASE, now, said_goodbye=False).data
+    assert flight_events.started(None, now, "died").data == {"previous": "none"}
+    died = flight_events.started(BASE, now, "died").data
     assert (died["previous"], died["same_boot"], died["oom_kills"]) == ("died", True, 1)
-    rebooted = flight_events.started(BASE, _later(60, 1, 1, boot_id="b2", oom_kills=0), said_goodbye=False).data
+    rebooted = flight_events.started(BASE, _later(60, 1, 1, boot_id="b2", oom_kills=0), "died").data
     assert rebooted["same_boot"] is False and "oom_kills" not in rebooted, "the counter began anew"
-    assert flight_events.started(BASE, now, said_goodbye=True).data["previous"] == "stopped"
+    assert flight_events.started(BASE, now, "stopped").data["previous"] == "stopped"

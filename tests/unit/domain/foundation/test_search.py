@@ -80,3 +80,9 @@ def test_any_text_is_a_query_or_refused(query: str) -> None:
     terms.many("name")
     for refusal in terms.refusals():
         assert refusal.detail
+
+
+def test_a_query_that_is_too_long_is_not_cut() -> None:
+    assert parse_query("a:b " * 2048, "name").refusals() == [FieldRefusal("a", '"a" is not a valid query param')]
+    (refused,) = parse_query("a:b " * 2049, "name").refusals()
+    assert refused == FieldRefusal("q", "Query must not be longer than 8192 characters")

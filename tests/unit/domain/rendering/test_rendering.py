@@ -15,7 +15,7 @@ from coder.domain.rendering.builds import Given, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
-from coder.domain.rendering.tags import render_tags
+from coder.domain.rendering.workspace_tags import render_tags
 from tests.kit.paths import DATA
 
 RECORDED = DATA / "terraform" / "parameters"

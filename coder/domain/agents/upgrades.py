@@ -1,0 +1,27 @@
+"""When an agent replaces itself by the program of its server: an order of versions.
+
+Versions are compared as semver.org 2.0.0 does (its rule 11); what is no version is never newer.
+"""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+_Rank = tuple[tuple[int, int, int], bool, list[tuple[bool, int, str]]]
+
+
+def is_newer(theirs: str, ours: str) -> bool:
+    """Whether a program of version `theirs` comes after one of version `ours`."""
+    new, old = _rank(theirs), _rank(ours)
+    return new is not None and old is not None and new > old
+
+
+def _rank(version: str) -> _Rank | None:
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return None
+    identifiers = found[4].split(".") if found[4] else []
+    # A release comes after its pre-releases; numbers come before words, and fewer identifiers before more.
+    parts = [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in identifiers]
+    return (int(found[1]), int(found[2]), int(found[3])), not identifiers, parts

@@ -1,0 +1,65 @@
+"""h11's connection for whatever strangers say: heads and trailers have a bound on their lines, and small pieces let
+others run.
+
+A line costs what a kilobyte of one line does, here and wherever headers are looked through: sixteen thousand of them
+held everybody for 33 ms. h11 bounds bytes alone. Every reader of HTTP in this program is a `BoundedHttp`; a test of the
+house finds others. Not here: how many bytes a head may have, which each reader says itself; the blocking client's
+parser (`blocking_http.py`, same bound).
+"""
+
+from __future__ import annotations
+
+import re
+
+import h11
+import trio
+from h11._receivebuffer import ReceiveBuffer
+
+from coder.net.blocking_http import HEAD_LINES
+
+PIECES = 100
+"Of a body, after which others run: a millisecond's work."
+_END = re.compile(rb"\n\r?\n")
+
+
+class _CountedLines(ReceiveBuffer):
+    """All heads and trailers are taken out of it by one method, which counts before it takes apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counted = 0
+        "Offset up to which lines were counted: a head may come byte by byte."
+        self._lines = 0
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        if not self._data.startswith((b"\n", b"\r\n")):  # else: no line at all, and what follows is another message's
+            found = _END.search(self._data, self._multiple_lines_search)
+            # The last two bytes of what is not whole may be the beginning of its end.
+            end = found.start() if found else max(len(self._data) - 2, 0)
+            self._lines += self._data.count(b"\n", self._counted, end)
+            self._counted = end
+            if self._lines > HEAD_LINES:
+                raise h11.LocalProtocolError("too many header lines", error_status_hint=431)
+        return super().maybe_extract_lines()
+
+    def _extract(self, count: int) -> bytearray:
+        self._counted = self._lines = 0
+        return super()._extract(count)
+
+
+class BoundedHttp(h11.Connection):
+    """`next_event` raises h11.RemoteProtocolError (431) for a head or trailers of more than HEAD_LINES lines."""
+
+    def __init__(
+        self, our_role: type[h11.CLIENT] | type[h11.SERVER], max_incomplete_event_size: int = 16 << 10
+    ) -> None:
+        super().__init__(our_role, max_incomplete_event_size)
+        self._receive_buffer = _CountedLines()
+        self._pieces = 0
+
+    async def rest(self) -> None:
+        """To be awaited after each piece of a body: once in so many it lets others run. 64 KiB in chunks of one byte
+        are eleven thousand pieces, a tenth of a second."""
+        self._pieces += 1
+        if self._pieces % PIECES == 0:
+            await trio.lowlevel.checkpoint()

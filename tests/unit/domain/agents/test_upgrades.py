@@ -1,0 +1,35 @@
+"""Which versions come after which."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from coder.domain.agents.upgrades import is_newer
+
+IN_ORDER = (
+    "v2.9.9", "v2.34.0-1", "v2.34.0-alpha", "v2.34.0-alpha.1", "v2.34.0-alpha.beta", "v2.34.0-beta.2",
+    "v2.34.0-beta.11", "v2.34.0", "v2.34.1", "v2.35.0-devel", "v2.35.0", "v10.0.0",
+)  # fmt: skip
+"""The pre-releases as rule 11 of the specification orders them."""
+
+
+def test_every_version_is_newer_than_those_before_it() -> None:
+    for position, version in enumerate(IN_ORDER):
+        assert not is_newer(version, version)
+        assert all(is_newer(version, older) and not is_newer(older, version) for older in IN_ORDER[:position])
+    assert all(not is_newer(older, newer) for older, newer in pairwise(IN_ORDER))
+
+
+def test_what_a_build_is_made_of_makes_it_no_newer() -> None:
+    assert not is_newer("v2.34.0+abc", "v2.34.0+aaa") and not is_newer("v2.34.0+abc", "v2.34.0")
+    assert is_newer("2.35.0", "v2.34.0")
+
+
+@pytest.mark.parametrize(
+    "odd", ["", "devel", "v2", "v2.34", "v2.34.0.1", "v2.34.0-", "v-1.0.0", "v" + "9" * 5000, "٣.1.2"]
+)
+def test_what_is_no_version_is_never_newer(odd: str) -> None:
+    assert not is_newer(odd, "v2.34.0")
+    assert not is_newer("v2.34.0", odd)

@@ -1,0 +1,108 @@
+"""Addresses as they are shown, and that nothing else of a request is: in errors, in `--verbose`, in a daemon's log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+
+from coder.cli.failures import defect_text
+from coder.net import http1
+from coder.net.blocking import BlockingClient
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import HttpClient
+from coder.net.masking import SECRET_PATHS, masked
+from coder.net.policy import DialPolicy
+from coder.net.request_log import REQUESTS
+from tests.kit.odd_server import odd_server, reply
+
+SECRET = "kept-to-Oneself%2F9"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://x.example/api/v2/users/me", "https://x.example/api/v2/users/me"),
+        ("https://x.example/a?q=owner:me&token=abc-def", "https://x.example/a?q=owner:me&token=***"),
+        ("https://x.example/a?coder_session_token=abc&b=1", "https://x.example/a?coder_session_token=***&b=1"),
+        ("https://x.example/a?code=1&STATE=2", "https://x.example/a?code=***&STATE=***"),
+        ("https://user:pass@x.example/a", "https://***@x.example/a"),
+        ("https://x.example/base/api/v2/provisionerkeys/abc/?a=1", "https://x.example/base/api/v2/provisionerkeys/***?a=1"),
+        ("/api/v2/organizations/o/provisionerkeys/named", "/api/v2/organizations/o/provisionerkeys/named"),
+        ("/api/v2/provisionerkeys/", "/api/v2/provisionerkeys/"),
+        ("//derp/streams//abc/def", "//derp/streams//***"),
+    ],
+)  # fmt: skip
+def test_secrets_are_stars(url: str, shown: str) -> None:
+    assert masked(url) == shown
+
+
+async def silent(stream: trio.SocketStream) -> None:
+    async with stream:
+        while await stream.receive_some():
+            pass
+
+
+def answering(head: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(head)
+
+    return answer
+
+
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"
+NOT_ALLOWED = b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"
+LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nxxxxxxxxx"
+TIMEOUT = 0.05
+"""Of seconds; a socket's silence cannot be jumped over."""
+
+
+@pytest.mark.parametrize("path", SECRET_PATHS)
+@pytest.mark.parametrize(
+    ("handler", "kind"),
+    [
+        (answering(NOT_FOUND), HttpError), (answering(NOT_ALLOWED), HttpError), (answering(LARGE), NetError),
+        (silent, NetError), (answering(b""), NetError), (answering(b"no HTTP\r\n\r\n"), NetError),
+    ],
+    ids=["404", "405", "too large", "timeout", "closed", "no http"],
+)  # fmt: skip
+async def test_no_failed_request_tells_its_secret(
+    path: str,
+    handler: Callable[[trio.SocketStream], Awaitable[None]],
+    kind: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http1, "MAX_BODY", 5)
+    told: list[str] = []
+    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, handler, [listener])
+        port = listener.socket.getsockname()[1]
+        async with HttpClient(DialPolicy(f"http://user:{SECRET}@127.0.0.1:{port}")) as client:
+            with pytest.raises(kind) as caught:
+                await client.request("GET", path + SECRET, timeout=TIMEOUT if handler is silent else 30)
+        nursery.cancel_scope.cancel()
+    told += [str(caught.value), repr(caught.value), defect_text(ValueError("odd"), verbose=False)]
+    assert len(told) == 4 and f"GET http://***@127.0.0.1:{port}{path}***" in told[0]
+    assert SECRET not in "\n".join(told)
+
+
+@pytest.mark.parametrize("path", SECRET_PATHS)
+@pytest.mark.parametrize("answer", [reply("{}", status="404 Not Found"), b"", b"no HTTP\r\n\r\n"])
+def test_nor_does_a_short_command(path: str, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(REQUESTS, "listener", lambda exchange: told.append(str(exchange)))
+    with odd_server() as server:
+        server.answer = lambda _method, _path: answer
+        address = server.url
+        with pytest.raises((HttpError, NetError)) as caught:
+            BlockingClient(DialPolicy(address)).request("GET", path + SECRET)
+    with pytest.raises(NetError) as unreachable:
+        BlockingClient(DialPolicy(address)).request("GET", path + SECRET)
+    assert f"{path}***" in unreachable.value.message
+    told += [str(caught.value), str(unreachable.value), defect_text(ValueError("odd"), verbose=False)]
+    assert len(told) == 5 and SECRET not in "\n".join(told)
