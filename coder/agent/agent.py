@@ -12,14 +12,17 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
 from coder.agent.config import AgentConfig
-from coder.agent.connection import ServerConnection
+from coder.agent.connection import ServerConnection, record_name
+from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 from coder.agent.network.overlay import AgentNetwork
+from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.prebuild_claim import NOBODY, wait_until_given
 from coder.agent.reports.app_health import AppHealth
 from coder.agent.reports.connection_reports import ReportQueue
@@ -27,17 +30,23 @@ from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.reports.metadata import MetadataCollector
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
-from coder.agent.workspace import environment
+from coder.agent.upgrade.handover import Handover
+from coder.agent.workspace import children, environment
 from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.mcp_servers import ToolServers
 from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
 from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
+from coder.base.version import BUILD_VERSION
 from coder.net.errors import HttpError, NetError
 from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import agent_pb2
+
+if TYPE_CHECKING:
+    from coder.agent.upgrade.upgrader import NewProgram, Upgrader
 
 log = get_logger("agent")
 
@@ -55,8 +64,9 @@ REPORT_GRACE = 5.0
 class AgentRole:
     """One agent process."""
 
-    def __init__(self, config: AgentConfig) -> None:
-        self.config = config
+    def __init__(self, config: AgentConfig, kept: Handover | None = None) -> None:
+        """`kept` is what the program before us left in this process."""
+        self.config, self._kept = config, kept
         self.state = AgentState(
             identity=environment.find_identity(),
             token=config.token.reveal(),
@@ -82,21 +92,25 @@ class AgentRole:
         self._manifest_seen = trio.Event()
         self._served = False
         "Whether the current connection brought a manifest."
-        self._stop = trio.Event()
-        self._given = False
-        "Whether the workspace has got another owner."
+        self._end = LifeEnd()
+        self._upgrader: Upgrader | None = None
+        self.handover: Handover | None = None
+        "What an upgrade leaves to the next program, once `run` has returned."
         self._connected = False
 
     def stop(self) -> None:
-        """Begins the graceful shutdown; `run` returns when it is done."""
-        self._stop.set()
+        """Begins the graceful shutdown; `run` returns when it is done.
+
+        Comes too late when the agent has handed everything over or its workspace away: who goes on has to be told, too.
+        """
+        self._end.choose(Stop())
 
     async def run(self) -> bool:
         """Serves until `stop`, then runs the stop scripts and reports the end.
 
         True when it ended because a workspace that was made ahead has been given to somebody: a new agent should be
-        started for the new owner. Raises CoderError when the server refuses us for good reason at the first dial and
-        nothing was ever served.
+        started for the new owner. When it ended for an upgrade, `handover` says how to go on. Raises CoderError when
+        the server refuses us for good reason at the first dial and nothing was ever served.
         """
         import trio_asyncio
 
@@ -105,7 +119,8 @@ class AgentRole:
             self.scripts.prepare()
             ssh = SshAcceptor(self.state, max_timeout=self.config.ssh_max_timeout.total_seconds())
             async with trio.open_nursery() as nursery:
-                network = AgentNetwork(self.config, self.state, ssh, nursery)
+                pty = PtyService(self.state, nursery)
+                network = AgentNetwork(self.config, self.state, ssh, pty, nursery)
                 stack.push_async_callback(network.aclose)
                 link = trio.CancelScope()
                 nursery.start_soon(partial(self._stay_connected, network, link))
@@ -113,21 +128,33 @@ class AgentRole:
                 nursery.start_soon(self._look_after_listeners)
                 processes = Processes(self.state)
                 self.state.processes = processes
-                nursery.start_soon(processes.run)
+                tool_servers = ToolServers(self.state)
+                self.state.tool_servers = tool_servers
+                nursery.start_soon(tool_servers.run)
+                kept = self._kept
+                nursery.start_soon(processes.run, kept.processes if kept else ())
+                if kept is not None:
+                    self._take_over(kept, pty, nursery)
+                sync = None
                 if self.config.socket_enabled:
-                    sync = SyncSocket(self.config.socket_path)
+                    sync = SyncSocket(self.config.socket_path, kept.units if kept else None)
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
                 nursery.start_soon(self._wait_for_owner)
-                await self._stop.wait()
-                if self._given:
-                    await self._hand_over(ssh, network, link)
-                else:
-                    await self._shut_down(ssh, network, link)
-                await self.recorder.stop()
+                how = await self._conclude(ssh, network)
+                await network.leave()
+                link.cancel()
+                await self.recorder.stop("upgraded" if isinstance(how, Upgrade) else "stopped")
+                if isinstance(how, Upgrade):
+                    pty.let_go()
+                    processes.let_go()
+                    if sync is not None:
+                        sync.let_go()
                 nursery.cancel_scope.cancel()
-        return self._given
+            if isinstance(how, Upgrade):
+                self.handover = self._left(how.program, pty, processes, sync)
+        return isinstance(how, Given)
 
     async def _look_after_listeners(self) -> None:
         """The listeners outside of the overlay that were asked for. One that cannot be opened costs no workspace."""
@@ -180,6 +207,8 @@ class AgentRole:
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
         self._manifest_seen.set()
+        if self._upgrader is not None:
+            self._upgrader.look()
 
     # ---- life
 
@@ -188,13 +217,85 @@ class AgentRole:
         manifest = self.state.manifest
         if manifest is None:
             return
+        if self._kept is None:
+            await self._start_workspace(manifest)
+        nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
+        await self._look_for_upgrades(manifest)
+
+    async def _start_workspace(self, manifest: agent_pb2.Manifest) -> None:
         self.lifecycle.set(State.STARTING)
         self._write_secret_files(manifest)
+        began = trio.current_time()
         outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_start], Stage.START)
+        succeeded = str(_started(outcome) == State.READY).lower()
+        took = trio.current_time() - began
+        self.state.counters.set("coderd_agentstats_startup_script_seconds", took, success=succeeded)
         with trio.move_on_after(LOGS_GRACE):
             await self.logs.wait_sent()  # who hears that it is ready finds the whole log
         self.lifecycle.set(_started(outcome))
-        nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
+
+    # ---- another program
+
+    async def _look_for_upgrades(self, manifest: agent_pb2.Manifest) -> None:
+        """Until a newer program may take over; then the agent stops for it."""
+        if not self.config.self_upgrade or self.config.state_dir is None:
+            return
+        from coder.agent.upgrade.upgrader import Upgrader
+
+        folder = self.config.state_dir / f"{record_name(manifest)}.upgrade"
+        upgrader = Upgrader(self.config.policy, folder, self.state.activity, self.config.upgrade_keyring)
+        if self._kept is not None and self._kept.refused:
+            upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
+        self._upgrader = upgrader
+        upgrader.look()
+        with self._end.looking:
+            self._end.choose(Upgrade(await upgrader.run()))
+
+    def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
+        followed = {one.pid for one in kept.terminals} | {one.pid for one in kept.processes if one.exited is None}
+        nursery.start_soon(children.collect, [pid for pid in children.children() if pid not in followed])
+        self.state.manifest = agent_pb2.Manifest.FromString(kept.manifest)
+        self.lifecycle.resume(kept.states)
+        pty.resume(kept.terminals)
+        log.info(
+            "went on from another program",
+            before=kept.version, now=BUILD_VERSION, terminals=len(kept.terminals), processes=len(kept.processes),
+        )  # fmt: skip
+
+    async def _settle(self, network: AgentNetwork) -> None:
+        """No new connections, and nothing unsaid."""
+        await network.close_listeners()
+        with trio.move_on_after(REPORT_GRACE):
+            await self._wait_all_said()
+
+    async def _wait_all_said(self) -> None:
+        await self.logs.wait_sent()
+        await self.lifecycle.wait_all_reported()
+        await self.reports.wait_sent()
+
+    def _left(self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None) -> Handover:
+        """What the next program of this process goes on with; nobody reads from any of it any more."""
+        manifest = self.state.manifest
+        assert manifest is not None  # noqa: S101 - upgrades are looked for after the first one
+        left = Handover(
+            version=BUILD_VERSION,
+            target=new.version,
+            digest=new.digest,
+            program=str(new.path),
+            states=self.lifecycle.told(),
+            manifest=manifest.SerializeToString(),
+            terminals=pty.left(),
+            processes=processes.left(),
+            units=sync.left() if sync is not None else None,
+        )
+        log.info(
+            "handing over to another program",
+            before=BUILD_VERSION, next=new.version, path=new.path,
+            terminals=len(left.terminals), processes=len(left.processes),
+        )  # fmt: skip
+        return left
+
+    # ---- secrets, token, owner, end
 
     def _write_secret_files(self, manifest: agent_pb2.Manifest) -> None:
         for secret in manifest.secrets:
@@ -222,19 +323,30 @@ class AgentRole:
             self._start_anew()
 
     def _start_anew(self) -> None:
-        if not self._stop.is_set():
+        if self._end.choose(Given()):
             log.info("the workspace has a new owner; starting anew")
-            self._given = True
-            self._stop.set()
 
-    async def _hand_over(self, ssh: SshAcceptor, network: AgentNetwork, link: trio.CancelScope) -> None:
+    async def _conclude(self, ssh: SshAcceptor, network: AgentNetwork) -> Ending:
+        """Waits for the end and gets ready for it. What it returns is final."""
+        how = await self._end.wait()
+        self.scripts.end_cron()
+        if isinstance(how, Upgrade):
+            with self._end.preparing:
+                await self._settle(network)
+        how = self._end.seal()
+        match how:
+            case Stop():
+                await self._shut_down(ssh, network)
+            case Given():
+                await self._hand_over(ssh, network)
+        return how
+
+    async def _hand_over(self, ssh: SshAcceptor, network: AgentNetwork) -> None:
         """The end of an agent whose workspace goes on: nothing of its first owner stays, and no stop script runs."""
         ssh.terminate_all()
         await network.close_listeners()
-        await network.leave()
-        link.cancel()
 
-    async def _shut_down(self, ssh: SshAcceptor, network: AgentNetwork, link: trio.CancelScope) -> None:
+    async def _shut_down(self, ssh: SshAcceptor, network: AgentNetwork) -> None:
         self.lifecycle.set(State.SHUTTING_DOWN)
         ssh.terminate_all()
         await network.close_listeners()
@@ -244,11 +356,7 @@ class AgentRole:
             outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
         self.lifecycle.set(_stopped(outcome))
         with trio.move_on_after(REPORT_GRACE):
-            await self.logs.wait_sent()
-            await self.lifecycle.wait_all_reported()
-            await self.reports.wait_sent()
-        await network.leave()
-        link.cancel()
+            await self._wait_all_said()
 
     async def _report_timing(self, timing: agent_pb2.Timing) -> None:
         try:

@@ -42,5 +42,9 @@ class AgentConfig:
     socket_path: Path | None = None
     "Of the socket for scripts; None makes one in a directory of its own."
     socket_enabled: bool = True
+    self_upgrade: bool = False
+    "Whether a newer server's program replaces ours."
+    upgrade_keyring: Path | None = None
+    "Whose signature such a program must have; None asks for none."
     state_dir: Path | None = None
     "Where the flight recorder is kept; None keeps it in memory."

@@ -62,9 +62,10 @@ class Connected(Protocol):
     async def renew_token(self) -> None: ...
 
 
-def _plain(name: str) -> str:
-    """A name that is good in a file's."""
-    return "".join(char for char in name if char.isascii() and (char.isalnum() or char in "-_"))[:64]
+def record_name(manifest: agent_pb2.Manifest) -> str:
+    """What this agent calls its files on a machine that may have several; the same after a build."""
+    plain = "".join(char for char in manifest.agent_name if char.isascii() and (char.isalnum() or char in "-_"))[:64]
+    return f"{manifest.workspace_id.hex() or manifest.agent_id.hex()}-{plain}"
 
 
 class ServerConnection:
@@ -120,9 +121,7 @@ class ServerConnection:
     async def _open_recorder(self) -> None:
         manifest, recorder = self._agent.state.manifest, self._agent.recorder
         if manifest is not None:
-            await recorder.open(
-                f"{manifest.workspace_id.hex() or manifest.agent_id.hex()}-{_plain(manifest.agent_name)}"
-            )
+            await recorder.open(record_name(manifest))
         recorder.note("connected")
 
     async def _take_manifest(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:

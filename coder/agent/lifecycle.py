@@ -49,6 +49,18 @@ class Lifecycle:
         self._states.append(entry)
         self._wake()
 
+    def told(self) -> list[tuple[int, float]]:
+        """Every state reached and when, in seconds since 1970: for the program that goes on with this life."""
+        return [(entry.state, entry.changed_at.ToNanoseconds() / 1e9) for entry in self._states]
+
+    def resume(self, states: list[tuple[int, float]]) -> None:
+        """Goes on with a life of which the server knows everything."""
+        for state, at in states:
+            entry = agent_pb2.Lifecycle(state=State.ValueType(state))
+            entry.changed_at.FromNanoseconds(int(at * 1e9))
+            self._states.append(entry)
+        self._reported = len(self._states)
+
     def retell(self) -> None:
         """Everything again: the server has made another agent of us, of which it knows nothing yet."""
         self._reported = 0

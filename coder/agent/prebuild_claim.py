@@ -55,7 +55,7 @@ async def _ask(policy: DialPolicy) -> bool | None:
         if answer.status != 200:
             return None
         text = b""
-        async with aclosing(answer.chunks()) as chunks:  # type: ignore[type-var]
+        async with aclosing(answer.chunks()) as chunks:
             async for chunk in chunks:
                 text = (text + chunk)[-_MOST:]
                 if is_claim(text):

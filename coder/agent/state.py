@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
+from coder.agent.activity import Activity
+from coder.agent.counters import AgentCounters
+from coder.agent.shared_look import SharedLook
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
@@ -66,6 +69,14 @@ class ProcessTable(Protocol):
     def rows(self) -> list[dict[str, Any]]: ...
 
 
+class ToolTable(Protocol):
+    """The tool servers of the workspace's project (`coder/agent/workspace/mcp_servers.py`)."""
+
+    async def tools(self) -> list[dict[str, Any]]: ...
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
 @dataclass(slots=True)
 class AgentState:
     """Shared by all services of one agent process."""
@@ -84,6 +95,7 @@ class AgentState:
     banners: list[agent_pb2.BannerConfig] = field(default_factory=list)
     sessions: Counter[str] = field(default_factory=Counter)
     "Open sessions by application name."
+    counters: AgentCounters = field(default_factory=AgentCounters)
     report: Callable[[ConnectionEvent], None] = lambda _event: None
     block_file_transfer: bool = False
     block_local_forwarding: bool = False
@@ -94,6 +106,12 @@ class AgentState:
     "How the network stands; None before the first manifest."
     processes: ProcessTable | None = None
     "Commands started from afar; None before and after the agent's life."
+    tool_servers: ToolTable | None = None
+    "None before and after the agent's life."
+    activity: Activity = field(default_factory=Activity)
+    "What an upgrade waits for."
+    repositories: SharedLook[Any] = field(default_factory=SharedLook)
+    "What git says of the workspace (`coder/agent/workspace/git_changes.py`), for all who watch."
     debug_ports: frozenset[int] = frozenset()
     "The agent's own listeners, never shown as the workspace's."
 

@@ -6,9 +6,13 @@ Answers are made from what the agent knows at that moment; nothing is measured f
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import trio
+
+from coder.agent.counters import FAMILIES, Labels
 from coder.agent.state import AgentState
 
 if TYPE_CHECKING:
@@ -92,7 +96,15 @@ def metrics_text(state: AgentState) -> str:
         }
         for name, (kind, value) in families.items():
             lines += [f"# TYPE {name} {kind}", f"{name} {value}"]
+        state.counters.note_network(status, trio.current_time())
+    for name, samples in groupby(state.counters.samples(), key=lambda sample: sample.name):
+        lines.append(f"# TYPE {name} {FAMILIES[name]}")
+        lines += [f"{name}{_braces(sample.labels)} {sample.value:.15g}" for sample in samples]
     return "\n".join(lines) + "\n"
+
+
+def _braces(labels: Labels) -> str:
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels) + "}" if labels else ""
 
 
 def log_end(path: Path, after: int = 0) -> bytes:

@@ -15,14 +15,24 @@ import h11
 import trio
 
 from coder.agent.network import diagnostics
+from coder.agent.network.file_bundle import BUNDLE_ROUTES
 from coder.agent.network.file_edits import FILE_ROUTES
-from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
+from coder.agent.network.git_watch import watch_git
+from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, Stream, json_reply, message_reply
+from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
 from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, one_process, waits
 from coder.agent.state import AgentState
+from coder.net.bounded_http import BoundedHttp
+from coder.net.websocket import WebSocketStream, accept_key
 
 TIMEOUT = 20.0
+"Seconds for a request's head, and without any progress of a body or a reply: a slow line may take its time (ours)."
+PIECE = 64 << 10
+"Bytes of a body or a reply that are progress (ours)."
 MAX_BODY = 64 << 20
+MAX_MESSAGE = 64 << 10
+"Bytes of a message that a WebSocket's client sends (ours)."
 
 
 class HttpApi:
@@ -33,17 +43,18 @@ class HttpApi:
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Requests of one connection until it closes or idles. Never raises for what the peer did."""
-        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 << 10)
+        connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=64 << 10)
         async with stream:
             try:
                 while True:
-                    with trio.fail_after(TIMEOUT):
-                        request = await _read_request(connection, stream)
+                    request = await _read_request(connection, stream)
                     if request is None:
                         return
+                    if (stream_handler := STREAMS.get(request.path)) is not None and self._routes is ROUTES:
+                        await _serve_websocket(connection, stream, stream_handler, self._state, request)
+                        return
                     reply = await self._answer(request)
-                    with trio.fail_after(TIMEOUT):
-                        await _write_reply(connection, stream, reply)
+                    await _write_reply(connection, stream, reply, head_only=request.method == "HEAD")
                     if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                         return
                     connection.start_next_cycle()
@@ -63,7 +74,7 @@ class HttpApi:
         if handler is None:
             return message_reply(404, "Route not found.")
         try:
-            with trio.fail_after(TIMEOUT + (LONGEST_WAIT if waits(request) else 0)):
+            with trio.fail_after(TIMEOUT + (LONGEST_WAIT if waits(request) or request.path in _SLOW else 0)):
                 return await handler(self._state, request)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             # Numbers, paths and JSON come as the caller wrote them.
@@ -192,6 +203,8 @@ async def _logs(state: AgentState, request: HttpRequest) -> HttpReply:
     return HttpReply(200, body, "text/plain; charset=utf-8")
 
 
+_SLOW = frozenset({"/api/v0/mcp/call-tool", "/api/v0/mcp/tools", "/api/v0/bundle-files"})
+"""Routes that wait for programs or disks of the workspace."""
 _OVERLAY_AWAY = message_reply(503, "The agent is not in the network yet.", "It joins with its first manifest.")
 ROUTES: Routes = {
     ("GET", "/"): _hello,
@@ -201,41 +214,75 @@ ROUTES: Routes = {
     ("POST", "/api/v0/write-file"): _write_file,
     ("GET", "/api/v0/netcheck"): _netcheck,
     **FILE_ROUTES,
+    **BUNDLE_ROUTES,
+    **MCP_ROUTES,
     **PROCESS_ROUTES,
     ("GET", "/debug/logs"): _logs,
     ("GET", "/debug/magicsock"): _network,
     ("GET", "/debug/manifest"): _manifest,
     ("GET", "/debug/prometheus"): _metrics,
 }
+STREAMS: dict[str, Stream] = {"/api/v0/git/watch": watch_git}
+"""Paths at which a WebSocket is opened."""
 DEBUG_ROUTES = tuple((key, handler) for key, handler in ROUTES.items() if key[1].startswith("/debug/"))
 """Of a listener that anybody on the machine reaches: no files."""
 METRICS_ROUTES = ((("GET", "/"), _metrics), (("GET", "/metrics"), _metrics))
 
 
-async def _read_request(connection: h11.Connection, stream: trio.abc.Stream) -> HttpRequest | None:
+async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream) -> HttpRequest | None:
+    """None at the connection's end. Raises trio.TooSlowError after TIMEOUT: without a head, or more of the body."""
     head: h11.Request | None = None
+    head_by = trio.current_time() + TIMEOUT
     body = bytearray()
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
-            connection.receive_data(bytes(await stream.receive_some(65536)))
+            with trio.fail_at(head_by if head is None else trio.current_time() + TIMEOUT):
+                connection.receive_data(bytes(await stream.receive_some(PIECE)))
         elif isinstance(event, h11.Request):
             head = event
         elif isinstance(event, h11.Data):
             body += event.data
+            await connection.rest()
             if len(body) > MAX_BODY:
                 raise h11.RemoteProtocolError("body too large", 413)
         elif isinstance(event, h11.EndOfMessage) and head is not None:
             parts = urlsplit(head.target.decode("latin-1"))
             path = parts.path if parts.path == "/" else parts.path.rstrip("/")
-            return HttpRequest(head.method.decode(), path, parse_qs(parts.query), bytes(body))
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+            return HttpRequest(head.method.decode(), path, parse_qs(parts.query), bytes(body), headers)
         else:
             return None
 
 
-async def _write_reply(connection: h11.Connection, stream: trio.abc.Stream, reply: HttpReply) -> None:
+async def _serve_websocket(
+    connection: h11.Connection, stream: trio.abc.Stream, handler: Stream, state: AgentState, request: HttpRequest
+) -> None:
+    key = request.headers.get("sec-websocket-key", "")
+    if request.headers.get("upgrade", "").lower() != "websocket" or not key:
+        await _write_reply(connection, stream, message_reply(426, "This is a WebSocket: ask for an upgrade."))
+        return
+    headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept_key(key))]
+    with trio.fail_after(TIMEOUT):
+        await stream.send_all(connection.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
+    socket = WebSocketStream(stream, client=False, initial=connection.trailing_data[0], max_message=MAX_MESSAGE)
+    async with socket:
+        await handler(state, request, socket)
+
+
+async def _write_reply(
+    connection: h11.Connection, stream: trio.abc.Stream, reply: HttpReply, *, head_only: bool = False
+) -> None:
+    """Piece by piece, so that a large body is in memory once. Raises trio.TooSlowError when no piece gets through."""
     headers = [("Content-Type", reply.kind), ("Content-Length", str(len(reply.body)))]
-    out = connection.send(h11.Response(status_code=reply.status, headers=headers)) or b""
-    out += connection.send(h11.Data(data=reply.body)) or b""
-    out += connection.send(h11.EndOfMessage()) or b""
-    await stream.send_all(out)
+    await _send(stream, connection.send(h11.Response(status_code=reply.status, headers=headers)))
+    body = b"" if head_only else reply.body
+    for start in range(0, len(body), PIECE):
+        await _send(stream, connection.send(h11.Data(data=body[start : start + PIECE])))
+    await _send(stream, connection.send(h11.EndOfMessage()))
+
+
+async def _send(stream: trio.abc.Stream, data: bytes | None) -> None:
+    if data:
+        with trio.fail_after(TIMEOUT):
+            await stream.send_all(data)

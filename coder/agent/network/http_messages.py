@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from coder.agent.state import AgentState
+from coder.net.websocket import WebSocketStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class HttpRequest:
     path: str
     query: dict[str, list[str]]
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    "Lower-case names."
 
     def first(self, name: str) -> str:
         return (self.query.get(name) or [""])[0]
@@ -29,6 +32,8 @@ class HttpReply:
 
 
 Handler = Callable[[AgentState, HttpRequest], Awaitable[HttpReply]]
+Stream = Callable[[AgentState, HttpRequest, WebSocketStream], Awaitable[None]]
+"""Serves a WebSocket to its end."""
 Routes = dict[tuple[str, str], Handler]
 
 

@@ -68,8 +68,10 @@ class Traffic:
 class AgentNetwork:
     """Made once; `update` with each manifest, `coordinate` with each session."""
 
-    def __init__(self, config: AgentConfig, state: AgentState, ssh: SshAcceptor, nursery: trio.Nursery) -> None:
-        self._config, self._state, self._ssh, self._nursery = config, state, ssh, nursery
+    def __init__(
+        self, config: AgentConfig, state: AgentState, ssh: SshAcceptor, pty: PtyService, nursery: trio.Nursery
+    ) -> None:
+        self._config, self._state, self._ssh, self._pty, self._nursery = config, state, ssh, pty, nursery
         self._node: Node | None = None
         self._controller: Controller | None = None
         self._relay: RelayDialer | None = None
@@ -150,9 +152,8 @@ class AgentNetwork:
             await trio.sleep_forever()
 
     def _listen(self, node: Node, nursery: trio.Nursery) -> None:
-        pty = PtyService(self._state, nursery)
         services: dict[int, Serve] = dict.fromkeys(SSH_PORTS, self._ssh.serve)
-        services |= {PTY_PORT: pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpApi(self._state).serve}
+        services |= {PTY_PORT: self._pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpApi(self._state).serve}
         nursery.start_soon(self._accept, node, services, nursery)
 
     async def _accept(self, node: Node, services: dict[int, Serve], handlers: trio.Nursery) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,9 @@ from typing import Any
 import trio
 
 from coder.agent.state import AgentState
+from coder.agent.upgrade.handover import KeptTerminal
 from coder.agent.workspace import environment, terminal
+from coder.agent.workspace.children import Child
 from coder.agent.workspace.containers import Container
 from coder.agent.workspace.scripts import kill_group
 from coder.base.log import get_logger
@@ -28,6 +29,8 @@ REPLAY = 64 << 10
 UNATTACHED_LIFE = 300.0
 FIRST_ATTACH = 30.0
 MAX_INIT = 64 << 10
+LAST_WORDS = 3.0
+"Seconds for a program to end that was hung up (ours)."
 OUT_QUEUE = 256
 "Chunks waiting for one slow viewer; then it is dropped, the terminal must not wait for it."
 
@@ -48,6 +51,20 @@ class PtyService:
         self._state, self._nursery = state, nursery
         self._sessions: dict[str, _Session] = {}
 
+    def let_go(self) -> None:
+        """Nothing is read any more, nothing ended: for the next program of this process. To be cancelled after."""
+        for session in self._sessions.values():
+            session.let_go()
+
+    def left(self) -> list[KeptTerminal]:
+        """What that program goes on with."""
+        return [session.left(ident) for ident, session in self._sessions.items() if session.is_let_go]
+
+    def resume(self, kept: list[KeptTerminal]) -> None:
+        """Goes on with terminals of the program before."""
+        for one in kept:
+            self._attend(one.ident, _Session(Child(one.pid), one.master, one.replay))
+
     async def serve(self, stream: trio.abc.Stream) -> None:
         """One connection, to its end. Bad input closes it silently."""
         async with stream:
@@ -65,6 +82,7 @@ class PtyService:
             else:
                 session.resize(init.height, init.width)  # the newest viewer's window counts, as in the recordings
             ident = self._state.open_session("reconnecting_pty")
+            self._state.counters.count("agent_reconnecting_pty_connections_total")
             code = 1
             try:
                 await session.attach(stream, rest)
@@ -89,29 +107,34 @@ class PtyService:
         process, master, _ = terminal.spawn(
             argv, env, self._state.workdir(), height=init.height or 80, width=init.width or 80
         )
-        session = _Session(process, master)
-        self._sessions[init.ident] = session
-        self._nursery.start_soon(self._run, init.ident, session)
+        session = _Session(Child(process.pid), master)
+        process.returncode = 0  # of no use any more: the child is waited for here, and Popen's finalizer would, too
+        self._attend(init.ident, session)
         return session
+
+    def _attend(self, ident: str, session: _Session) -> None:
+        self._sessions[ident] = session
+        self._nursery.start_soon(self._run, ident, session)
 
     async def _run(self, ident: str, session: _Session) -> None:
         try:
             await session.run()
         finally:
-            self._sessions.pop(ident, None)
+            if not session.is_let_go:
+                self._sessions.pop(ident, None)
 
 
 class _Session:
     """One terminal, its replay buffer and its viewers."""
 
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
-        self._process, self._master = process, master
-        self._replay: deque[bytes] = deque()
-        self._replay_size = 0
+    def __init__(self, child: Child, master: int, replay: bytes = b"") -> None:
+        self._child, self._master = child, master
+        self._replay = deque([replay] if replay else [])
+        self._replay_size = len(replay)
         self._viewers: set[trio.MemorySendChannel[bytes]] = set()
         self._attached = trio.Event()
-        self._life = FIRST_ATTACH
-        self._over = False
+        self._life = UNATTACHED_LIFE if replay else FIRST_ATTACH
+        self._over = self.is_let_go = False
 
     async def run(self) -> None:
         """Reads the terminal until its program ends or nobody has watched for too long."""
@@ -124,20 +147,28 @@ class _Session:
             self._over = True
             for viewer in list(self._viewers):
                 viewer.close()
-            kill_group(self._process.pid, signal.SIGHUP)
-            os.close(self._master)
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._reap)
+            if not self.is_let_go:
+                kill_group(self._child.pid, signal.SIGHUP)
+                os.close(self._master)
+                with trio.CancelScope(shield=True):
+                    await self._reap()
 
-    def _reap(self) -> None:
-        try:
-            self._process.wait(3)
-        except subprocess.TimeoutExpired:
-            kill_group(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+    def let_go(self) -> None:
+        """What the terminal says from now on waits for the next program. One that is ending goes on doing so."""
+        self.is_let_go = not self._over
+
+    def left(self, ident: str) -> KeptTerminal:
+        return KeptTerminal(ident, self._child.pid, self._master, b"".join(self._replay)[-REPLAY:])
+
+    async def _reap(self) -> None:
+        with trio.move_on_after(LAST_WORDS) as scope:
+            await self._child.wait()
+        if scope.cancelled_caught:
+            kill_group(self._child.pid, signal.SIGKILL)
+            await self._child.wait()
 
     async def _read(self) -> None:
-        while True:
+        while not self.is_let_go:
             try:
                 data = os.read(self._master, 65536)
             except BlockingIOError:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import trio
 
 from coder.agent.reports.flight_file import FlightFile
 from coder.base.log import get_logger
-from coder.domain.agents.flight_events import FlightEvent, Look, between, started
+from coder.domain.agents.flight_events import Ended, FlightEvent, Look, between, started
 from coder.mesh.interfaces import local_addresses
 
 log = get_logger("agent")
@@ -38,7 +38,8 @@ class FlightRecorder:
         self._file: FlightFile | None = None
         self._opened = False
         self._events: list[FlightEvent] = []
-        self._stopped = False
+        self._ended: Ended = "died"
+        "How this process will have ended, when nothing more is written."
         self._changed = trio.Event()
 
     # ---- writing
@@ -67,7 +68,7 @@ class FlightRecorder:
         record = await trio.to_thread.run_sync(self._open_file, name)
         old = [event for event in map(_event_untrusted, record.get("events") or ()) if event is not None]
         last = _look_untrusted(record.get("last"))
-        first = started(last, self._look(), said_goodbye=record.get("stopped") is True)
+        first = started(last, self._look(), _ended_untrusted(record))
         self._events = [*old, first, *self._events][-KEPT:]
         await self._write()
 
@@ -93,10 +94,10 @@ class FlightRecorder:
                 due = trio.current_time() + INTERVAL
             await self._write()
 
-    async def stop(self) -> None:
-        """The process ends as it should."""
-        self._stopped = True
-        self.note("stopped")
+    async def stop(self, ended: Literal["stopped", "upgraded"] = "stopped") -> None:
+        """The process ends as it should, or goes on as another program."""
+        self._ended = ended
+        self.note(ended)
         await self._write()
         if self._file is not None:
             self._file.close()
@@ -108,7 +109,8 @@ class FlightRecorder:
             return
         document = {
             "last": asdict(self._last),
-            "stopped": self._stopped,
+            "stopped": self._ended == "stopped",
+            "ended": self._ended,
             "events": [asdict(event) for event in self._events],
         }
         try:
@@ -191,6 +193,12 @@ def _look_untrusted(value: object) -> Look | None:
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _ended_untrusted(record: dict[str, Any]) -> Ended:
+    if record.get("stopped") is True:  # all that earlier programs wrote
+        return "stopped"
+    return "upgraded" if record.get("ended") == "upgraded" else "died"
 
 
 def _event_untrusted(value: object) -> FlightEvent | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 METHOD = AGENT + "UpdateStats"
 UNKNOWN_LATENCY = -0.001
 MINIMUM_INTERVAL = 1.0
+_TYPES = {"counter": agent_pb2.Stats.Metric.COUNTER, "gauge": agent_pb2.Stats.Metric.GAUGE}
 
 
 class Statistics:
@@ -53,10 +54,25 @@ class Statistics:
             session_count_jetbrains=sessions["jetbrains"],
             session_count_reconnecting_pty=sessions["reconnecting_pty"],
             session_count_ssh=sessions["ssh"],
+            metrics=self._metrics(),
         )
         if connections:
             stats.connections_by_proto["TCP"] = connections
         return stats
+
+    def _metrics(self) -> list[agent_pb2.Stats.Metric]:
+        status = self._state.overlay()
+        if status is not None:
+            self._state.counters.note_network(status, trio.current_time())
+        return [
+            agent_pb2.Stats.Metric(
+                name=sample.name,
+                type=_TYPES[sample.kind],
+                value=sample.value,
+                labels=[agent_pb2.Stats.Metric.Label(name=name, value=value) for name, value in sample.labels],
+            )
+            for sample in self._state.counters.samples()
+        ]
 
 
 def _median(values: list[float]) -> float:

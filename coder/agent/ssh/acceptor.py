@@ -29,8 +29,9 @@ class SshAcceptor:
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """One connection, to its end. Never raises for what the peer did."""
-        service = await self._loaded()
-        await service.serve(stream)
+        with self._state.activity.of("SSH connections"):
+            service = await self._loaded()
+            await service.serve(stream)
 
     async def _loaded(self) -> SshService:
         async with self._loading:

@@ -78,7 +78,11 @@ class SshService:
             log.debug("ssh connection ended", error=group.exceptions[0])
 
     async def _converse(self, transport: StreamTransport) -> None:
-        connection = await asyncssh.connect_reverse("overlay", 22, tunnel=transport, options=self._options)
+        try:
+            connection = await asyncssh.connect_reverse("overlay", 22, tunnel=transport, options=self._options)
+        except (asyncssh.Error, OSError):
+            self._state.counters.count("agent_ssh_server_failed_connections_total")
+            raise
         try:
             await connection.wait_closed()
         finally:
@@ -121,6 +125,7 @@ class _Sftp(asyncssh.SFTPServer):
         self._base = str(state.workdir()).encode()
         self._state = state
         self._session = state.open_session("ssh")
+        state.counters.count("agent_ssh_server_sftp_connections_total")
 
     def map_path(self, path: bytes) -> bytes:
         return path if path.startswith(b"/") else self._base + b"/" + path

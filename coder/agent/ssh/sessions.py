@@ -58,6 +58,8 @@ class SessionRunner:
         env = {_text(key): _text(value) for key, value in process.env.items()}
         kind = session_kind(env.get("CODER_SSH_SESSION_TYPE", "ssh"))
         ident = self._state.open_session(kind)
+        has_terminal = "no" if process.term_type is None else "yes"
+        self._state.counters.count("agent_sessions_total", magic_type=kind, pty=has_terminal)
         code = AGENT_FAILURE
         try:
             code = await self._dispatch(process, env)

@@ -5,18 +5,22 @@ Of each the first and the last of its output are kept; the oldest that have ende
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import trio
 
 from coder.agent.state import AgentState
+from coder.agent.upgrade.handover import KeptProcess
 from coder.agent.workspace import environment
+from coder.agent.workspace.children import Child
 from coder.agent.workspace.scripts import kill_group
 
 HEAD = TAIL = 16 << 10
@@ -32,10 +36,14 @@ SIGNALS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM}
 class Output:
     """The first and the last bytes of a stream."""
 
-    def __init__(self) -> None:
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.size = 0
+    def __init__(self, head: bytes = b"", tail: bytes = b"", size: int = 0) -> None:
+        self._head = bytearray(head)
+        self._tail = bytearray(tail)
+        self.size = size
+
+    def ends(self) -> tuple[bytes, bytes]:
+        """What is kept of the beginning and of the end."""
+        return bytes(self._head), bytes(self._tail)
 
     def add(self, chunk: bytes | bytearray) -> None:
         self.size += len(chunk)
@@ -66,7 +74,7 @@ class StartedProcess:
     command: str
     workdir: str
     background: bool
-    process: trio.Process
+    process: trio.Process | Child
     started: float
     output: Output = field(default_factory=Output)
     ended: trio.Event = field(default_factory=trio.Event)
@@ -81,6 +89,20 @@ class StartedProcess:
 
     def exit_code(self) -> int | None:
         return None if self.exited is None else self.process.returncode
+
+    def left(self) -> KeptProcess:
+        """What the next program of this process goes on with."""
+        pipe = cast("Any", self.process.stdout)
+        output = os.dup(pipe.fileno()) if self.exited is None and pipe is not None else None
+        if output is not None and self.process.returncode is not None:  # it ended at the last moment
+            self.exited = time.time()
+            _read_waiting(output, self.output)
+            os.close(output)
+            output = None
+        return KeptProcess(
+            self.id, self.command, self.workdir, self.background, self.process.pid, self.started, output,
+            *self.output.ends(), self.output.size, self.exited, self.exit_code(),
+        )  # fmt: skip
 
     def send(self, signal_name: str) -> None:
         """To the whole process group."""
@@ -100,11 +122,35 @@ class Processes:
         self._state = state
         self._nursery: trio.Nursery | None = None
         self._known: dict[str, StartedProcess] = {}
+        self._let_go = False
 
-    async def run(self) -> None:
+    def let_go(self) -> None:
+        """Nothing is ended any more: for the next program of this process. `run` is to be cancelled after."""
+        self._let_go = True
+
+    def left(self) -> list[KeptProcess]:
+        """What that program goes on with."""
+        return [one.left() for one in self._known.values()]
+
+    def _resume(self, nursery: trio.Nursery, kept: Sequence[KeptProcess]) -> None:
+        for one in kept:
+            child = Child(one.pid, one.output)
+            made = StartedProcess(
+                one.ident, one.command, one.workdir, one.background, child, one.started,
+                Output(one.head, one.tail, one.size),
+            )  # fmt: skip
+            self._known[made.id] = made
+            if one.exited is None:
+                nursery.start_soon(self._attend, made)
+            else:
+                child.returncode, made.exited = one.exit_code, one.exited
+                made.ended.set()
+
+    async def run(self, kept: Sequence[KeptProcess] = ()) -> None:
         """Until cancelled; then every process group is killed."""
         try:
             async with trio.open_nursery() as self._nursery:
+                self._resume(self._nursery, kept)
                 await trio.sleep_forever()
         finally:
             self._nursery = None
@@ -149,19 +195,30 @@ class Processes:
                     await drained.wait()
                 nursery.cancel_scope.cancel()
         finally:
-            if one.process.returncode is None:
-                kill_group(one.process.pid, signal.SIGKILL)
-            with trio.CancelScope(shield=True):
-                await one.process.wait()
-                if one.process.stdout is not None:
-                    await one.process.stdout.aclose()
-            one.exited = time.time()
-            one.ended.set()
+            if not self._let_go:
+                await self._end(one)
+
+    async def _end(self, one: StartedProcess) -> None:
+        """Leaves nothing of it running."""
+        if one.process.returncode is None:
+            kill_group(one.process.pid, signal.SIGKILL)
+        with trio.CancelScope(shield=True):
+            await one.process.wait()
+            if one.process.stdout is not None:
+                await one.process.stdout.aclose()
+        one.exited = time.time()
+        one.ended.set()
 
     def _forget_oldest(self) -> None:
         ended = sorted((one for one in self._known.values() if one.exited), key=lambda one: one.exited or 0)
         for one in ended[: max(0, len(ended) - MAX_ENDED)]:
             del self._known[one.id]
+
+
+def _read_waiting(pipe: int, into: Output) -> None:
+    with contextlib.suppress(OSError):  # there is no more now, or a child has closed it
+        while chunk := os.read(pipe, TAIL):
+            into.add(chunk)
 
 
 async def _copy(one: StartedProcess, drained: trio.Event) -> None:

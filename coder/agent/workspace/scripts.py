@@ -53,6 +53,7 @@ class ScriptRunner:
         self._state, self._queue, self._report = state, queue, report
         self._log_dir = log_dir
         self._data_dir = data_dir / "coder-script-data"
+        self._no_more_cron = trio.Event()
         state.script_bin = self._data_dir / "bin"
 
     def prepare(self) -> None:
@@ -79,27 +80,34 @@ class ScriptRunner:
         )
 
     async def run_cron(self, scripts: list[Script]) -> None:
-        """Runs cron scripts at their times until cancelled."""
+        """Runs cron scripts at their times until `end_cron`; those that run then are waited for."""
         async with trio.open_nursery() as nursery:
             for script in scripts:
                 if script.cron:
                     nursery.start_soon(self._cron, script)
 
+    def end_cron(self) -> None:
+        """No further one begins: it would be killed at once."""
+        self._no_more_cron.set()
+
     async def _cron(self, script: Script) -> None:
-        while True:
+        while not self._no_more_cron.is_set():
             now = datetime.now().astimezone()
             at = next_run(script.cron, now)
             if at is None:
                 log.warn("cron expression can never run", cron=script.cron)
                 return
-            await trio.sleep(max(0.0, (at - now).total_seconds()))
-            await self.run(script, Stage.CRON)
+            with trio.move_on_after(max(0.0, (at - now).total_seconds())):
+                await self._no_more_cron.wait()
+            if not self._no_more_cron.is_set():
+                await self.run(script, Stage.CRON)
 
     async def run(self, script: Script, stage: agent_pb2.Timing.Stage.ValueType) -> agent_pb2.Timing.Status.ValueType:
         """One script to its end. Failures are results, never exceptions."""
         started = datetime.now(UTC)
         try:
-            code, status = await self._execute(script)
+            with self._state.activity.of("scripts"):
+                code, status = await self._execute(script)
         except OSError as error:
             self._queue.add(script.log_source_id, f"script could not be started: {error}", agent_pb2.Log.ERROR)
             code, status = UNKNOWN_EXIT, Status.EXIT_FAILURE
@@ -107,6 +115,8 @@ class ScriptRunner:
             self._queue.add(script.log_source_id, "script timed out", agent_pb2.Log.ERROR)
         elif code:
             self._queue.add(script.log_source_id, f"script exited with code {code}", agent_pb2.Log.ERROR)
+        succeeded = str(status == Status.OK).lower()
+        self._state.counters.count("agent_scripts_executed_total", success=succeeded)
         timing = agent_pb2.Timing(script_id=script.id, exit_code=code, stage=stage, status=status)
         timing.start.FromDatetime(started)
         timing.end.FromDatetime(datetime.now(UTC))

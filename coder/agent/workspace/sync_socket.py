@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from coder.agent.upgrade.handover import KeptUnits
 from coder.base.log import get_logger
 from coder.domain.agents.startup_units import StartupUnits, UnitError
 
@@ -30,9 +31,15 @@ READ_TIMEOUT = 10.0
 class SyncSocket:
     """Serves the units of one agent process."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, kept: KeptUnits | None = None) -> None:
         self._units = StartupUnits()
         self._changed = trio.Event()
+        self._kept = False
+        if kept is not None:  # shells have been told this path
+            self._units.resume(kept.status, kept.wanted)
+            self.path = Path(kept.path)
+            self._own_folder = self.path.parent if kept.owns_folder else None
+            return
         self._own_folder = Path(tempfile.mkdtemp(prefix="coder-agent-")) if path is None else None
         self.path = path or Path(str(self._own_folder)) / "agent.sock"
 
@@ -47,8 +54,17 @@ class SyncSocket:
         try:
             await trio.serve_listeners(self._serve, [listener])
         finally:
-            self.path.unlink(missing_ok=True)
-            self.forget()
+            if not self._kept:
+                self.path.unlink(missing_ok=True)
+                self.forget()
+
+    def let_go(self) -> None:
+        """Path and folder stay for the next program of this process; `run` is to be cancelled."""
+        self._kept = True
+
+    def left(self) -> KeptUnits:
+        """What that program goes on with."""
+        return KeptUnits(str(self.path), self._own_folder is not None, *self._units.told())
 
     def forget(self) -> None:
         """Takes its own directory away."""

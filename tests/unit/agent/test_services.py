@@ -208,6 +208,30 @@ async def test_scripts_report_output_codes_and_timeouts(tmp_path: Path) -> None:
     assert {"hi", "no", "script exited with code 3", "script timed out"} <= set(sent)
 
 
+async def test_no_cron_script_begins_any_more_and_one_that_runs_goes_on(tmp_path: Path) -> None:
+    codes: list[int] = []
+
+    async def report(timing: agent_pb2.Timing) -> None:
+        codes.append(timing.exit_code)
+
+    runner = ScriptRunner(make_state(tmp_path), LogQueue(lambda: datetime.now(UTC)), report, tmp_path, tmp_path)
+    runner.prepare()
+    began, go = tmp_path / "began", tmp_path / "go"
+    os.mkfifo(began)
+    os.mkfifo(go)
+    soon = agent_pb2.WorkspaceAgentScript(
+        log_source_id=b"s" * 16, cron="* * * * * *", script=f"echo >{began}; read x <{go}; exit 7"
+    )
+    late = agent_pb2.WorkspaceAgentScript(log_source_id=b"l" * 16, cron="@yearly", script="exit 8")
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(runner.run_cron, [soon, late])
+            await trio.to_thread.run_sync(began.read_text)
+            runner.end_cron()
+            await trio.to_thread.run_sync(go.write_text, "\n")
+    assert codes == [7]
+
+
 async def test_lifecycle_only_moves_forward_and_hands_out_every_state() -> None:
     life = Lifecycle(lambda: datetime.now(UTC))
     life.set(State.STARTING)

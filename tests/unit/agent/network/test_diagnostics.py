@@ -33,7 +33,7 @@ def _status(**changes: Any) -> Any:
     )
     peer = SimpleNamespace(
         public_key="k", addresses=("fd7a::2",), path="direct", endpoint="192.0.2.1:1", rx_bytes=7, tx_bytes=5,
-        direct_bytes=9, relayed_bytes=3,
+        direct_bytes=9, relayed_bytes=3, last_handshake=None,
     )  # fmt: skip
     values: dict[str, Any] = {
         "self_info": info, "udp_ports": (41641, 0), "udp_works": True, "mapping_varies": False, "port_mapping": "PCP",
@@ -76,6 +76,7 @@ async def test_counters_are_prometheus_text(state: AgentState) -> None:
     lines = (await ask(state, "/debug/prometheus")).body.decode().splitlines()
     assert 'agent_sessions_open{app="ssh"} 2' in lines
     assert "agent_network_received_bytes_total 7" in lines and "agent_network_relays_connected 1" in lines
+    assert "magicsock_netmap_num_peers 1" in lines and "magicsock_num_derp_conns 1" in lines
 
 
 async def test_the_log_is_read_from_its_end(state: AgentState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,10 @@ async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
     await third.open("w-main")
     assert kinds(third) == ["dial_failed", "stopped", "started"]
     assert third.waiting()[-1].data["previous"] == "stopped"
+    await third.stop("upgraded")
+    fourth = FlightRecorder(tmp_path, machine)
+    await fourth.open("w-main")
+    assert fourth.waiting()[-1].data["previous"] == "upgraded"
     other = FlightRecorder(tmp_path, machine)
     await other.open("w-other")
     assert other.waiting()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.ssh.child_wait import wait_for_child
+from coder.agent.workspace.children import wait_for_child
 
 PROGRAM = """
 import asyncio, trio, trio_asyncio

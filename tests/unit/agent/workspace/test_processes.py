@@ -126,3 +126,36 @@ def test_the_first_and_the_last_of_much_output_are_kept() -> None:
         "original_bytes": HEAD + 10 * TAIL + 3, "retained_bytes": HEAD + TAIL, "omitted_bytes": 9 * TAIL + 3,
         "strategy": "head_tail",
     }  # fmt: skip
+
+
+async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path) -> None:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    before, go = Processes(state), tmp_path / "go"
+    state.processes = before
+    ask = Asked(state)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(before.run)
+            await trio.testing.wait_all_tasks_blocked()
+            done = await ask.started("echo done; exit 4")
+            await ask.ended(done)
+            going = await ask.started(f"echo one; while [ ! -e {go} ]; do sleep 0.05; done; echo two; exit 5")
+            while "one" not in (await ask("GET", f"{going}/output"))["output"]:
+                await trio.sleep(0.01)
+            before.let_go()
+            nursery.cancel_scope.cancel()
+        left, after = before.left(), Processes(state)
+        state.processes = after
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(after.run, left)
+            await trio.testing.wait_all_tasks_blocked()
+            assert [row["id"] for row in (await ask("GET", "list"))["processes"]] == [going, done]
+            assert (await ask.ended(done))["exit_code"] == 4
+            go.touch()
+            found = await ask.ended(going)
+            assert (found["output"], found["exit_code"], found["running"]) == ("one\ntwo\n", 5, False)
+            nursery.cancel_scope.cancel()
+    gone = before._known[going].process  # what follows would not be there in another program
+    assert isinstance(gone, trio.Process)
+    gone._proc.returncode = 5
+    gone._close_pidfd()

@@ -132,3 +132,23 @@ async def _try(path: Path) -> bytes:
         return await raw(path, b'{"verb":"ping"}\n')
     except OSError:
         return b""
+
+
+async def test_units_and_path_stay_for_the_next_program_of_this_process(tmp_path: Path) -> None:
+    first = SyncSocket()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await sync(first.path, tmp_path, "want app db")
+        await sync(first.path, tmp_path, "start db")
+        first.let_go()
+        nursery.cancel_scope.cancel()
+    second = SyncSocket(kept=first.left())
+    assert second.path == first.path and second.path.exists()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(second.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await sync(second.path, tmp_path, "complete db")
+        await sync(second.path, tmp_path, "start app")
+        nursery.cancel_scope.cancel()
+    assert not second.path.parent.exists(), "the folder was its own"

@@ -1,0 +1,88 @@
+"""A process of ours that may have been started by the program before us (execve keeps a process' children).
+
+`subprocess` and Trio know only what they started themselves; this is a child by its number, and what is left of its
+pipes by their descriptors. Linux has descriptors of processes to wait for (pidfd_open(2), since 5.3).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import trio
+
+from coder.base.log import get_logger
+
+log = get_logger("agent")
+
+UNKNOWN_STATUS = 255
+"Of a child that somebody else has waited for."
+
+
+class Child:
+    """One child, waited for at most once."""
+
+    def __init__(self, pid: int, output: int | None = None) -> None:
+        """`output` is the reading end of its output, owned from now on."""
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stdout = trio.lowlevel.FdStream(output) if output is not None else None
+        self._waiting = trio.Lock()
+
+    async def wait(self) -> int:
+        """The exit status as subprocess counts."""
+        async with self._waiting:
+            if self.returncode is None:
+                try:
+                    self.returncode = await wait_for_child(self.pid)
+                except ChildProcessError:
+                    self.returncode = UNKNOWN_STATUS
+            return self.returncode
+
+
+async def wait_for_child(pid: int) -> int:
+    """The exit status of the child `pid` as subprocess counts (negative: the signal); reaps it.
+
+    Raises ChildProcessError when it is no child of this process, or was reaped already.
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError as error:
+        raise ChildProcessError(f"there is no child {pid}") from error
+    except (AttributeError, OSError):  # another system, or a kernel or sandbox without the call
+        # Trio's threads may be left behind: what they return after the end is dropped without a word.
+        limiter = trio.CapacityLimiter(math.inf)
+        _, status = await trio.to_thread.run_sync(os.waitpid, pid, 0, abandon_on_cancel=True, limiter=limiter)
+    else:
+        try:
+            await trio.lowlevel.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
+        _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended: this does not block
+    return os.waitstatus_to_exitcode(status)
+
+
+def children() -> list[int]:
+    """Numbers of this process' children, where the system has /proc."""
+    own, found = os.getpid(), []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue  # gone meanwhile
+        if int(stat.rpartition(")")[2].split()[1]) == own:
+            found.append(int(entry.name))
+    return found
+
+
+async def collect(pids: list[int]) -> None:
+    """Waits for children that nobody follows, so that none stays as a zombie."""
+    async with trio.open_nursery() as nursery:
+        for pid in pids:
+            nursery.start_soon(_collect, pid)
+
+
+async def _collect(pid: int) -> None:
+    code = await Child(pid).wait()
+    log.debug("a command that was left running ended", pid=pid, code=code)

@@ -1,0 +1,165 @@
+"""How an agent's life ends when several want it to end at once: of the value, and of whole agents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import product
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.agent import AgentRole
+from coder.agent.config import AgentConfig
+from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
+from coder.agent.network.overlay import AgentNetwork
+from coder.agent.ssh.acceptor import SshAcceptor
+from coder.agent.upgrade.upgrader import NewProgram, Upgrader
+from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.processes import Processes
+from coder.agent.workspace.scripts import ScriptRunner
+from coder.base.secret import Secret
+from coder.net.policy import DialPolicy
+from coder.rpc.proto import provisioner_pb2
+from tests.kit.agents import AgentWorld, workspace_world
+
+UPGRADE = Upgrade(NewProgram(Path("/fetched"), "v99.0.0", "0" * 64))
+ALL: tuple[Ending, ...] = (Stop(), Given(), UPGRADE)
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(ALL, ALL)), ids=lambda how: type(how).__name__)
+async def test_the_first_stays_and_only_an_upgrade_yields(first: Ending, second: Ending) -> None:
+    end = LifeEnd()
+    assert end.choose(first)
+    overtakes = isinstance(first, Upgrade) and not isinstance(second, Upgrade)
+    assert end.choose(second) is overtakes
+    assert await end.wait() == end.seal() == (second if overtakes else first)
+    assert end.preparing.cancel_called is overtakes
+    assert end.looking.cancel_called is not (first == second == UPGRADE)
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(ALL, ALL)), ids=lambda how: type(how).__name__)
+async def test_what_is_sealed_stays(first: Ending, second: Ending) -> None:
+    end = LifeEnd()
+    end.choose(first)
+    end.seal()
+    assert not end.choose(second)
+    assert await end.wait() == first and not end.preparing.cancel_called
+
+
+class Scene:
+    """A whole agent whose upgrade is ready, and an SSH session that ends when all are told to."""
+
+    def __init__(self, view: AgentWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        token = Secret(view.token)
+        policy = DialPolicy(view.world.url, token=token)
+        config = AgentConfig(policy, token, folder, folder, "coder", self_upgrade=True, state_dir=folder / "state")
+        self.agent = AgentRole(config)
+        self.given: bool | None = None
+        self.left, self.waits = trio.Event(), trio.Event()
+        self.settling, self.go_on, self.cron_ended = trio.Event(), trio.Event(), trio.Event()
+        wait_sent, run_cron, wait_quiet = LogQueue.wait_sent, ScriptRunner.run_cron, Upgrader._wait_quiet
+
+        async def found(_: Upgrader) -> NewProgram:
+            return UPGRADE.program
+
+        async def noted(upgrader: Upgrader, program: NewProgram) -> bool:
+            self.waits.set()
+            return await wait_quiet(upgrader, program)
+
+        async def held(queue: LogQueue) -> None:
+            if self.waits.is_set() and not self.settling.is_set():
+                self.settling.set()
+                await self.go_on.wait()
+            await wait_sent(queue)
+
+        async def cron(runner: ScriptRunner, scripts: list[provisioner_pb2.Script]) -> None:
+            await run_cron(runner, scripts)  # type: ignore[arg-type]
+            self.cron_ended.set()
+
+        leave = AgentNetwork.leave
+
+        async def leave_last(network: AgentNetwork) -> None:
+            await trio.testing.wait_all_tasks_blocked()  # whoever waited for this end has seen it
+            await leave(network)
+
+        monkeypatch.setattr(AgentNetwork, "leave", leave_last)
+        monkeypatch.setattr(Upgrader, "_newer_program", found)
+        monkeypatch.setattr(Upgrader, "_wait_quiet", noted)
+        monkeypatch.setattr(LogQueue, "wait_sent", held)
+        monkeypatch.setattr(ScriptRunner, "run_cron", cron)
+        monkeypatch.setattr(SshAcceptor, "terminate_all", lambda _: self.left.set())
+
+    async def session(self) -> None:
+        with self.agent.state.activity.of("SSH connections"):
+            await self.left.wait()
+
+    async def run(self) -> None:
+        self.given = await self.agent.run()
+
+    def end(self, how: Ending) -> None:
+        if isinstance(how, Stop):
+            self.agent.stop()
+        else:
+            self.agent._start_anew()
+
+
+@asynccontextmanager
+async def pending_upgrade(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    """Leaves when the agent has ended."""
+    scripts = [
+        provisioner_pb2.Script(display_name="Stop", script=f"touch {folder}/stopped", run_on_stop=True),
+        provisioner_pb2.Script(display_name="Cron", script="true", cron="@yearly"),
+    ]
+    async with workspace_world(agent_fields={"scripts": scripts}) as view:
+        scene = Scene(view, folder, monkeypatch)
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(scene.session)
+                nursery.start_soon(scene.run)
+                await scene.waits.wait()
+                yield scene
+
+
+@pytest.mark.parametrize("moment", ["waiting", "settling"])
+@pytest.mark.parametrize("how", [Stop(), Given()], ids=lambda how: type(how).__name__)
+async def test_another_end_comes_before_a_pending_upgrade(
+    how: Ending, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pending_upgrade(tmp_path, monkeypatch) as scene:
+        assert scene.agent.state.processes is not None
+        command = await scene.agent.state.processes.start("exec sleep 1000", "", {}, background=True)
+        if moment == "settling":
+            scene.left.set()
+            await scene.settling.wait()
+        else:
+            scene.settling.set()  # what is said at the end is not held up
+        scene.end(how)
+    assert scene.given is isinstance(how, Given) and scene.agent.handover is None
+    assert command.exited is not None, "nothing is spared for another program"
+    assert (tmp_path / "stopped").exists() is isinstance(how, Stop)
+
+
+async def test_an_upgrade_begins_no_script_and_spares_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with pending_upgrade(tmp_path, monkeypatch) as scene:
+        processes = scene.agent.state.processes
+        assert isinstance(processes, Processes)
+        command = await processes.start("exec sleep 1000", "", {}, background=True)
+        scene.left.set()
+        await scene.settling.wait()
+        await scene.cron_ended.wait()
+        scene.go_on.set()
+    left = scene.agent.handover
+    assert left is not None and (left.program, left.digest) == ("/fetched", "0" * 64)
+    assert command.exited is None and [one.ident for one in left.processes] == [command.id]
+    output = left.processes[0].output
+    assert output is not None
+    os.close(output)
+    command.send("kill")
+    await command.process.wait()
+    assert command.process.stdout is not None
+    await command.process.stdout.aclose()
+    assert not (tmp_path / "stopped").exists()

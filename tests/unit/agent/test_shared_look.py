@@ -1,0 +1,66 @@
+"""One look for all who watch."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.shared_look import SharedLook
+
+
+class Looks:
+    def __init__(self) -> None:
+        self.taken = 0
+        self.at_once = 0
+
+    async def __call__(self) -> int:
+        self.at_once += 1
+        assert self.at_once == 1
+        await trio.sleep(1)
+        self.at_once -= 1
+        self.taken += 1
+        return self.taken
+
+
+async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    shared, looks, answers = SharedLook[int](), Looks(), list[int]()
+
+    async def ask(delay: float) -> None:
+        await trio.sleep(delay)
+        answers.append(await shared.after(trio.current_time(), looks))
+
+    with shared.watched():
+        async with trio.open_nursery() as nursery:
+            for delay in (0.0, 0.3, 0.5, 0.7):
+                nursery.start_soon(ask, delay)
+        assert answers == [1, 2, 2, 2]
+        assert await shared.after(trio.current_time() - 5, looks) == 2, "young enough"
+        assert await shared.after(trio.current_time() - 1, looks) == 3
+
+
+async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_memory_along(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    shared, looks = SharedLook[int](), Looks()
+    with shared.watched():
+        with trio.move_on_after(0.5):
+            await shared.after(-1, looks)
+        looks.at_once = 0
+        assert await shared.after(-1, looks) == 1 and shared.watchers == 1
+    assert shared.watchers == 0
+    with shared.watched():
+        assert await shared.after(-1, looks) == 2
+
+
+async def test_a_look_that_fails_is_taken_again() -> None:
+    shared = SharedLook[int]()
+
+    async def fails() -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await shared.after(-1, fails)
+    assert await shared.after(-1, Looks()) == 1

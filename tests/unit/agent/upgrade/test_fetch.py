@@ -1,0 +1,207 @@
+"""A server's program on its way to us, and everything that makes it unfit."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from coder.agent.upgrade import fetch
+from coder.agent.upgrade.fetch import UpgradeNotNowError, UpgradeRefusedError, fetch_program, server_digest
+from coder.base.errors import CoderError
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import HttpClient, HttpResponse
+
+NAME = "coder-linux-amd64"
+GOOD = b"""#!/bin/sh
+case "$*" in
+"version --output json") echo '{"version": "v9.0.0"}' ;;
+"agent --can-take-over=1") ;;
+*) exit 3 ;;
+esac
+"""
+
+
+class Answer:
+    def __init__(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.status, self.headers, self._body = status, headers or {}, body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._body), 50):
+            yield self._body[start : start + 50]
+
+
+class Shelf:
+    """A server's /bin, as the client sees it."""
+
+    def __init__(self, program: bytes = GOOD, checksum: str = "", signature: bytes | None = None) -> None:
+        self.program, self.signature, self.fetched = program, signature, 0
+        self.checksum = checksum or f"{hashlib.sha256(program).hexdigest()}  {NAME}\n"
+        self.headers: dict[str, str] = {}
+
+    async def request(self, _method: str, path: str, *, expect: Sequence[int]) -> HttpResponse:
+        body: bytes | None = self.checksum.encode() if path.endswith(".sha256") else self.signature
+        status = 404 if body is None else 200
+        if status not in expect:
+            raise HttpError(status, "no")
+        return HttpResponse(status, {}, body or b"")
+
+    @asynccontextmanager
+    async def stream(self, _method: str, _path: str) -> AsyncIterator[Answer]:
+        self.fetched += 1
+        yield Answer(self.program, headers=self.headers)
+
+
+async def fetched(shelf: Shelf, folder: Path, keyring: Path | None = None) -> Path:
+    client = cast("HttpClient", shelf)
+    digest = await server_digest(client, NAME)
+    return await fetch_program(client, NAME, "v9.0.0", digest, folder, keyring)
+
+
+async def test_a_good_program_is_fetched_once_and_others_go(tmp_path: Path) -> None:
+    folder = tmp_path / "upgrade"
+    folder.mkdir()
+    (folder / "coder-0123456789abcdef").write_text("of an upgrade before")
+    (folder / "refused.json").write_text("{}")
+    shelf = Shelf()
+    path = await fetched(shelf, folder)
+    assert path.read_bytes() == GOOD and path.stat().st_mode & 0o777 == 0o700
+    assert sorted(one.name for one in folder.iterdir()) == [path.name, "refused.json"]
+    assert await fetched(shelf, folder) == path and shelf.fetched == 1
+    path.write_bytes(b"damaged on the disk")
+    assert (await fetched(shelf, folder)).read_bytes() == GOOD and shelf.fetched == 2
+
+
+VERDICTS: dict[str, tuple[Shelf, str]] = {
+    "no program": (Shelf(b"\x7fELF of another machine"), "does not run here"),
+    "fails": (Shelf(b"#!/bin/sh\necho broken >&2\nexit 1\n"), "does not run here: broken"),
+    "unknown instruction": (Shelf(b"#!/bin/sh\nkill -ILL $$\n"), "does not run here: status -4"),
+    "says no version": (Shelf(b"#!/bin/sh\necho '[]'\n"), "does not run here"),
+    "foreign": (Shelf(GOOD.replace(b"over=1", b"over=2")), "cannot take over"),
+}
+"""What stays so for these bytes on this machine."""
+PASSING: dict[str, tuple[Shelf, str]] = {
+    "another checksum": (Shelf(checksum=f"{'0' * 64}  {NAME}\n"), "its checksum is not the one"),
+    "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is none"),
+    "too large": (Shelf(b"#!/bin/sh\n" * 100), "larger than"),
+    "another version": (Shelf(GOOD.replace(b"v9.0.0", b"v8.0.0")), "it is v8.0.0, and the server is v9.0.0"),
+    "too slow": (Shelf(b"#!/bin/sh\nexec sleep 60\n"), "no answer within 1 s"),
+    "killed": (Shelf(b"#!/bin/sh\nkill -KILL $$\n"), "does not run here: status -9"),
+    "killed below a shell": (Shelf(b"#!/bin/sh\nexit 137\n"), "does not run here: status 137"),
+    "no room to unpack": (Shelf(b"#!/bin/sh\necho no space >&2; exit 127\n"), "does not run here: no space"),
+    "no interpreter": (Shelf(b"#!/nowhere/sh\n"), "cannot be started"),
+}
+"""What another replica, more room or a quieter machine may mend."""
+
+
+@pytest.mark.parametrize("what", [*VERDICTS, *PASSING])
+async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_half(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf, reason = (VERDICTS | PASSING)[what]
+    monkeypatch.setattr(fetch, "MOST", 500)
+    monkeypatch.setattr(fetch, "FIRST_START", 1.0 if what == "too slow" else 60.0)
+    kind: type[CoderError] = UpgradeRefusedError if what in VERDICTS else UpgradeNotNowError
+    with pytest.raises(kind, match=reason):
+        await fetched(shelf, tmp_path / "upgrade")
+    assert not [one for one in (tmp_path / "upgrade").glob("*") if one.suffix == ".part"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+async def test_a_disk_that_fails_is_no_verdict(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match=os.strerror(number)):
+            await fetched(Shelf(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
+
+
+def of_version(number: int) -> bytes:
+    return GOOD + f"# {number}\n".encode()
+
+
+async def test_names_that_shells_were_told_start_the_program_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell of the second program outlives it by as many upgrades as there are."""
+    (tmp_path / "coder-0123456789abcdef.part").write_text("of a download that was killed")
+    paths: list[Path] = []
+    for number in range(6):
+        paths.append(await fetched(Shelf(of_version(number)), tmp_path))
+        for told in paths[:-1]:
+            assert told.read_bytes() == of_version(number - 1), "what runs while the next one waits"
+        monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and goes on as that one
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+    assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "links to links would end at forty"
+    monkeypatch.setenv("CODER_SELF", "/usr/bin/coder")  # started anew: no shell of theirs lives
+    last = await fetched(Shelf(of_version(9)), tmp_path)
+    assert list(tmp_path.iterdir()) == [last]
+
+
+async def test_what_fails_on_the_way_is_no_verdict(tmp_path: Path) -> None:
+    shelf = Shelf()
+    shelf.headers = {"content-encoding": "gzip"}
+    with pytest.raises(NetError):
+        await fetched(shelf, tmp_path)
+    missing = Shelf()
+    missing.checksum = cast("Any", None)
+
+    async def request(*_: Any, **__: Any) -> HttpResponse:
+        raise HttpError(404, "There is none.")
+
+    missing.request = request  # type: ignore[method-assign]
+    with pytest.raises(HttpError):
+        await fetched(missing, tmp_path)
+
+
+async def test_a_folder_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Not a directory"):
+        await fetched(Shelf(), tmp_path / "file" / "upgrade")
+
+
+@pytest.mark.skipif(not (shutil.which("gpg") and shutil.which("gpgv")), reason="signatures are GnuPG's")
+async def test_with_a_keyring_only_what_its_keys_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "gnupg"
+    home.mkdir(mode=0o700)
+    (tmp_path / "program").write_bytes(GOOD)
+
+    def gpg(*words: str) -> bytes:
+        argv = ["gpg", "--homedir", str(home), "--batch", "--yes", "--passphrase", "", "--pinentry-mode", "loopback"]
+        return subprocess.run([*argv, *words], check=True, capture_output=True).stdout
+
+    try:
+        gpg("--quick-gen-key", "builder@example.com", "ed25519", "sign", "never")
+        keyring = tmp_path / "keyring.gpg"
+        keyring.write_bytes(gpg("--export"))
+        gpg("--armor", "--detach-sign", str(tmp_path / "program"))
+        signature = (tmp_path / "program.asc").read_bytes()
+    finally:
+        subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)
+    with pytest.raises(UpgradeNotNowError, match="not signed"):
+        await fetched(Shelf(), tmp_path / "a", keyring)
+    other = GOOD + b"# changed\n"
+    with pytest.raises(UpgradeRefusedError, match="signature is bad"):
+        await fetched(Shelf(other, signature=signature), tmp_path / "a", keyring)
+    path = await fetched(Shelf(signature=signature), tmp_path / "a", keyring)
+    assert path.read_bytes() == GOOD
+    for unable in (tmp_path / "no-keyring.gpg", tmp_path / "empty.gpg"):
+        (tmp_path / "empty.gpg").touch()  # it holds no key of the signature
+        with pytest.raises(UpgradeNotNowError, match="cannot be checked"):
+            await fetched(Shelf(signature=signature), tmp_path / "a", unable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UpgradeNotNowError, match="gpgv cannot be started"):
+        await fetched(Shelf(signature=signature), tmp_path / "a", keyring)
+    assert list((tmp_path / "a").iterdir()) == [path]

@@ -1,0 +1,205 @@
+"""When a newer program is fetched, what it waits for, and that a refused one is left alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.activity import Activity
+from coder.agent.upgrade import upgrader
+from coder.agent.upgrade.fetch import UpgradeNotNowError, UpgradeRefusedError
+from coder.agent.upgrade.upgrader import NewProgram, Upgrader
+from coder.net.errors import NetError
+from coder.net.http1 import HttpResponse
+from coder.net.policy import DialPolicy
+
+
+class Server:
+    """What the upgrader finds: a version, and a program or why there is none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.version, self.outcome, self.fetched = "v99.0.0", list[Exception | None](), 0
+        self.program, self.times = b"of the server", list[float]()
+        monkeypatch.setattr(upgrader, "HttpClient", lambda _policy: self._client())
+        monkeypatch.setattr(upgrader, "fetch_program", self._fetch)
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Any]:
+        yield self
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.program).hexdigest()
+
+    async def request(self, _method: str, path: str, *, expect: tuple[int, ...] = ()) -> HttpResponse:
+        if path.endswith(".sha256"):
+            return HttpResponse(200, {}, f"{self.digest}  coder\n".encode())
+        assert path == "/api/v2/buildinfo" and not expect
+        return HttpResponse(200, {}, json.dumps({"version": self.version}).encode())
+
+    async def _fetch(self, *_: Any) -> Path:
+        self.fetched += 1
+        self.times.append(trio.current_time())
+        if self.outcome and (problem := self.outcome.pop(0)) is not None:
+            raise problem
+        return Path("/fetched")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    return Server(monkeypatch)
+
+
+class Running:
+    """An upgrader at work."""
+
+    def __init__(self, folder: Path) -> None:
+        self.activity = Activity()
+        self.upgrader = Upgrader(DialPolicy("http://x"), folder, self.activity)
+        self.found: NewProgram | None = None
+
+    async def run(self) -> None:
+        self.found = await self.upgrader.run()
+
+    async def connect(self) -> None:
+        self.upgrader.look()
+        await trio.testing.wait_all_tasks_blocked()
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Running]:
+    made = Running(folder)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        with made.activity.of("SSH connections"):
+            await made.connect()
+            assert server.fetched == 1 and made.found is None
+        await trio.testing.wait_all_tasks_blocked()
+        assert made.found == NewProgram(Path("/fetched"), "v99.0.0", server.digest)
+
+
+async def test_a_server_that_changes_while_we_wait_is_asked_again(server: Server, tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        with made.activity.of("scripts"):
+            await made.connect()
+            server.version = "v0.0.1"  # it was taken back
+            await made.connect()
+        await trio.testing.wait_all_tasks_blocked()
+        assert made.found is None and server.fetched == 1
+
+
+async def test_what_begins_at_the_last_moment_is_waited_for(server: Server, tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        end = trio.Event()
+
+        async def follow() -> None:  # somebody connects in the moment in which another leaves
+            with made.activity.of("SSH connections"):
+                await end.wait()
+
+        async with trio.open_nursery() as nursery:
+            with made.activity.of("scripts"):
+                await made.connect()
+                nursery.start_soon(follow)
+            await trio.testing.wait_all_tasks_blocked()
+            assert made.found is None
+            end.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert made.found is not None
+
+
+PASSING = [
+    NetError("timeout", "gone"),
+    OSError(28, "No space left on device"),
+    UpgradeNotNowError("it is v98.0.0, and the server is v99.0.0"),
+]
+
+
+@pytest.mark.parametrize("problem", PASSING, ids=lambda problem: type(problem).__name__)
+async def test_what_may_pass_is_looked_at_again_and_no_sooner_for_new_connections(
+    problem: Exception, server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    server.outcome = [problem, problem, problem, None]
+    async with running(tmp_path) as made:
+        while made.found is None:
+            made.upgrader.look()  # a connection that comes and goes
+            await trio.sleep(1)
+    first = upgrader.FIRST_DELAY
+    gaps = [later - earlier for earlier, later in pairwise(server.times)]
+    assert len(gaps) == 3 and all(
+        gap == pytest.approx(first * 2**number, rel=0.2) for number, gap in enumerate(gaps)
+    ), server.times
+    assert not (tmp_path / "refused.json").exists()
+
+
+async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "of-this-agent"
+    folder.mkdir()
+    server.outcome = [UpgradeRefusedError("it does not run here")]
+    async with running(folder) as made:
+        await made.connect()
+        await made.connect()
+        assert server.fetched == 1
+    (verdict,) = json.loads((folder / "refused.json").read_text())["refused"]
+    assert (verdict["digest"], verdict["version"]) == (server.digest, "v99.0.0")
+    assert verdict["reason"] == "it does not run here"
+    async with running(folder) as later:  # another process
+        await later.connect()
+        server.version = "v99.0.1"  # the same bytes: what the server calls them does not make them run
+        await later.connect()
+        assert server.fetched == 1
+        server.program = b"mended, under the same version"
+        await later.connect()
+        assert server.fetched == 2 and later.found is not None
+
+
+async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(server: Server, tmp_path: Path) -> None:
+    """Replicas of two versions answer in turn."""
+    programs = [str(number).encode() for number in range(upgrader.KEPT + 1)]
+    server.outcome = [UpgradeRefusedError("no")] * len(programs)
+    async with running(tmp_path) as made:
+        for server.program in programs * 2:
+            await made.connect()
+        assert server.fetched == len(programs)
+    kept = json.loads((tmp_path / "refused.json").read_text())["refused"]
+    assert [one["digest"] for one in kept] == [hashlib.sha256(one).hexdigest() for one in programs[1:]]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"version": "v99.0.0", "reason": "of a rule before", "at": 1}', "[]", "{", '{"refused": 1}']
+)
+async def test_what_is_no_verdict_on_bytes_refuses_nothing(server: Server, tmp_path: Path, text: str) -> None:
+    (tmp_path / "refused.json").write_text(text)
+    async with running(tmp_path) as made:
+        await made.connect()
+        assert made.found is not None
+
+
+async def test_a_verdict_that_cannot_be_kept_holds_for_this_process(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    server.outcome = [UpgradeRefusedError("no")]
+    async with running(tmp_path / "file") as made:
+        await made.connect()
+        await made.connect()
+        assert server.fetched == 1 and made.found is None
+
+
+async def test_what_could_not_be_started_is_left_alone_by_this_process_only(server: Server, tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        made.upgrader.refuse(server.digest, "v99.0.0", "it could not be started: Text file busy")
+        await made.connect()
+        assert server.fetched == 0 and not (tmp_path / "refused.json").exists()

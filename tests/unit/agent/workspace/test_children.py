@@ -1,0 +1,55 @@
+"""Children known by their number alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import trio
+
+from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, collect
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def spawned(script: str) -> tuple[int, int]:
+    """(pid, its output's descriptor), as the program before us would have left them."""
+    ours, theirs = os.pipe()
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", script], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 1)])
+    os.close(theirs)
+    return pid, ours
+
+
+async def test_a_child_is_read_and_waited_for_by_several() -> None:
+    child = Child(*spawned("echo said; exit 7"))
+    assert child.stdout is not None
+    async with child.stdout:
+        assert b"".join([bytes(chunk) async for chunk in child.stdout]) == b"said\n"
+    found = list[int]()
+
+    async def wait() -> None:
+        found.append(await child.wait())
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            nursery.start_soon(wait)
+    assert found == [7, 7] and child.returncode == 7
+
+
+async def test_one_that_somebody_else_has_waited_for_has_no_status() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    assert await Child(process.pid).wait() == UNKNOWN_STATUS
+
+
+async def test_children_that_nobody_follows_are_collected() -> None:
+    pids = [spawned("exit 0") for _ in range(3)]
+    assert {pid for pid, _ in pids} <= set(children())
+    with trio.fail_after(10):
+        await collect([pid for pid, _ in pids])
+    assert not {pid for pid, _ in pids} & set(children())
+    for _, descriptor in pids:
+        os.close(descriptor)

@@ -1,0 +1,197 @@
+"""The tool servers of a workspace's project, asked through the agent's API."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.agent.network.http_api import HttpApi
+from coder.agent.network.http_messages import HttpRequest
+from coder.agent.state import AgentState
+from coder.agent.workspace import mcp_servers
+from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.mcp_servers import ToolServerError, ToolServers, read_specs_untrusted
+
+SERVER = """
+import json, os, sys
+print("not a message")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    method, params = asked["method"], asked["params"]
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "method": "roots/list", "result": {"odd": 1}}))
+    if method == "tools/list" and os.environ["GREETING"].startswith("wait for "):
+        open(os.environ["GREETING"].removeprefix("wait for ")).read()
+    if method == "tools/list" and os.environ["GREETING"].startswith("release "):
+        open(os.environ["GREETING"].removeprefix("release "), "w").write("x")
+    answer = {"result": {}}
+    if method == "tools/list":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+        answer = {"result": {"tools": [{"name": "say", "description": "Says it.", "inputSchema": schema}]}}
+    elif method == "tools/call":
+        name, given = params["name"], params["arguments"]
+        if name == "say":
+            part = {"type": "text", "text": f"{os.environ['GREETING']} {given['text']} {os.getpid()}"}
+            answer = {"result": {"content": [part, {"type": "image", "data": "QQ==", "mimeType": "image/png"}]}}
+        elif name == "end":
+            sys.exit(1)
+        elif name == "sleep":
+            continue
+        else:
+            answer = {"error": {"code": -32602, "message": "no such tool"}}
+    print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message"}))
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+class Asked:
+    def __init__(self, state: AgentState) -> None:
+        assert isinstance(state.tool_servers, ToolServers)
+        self._api, self.servers = HttpApi(state), state.tool_servers
+
+    async def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        reply = await self._api._answer(HttpRequest(method, f"/api/v0/mcp/{path}", {}, json.dumps(body).encode()))
+        return reply.status, json.loads(reply.body)
+
+    async def call(self, tool: str, **arguments: Any) -> tuple[int, Any]:
+        return await self("POST", "call-tool", {"tool_name": tool, "arguments": arguments})
+
+
+def configure(folder: Path, **servers: Any) -> None:
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+def good(folder: Path, greeting: str = "Hello") -> dict[str, Any]:
+    (folder / "server.py").write_text(SERVER)
+    return {"command": sys.executable, "args": [str(folder / "server.py")], "env": {"GREETING": greeting}}
+
+
+@asynccontextmanager
+async def asking(folder: Path) -> AsyncIterator[Asked]:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    state.directory = folder
+    servers = ToolServers(state)
+    state.tool_servers = servers
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(servers.run)
+        with trio.fail_after(60):
+            yield Asked(state)
+        nursery.cancel_scope.cancel()
+    assert not servers._running
+
+
+async def test_tools_are_listed_and_called_and_the_server_stays(tmp_path: Path) -> None:
+    absent = {"command": str(tmp_path / "none")}
+    configure(tmp_path, project=good(tmp_path), absent=absent, remote={"url": "https://example.com/mcp"})
+    async with asking(tmp_path) as ask:
+        assert await ask("GET", "tools") == (200, {"tools": [{
+            "server_name": "project", "name": "project__say", "description": "Says it.",
+            "schema": {"text": {"type": "string"}}, "required": ["text"],
+        }]})  # fmt: skip
+        status, first = await ask.call("project__say", text="you")
+        assert status == 200 and first["is_error"] is False
+        assert first["content"][0]["text"].startswith("Hello you ")
+        assert first["content"][1] == {"type": "image", "text": "", "data": "QQ==", "media_type": "image/png"}
+        assert (await ask.call("project__say", text="you"))[1] == first, "by the same process"
+        configure(tmp_path, project=good(tmp_path, "Bye"))
+        assert (await ask.call("project__say", text="you"))[1]["content"][0]["text"].startswith("Bye you "), "anew"
+
+
+async def test_what_goes_wrong_is_said_and_the_next_call_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(tmp_path, project=good(tmp_path))
+    async with asking(tmp_path) as ask:
+        for tool, status, said in (
+            ("project__other", 502, "no such tool"),
+            ("project__end", 502, "it has ended"),
+            ("none__say", 404, "There is no tool"),
+            ("say", 404, "There is no tool"),
+        ):
+            found = await ask.call(tool)
+            assert found[0] == status and said in json.dumps(found[1])
+        assert (await ask.call("project__say", text="x"))[0] == 200
+        monkeypatch.setattr(mcp_servers, "CALL_TIME", 0.2)
+        status, told = await ask.call("project__sleep")
+        assert status == 502 and "no answer to tools/call" in told["detail"]
+        monkeypatch.setattr(mcp_servers, "CALL_TIME", 30.0)
+        assert (await ask.call("project__say", text="x"))[0] == 200
+        odd_ones: list[Any] = [{}, {"tool_name": 1}, {"tool_name": "a", "arguments": [1]}, [], None]
+        for odd in odd_ones:
+            assert (await ask("POST", "call-tool", odd))[0] == 400
+
+
+async def test_without_a_file_there_are_no_tools_and_a_bad_one_is_told(tmp_path: Path) -> None:
+    async with asking(tmp_path) as ask:
+        assert await ask("GET", "tools") == (200, {"tools": []})
+        (tmp_path / ".mcp.json").write_text("[]")
+        status, told = await ask("GET", "tools")
+        assert status == 500 and ".mcp.json is not what it should be" in told["detail"]
+
+
+@pytest.mark.parametrize(
+    "odd", [b"", b"{", b"[]", b"{}", b'{"mcpServers": []}', b'{"mcpServers": {"a": 1}}', b"[" * 100_000, b"\xff"]
+)
+def test_a_file_that_is_none_is_refused(odd: bytes) -> None:
+    with pytest.raises(ToolServerError):
+        read_specs_untrusted(odd)
+
+
+async def test_servers_are_asked_at_once(tmp_path: Path) -> None:
+    """The first answers only after the second was asked."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    configure(tmp_path, first=good(tmp_path, f"wait for {pipe}"), second=good(tmp_path, f"release {pipe}"))
+    async with asking(tmp_path) as ask:
+        status, told = await ask("GET", "tools")
+        assert status == 200 and [tool["name"] for tool in told["tools"]] == ["first__say", "second__say"]
+
+
+async def test_the_wait_for_others_is_timed_and_does_not_end_their_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(tmp_path, project=good(tmp_path))
+    async with asking(tmp_path) as ask:
+        first = (await ask.call("project__say", text="x"))[1]
+        asking_now, ended = ask.servers._running["project"].asking, trio.Event()
+
+        async def call_long(task_status: trio.TaskStatus[None]) -> None:
+            async with asking_now:
+                task_status.started()
+                await ended.wait()
+
+        monkeypatch.setattr(mcp_servers, "CALL_TIME", 0.2)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(call_long)
+            status, told = await ask.call("project__say", text="x")
+            ended.set()
+        assert status == 502 and "busy with other calls" in told["detail"]
+        monkeypatch.setattr(mcp_servers, "CALL_TIME", 30.0)
+        assert (await ask.call("project__say", text="x"))[1] == first, "by the same process"
+
+
+async def test_an_entry_that_is_removed_meanwhile_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asking(tmp_path) as ask:
+        specs = read_specs_untrusted(json.dumps({"mcpServers": {"project": good(tmp_path)}}).encode())
+        answers = [specs]
+
+        async def read_once() -> dict[str, mcp_servers.ServerSpec]:
+            return answers.pop() if answers else {}
+
+        monkeypatch.setattr(ask.servers, "_specs", read_once)
+        status, told = await ask("GET", "tools")
+        assert status == 200 and len(told["tools"]) == 1
+
+
+async def test_a_command_that_cannot_be_one_costs_its_own_tools_alone(tmp_path: Path) -> None:
+    configure(tmp_path, odd={"command": "a\0b"}, project=good(tmp_path))
+    async with asking(tmp_path) as ask:
+        status, told = await ask("GET", "tools")
+        assert status == 200 and [tool["name"] for tool in told["tools"]] == ["project__say"]
