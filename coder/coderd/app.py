@@ -30,6 +30,7 @@ from coder.coderd.http.server.application import build_application, make_applica
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.listener import HttpServer, open_listeners
 from coder.coderd.http.server.middleware import response_headers
+from coder.coderd.http.server.query import has_too_many
 from coder.coderd.loops import (
     autobuild,
     key_rotation,
@@ -44,7 +45,15 @@ from coder.coderd.loops import (
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
 from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
+from coder.coderd.rpc_endpoints.upgrades import (
+    EndpointTable,
+    Upgrade,
+    draw_on,
+    path_of,
+    serve_endpoint,
+    upgrade_request,
+)
+from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.apps import app_usage
 from coder.coderd.services.events import metrics_endpoint, tracing, web_push
 from coder.coderd.services.events.metrics import UPGRADED, Metrics
@@ -250,6 +259,7 @@ def _http_server(context: Context) -> HttpServer:
 
     apps = AppProxy(LocalAppAuthorizer(context))
     metrics = context.part(Metrics)
+    limits: RateLimits = context.part(RateLimits)
 
     async def open_endpoint(
         head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes
@@ -262,23 +272,26 @@ def _http_server(context: Context) -> HttpServer:
         found = table.find(request.path)
         if found is None:  # the server asked the same table a moment ago
             raise LookupError(request.path)
-        handler, params = found
-        with metrics.links.counted(request.method, table.pattern_of(request.path)) as on_answer:
+        endpoint, params = found
+        with metrics.links.counted(request.method, endpoint.pattern) as on_answer:
             if is_carried(request):
                 carried = TunnelledUpgrade(context, request, params, stream, response_headers())
                 carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
+                draw_on(limits, endpoint, carried)
                 try:
-                    await serve_endpoint(context, handler, carried, stream, envelope_of)
+                    await serve_endpoint(context, endpoint, carried, stream, envelope_of)
                 finally:
                     await carried.end()
                 return None
             upgrade = Upgrade(request, params, stream, trailing, response_headers())
             upgrade.on_answer = on_answer
-            await serve_endpoint(context, handler, upgrade, stream, envelope_of)
+            draw_on(limits, endpoint, upgrade)
+            await serve_endpoint(context, endpoint, upgrade, stream, envelope_of)
         return None
 
     def is_upgrade(head: h11.Request) -> bool:
-        return apps.claims(head) or table.find(path_of(head)) is not None
+        # With too many parameters it is refused like any other request (middleware.py).
+        return apps.claims(head) or (table.find(path_of(head)) is not None and not has_too_many(head.target))
 
     return HttpServer(
         build_application(context, table.endpoints), is_upgrade, open_endpoint,

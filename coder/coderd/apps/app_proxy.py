@@ -1,8 +1,8 @@
 """The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
 
 The HTTP server asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
-back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words `pages.py`,
-decisions its `AppAuthorizer`'s.
+back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words
+`services/apps/app_pages.py`, decisions its `AppAuthorizer`'s.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from coder.domain.access.policy import NIL
 from coder.domain.access.session_cookies import HOST_PREFIX
 from coder.domain.apps import app_headers
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, label_user, parse_app_label, parse_app_path
-from coder.domain.foundation.web_addresses import host_of_origin, split_untrusted
+from coder.domain.foundation.web_addresses import canonical_host, host_of_origin, split_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +61,8 @@ class AppProxy:
         self._dashboard = authorizer.settings.dashboard_url
         access = urlsplit(authorizer.settings.own_url)
         self._scheme = access.scheme
-        self._own_host = access.netloc.lower()
-        self._dashboard_host = urlsplit(self._dashboard).netloc.lower()
+        self._own_host = canonical_host(access.netloc, access.scheme)
+        self._dashboard_host = host_of_origin(self._dashboard)
         wildcard = authorizer.settings.wildcard
         self._hosts = HostPattern(wildcard) if wildcard else None
 
@@ -79,7 +79,7 @@ class AppProxy:
     def _label(self, head: h11.Request) -> str | None:
         """What stands for the wildcard's star in the request's host, when that can be an application's."""
         host = next((value.decode("latin-1") for name, value in head.headers if name == b"host"), "")
-        if self._hosts is None or not host or host.lower() == self._own_host:
+        if self._hosts is None or not host or canonical_host(host, self._scheme) == self._own_host:
             return None
         label = self._hosts.label_of(host)
         # A host without the separator may be the dashboard under another name.
@@ -217,8 +217,8 @@ class AppProxy:
             return False  # a program that names an origin shows its token by hand
         if origin == "null" and not visit.is_upgrade:
             return app_headers.first(visit.headers, b"sec-fetch-site") in {"same-site", "cross-site"}
-        host = host_of_origin(origin)
-        return host not in {visit.host.lower(), self._dashboard_host} and not self._same_owner(origin, ticket.request)
+        own = {canonical_host(visit.host, split_untrusted(origin).scheme), self._dashboard_host}
+        return host_of_origin(origin) not in own and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:
         """Is a page of this origin an application of the same person?"""

@@ -1,7 +1,8 @@
 """What the proxy of applications asks of the process it stands in: who may come in, and what is noted of it.
 
 The server answers from its database (`local_authorizer.py`); a workspace proxy asks its server
-(`coder/wsproxy/authorizer.py`). The proxy itself knows neither.
+(`coder/wsproxy/authorizer.py`). The proxy itself knows neither. What a share level allows is
+decided in `services/apps/app_access.py`.
 """
 
 from __future__ import annotations

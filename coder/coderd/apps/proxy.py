@@ -168,6 +168,7 @@ async def _answer(
             pending += _head_bytes(visit, upstream_request, event)
         elif isinstance(event, h11.Data):
             pending += visit.connection.send(h11.Data(data=event.data)) or b""
+            await connection.h11.rest()
             if len(pending) >= READ_SIZE:
                 await visit.stream.send_all(bytes(pending))
                 pending.clear()

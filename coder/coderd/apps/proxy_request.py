@@ -15,6 +15,7 @@ import trio
 from coder.coderd.apps.upstream import MAX_HEAD, READ_SIZE, Sent
 from coder.coderd.services.apps.app_pages import HEADERS, ErrorPage
 from coder.domain.apps import app_headers
+from coder.net.bounded_http import BoundedHttp
 
 if TYPE_CHECKING:
     from coder.domain.apps.app_headers import Headers
@@ -51,7 +52,7 @@ class ProxyRequest:
         self.answered = False
         self.gone = False
         "The browser left before its answer was whole."
-        self.connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self.connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self.connection.receive_data(_rendered(head) + trailing)
         self.connection.next_event()  # the head once more, which puts the parser where the body begins
 

@@ -17,6 +17,7 @@ import trio
 
 from coder.coderd.services.network import dialing
 from coder.coderd.services.network.dialing import Dials
+from coder.net.bounded_http import BoundedHttp
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -54,7 +55,7 @@ class AppConnection:
     stream: trio.abc.Stream
     reused: bool = False
     idle_since: float = 0.0
-    h11: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD))
+    h11: BoundedHttp = field(default_factory=lambda: BoundedHttp(h11.CLIENT, max_incomplete_event_size=MAX_HEAD))
 
     async def send(self, event: Sent) -> None:
         data = self.h11.send(event)

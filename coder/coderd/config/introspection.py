@@ -16,7 +16,7 @@ from coder.coderd.config.groups import (
     TRACING,
     USAGE_STATS,
 )
-from coder.coderd.config.setting import concern, setting
+from coder.coderd.config.setting import HostPort, concern, setting
 
 
 # fmt: off
@@ -48,7 +48,7 @@ class PrometheusConfig:
     """Metrics."""
 
     prometheus_enable: bool = setting(False, "Prometheus Enable", "Serve metrics.", yaml="enable", path="prometheus.enable", proxies=True)
-    prometheus_address: str = setting("127.0.0.1:2112", "Prometheus Address", "Where metrics are served.", yaml="address", path="prometheus.address", proxies=True)
+    prometheus_address: HostPort = setting("127.0.0.1:2112", "Prometheus Address", "Where metrics are served.", yaml="address", path="prometheus.address", proxies=True)
     prometheus_collect_agent_stats: bool = setting(False, "Prometheus Collect Agent Stats", "Collect statistics of agents.", yaml="collect_agent_stats", path="prometheus.collect_agent_stats")
     prometheus_collect_db_metrics: bool = setting(False, "Prometheus Collect Database Metrics", "Refused: queries are not timed one by one.", yaml="collect_db_metrics", path="prometheus.collect_db_metrics", shown="false")
     prometheus_aggregate_agent_stats_by: tuple[str, ...] = setting(("agent_name", "template_name", "username", "workspace_name"), "Prometheus Aggregate Agent Stats By", "Labels agent statistics are kept by.", yaml="aggregate_agent_stats_by", path="prometheus.aggregate_agent_stats_by")
@@ -72,7 +72,7 @@ class PprofConfig:
     """Debug endpoints."""
 
     pprof_enable: bool = setting(False, "pprof Enable", "Refused: owners read profiles under /api/v2/debug/pprof.", yaml="enable", path="pprof.enable", proxies=True)
-    pprof_address: str = setting("127.0.0.1:6060", "pprof Address", "Without effect: owners read profiles under /api/v2/debug/pprof.", yaml="address", path="pprof.address", proxies=True)
+    pprof_address: HostPort = setting("127.0.0.1:6060", "pprof Address", "Without effect: owners read profiles under /api/v2/debug/pprof.", yaml="address", path="pprof.address", proxies=True)
 
 
 @concern(USAGE_STATS)

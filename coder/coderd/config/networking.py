@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from coder.coderd.config.groups import CLUSTER, DANGEROUS, GENERAL, HTTP, NETWORKING, TLS
-from coder.coderd.config.setting import concern, setting
+from coder.coderd.config.setting import Url, concern, setting
 
 
 # fmt: off
@@ -15,9 +15,9 @@ from coder.coderd.config.setting import concern, setting
 class AddressConfig:
     """Where people and workspaces find this server, and which proxies in front of it are believed."""
 
-    access_url: str = setting("", "Access URL", "The URL people and workspaces use to reach this server.", yaml="accessURL", path="access_url", proxies=True)
+    access_url: Url = setting("", "Access URL", "The URL people and workspaces use to reach this server.", yaml="accessURL", path="access_url", proxies=True)
     wildcard_access_url: str = setting("", "Wildcard Access URL", "Host pattern for workspace applications, such as *.example.com.", yaml="wildcardAccessURL", path="wildcard_access_url?", proxies=True)
-    docs_url: str = setting("https://coder.com/docs/@v2.34.0", "Docs URL", "Where the documentation is.", yaml="docsURL", path="docs_url", proxies=True)
+    docs_url: Url = setting("https://coder.com/docs/@v2.34.0", "Docs URL", "Where the documentation is.", yaml="docsURL", path="docs_url", proxies=True)
     redirect_to_access_url: bool = setting(False, "Redirect to Access URL", "Redirect requests for other hosts to the access URL.", yaml="redirectToAccessURL", path="redirect_to_access_url?")
     proxy_trusted_headers: tuple[str, ...] = setting((), "Proxy Trusted Headers", "Headers to take the client's address from, such as X-Forwarded-For.", yaml="proxyTrustedHeaders", path="proxy_trusted_headers?", proxies=True)
     proxy_trusted_origins: tuple[str, ...] = setting((), "Proxy Trusted Origins", "Proxy addresses (CIDR) whose headers are trusted.", yaml="proxyTrustedOrigins", path="proxy_trusted_origins?", proxies=True)

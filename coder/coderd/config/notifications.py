@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from coder.base.secret import Secret
 from coder.coderd.config.groups import EMAIL, EMAIL_AUTH, EMAIL_TLS, INBOX, NOTIFICATIONS, WEBHOOK
-from coder.coderd.config.setting import concern, setting
+from coder.coderd.config.setting import Url, concern, setting
 
 
 # fmt: off
@@ -17,7 +17,7 @@ class NotificationConfig:
     """How notifications go out."""
 
     notifications_method: str = setting("smtp", "Notifications: Method", "How messages go out (smtp, webhook).", yaml="method", path="notifications.method")
-    notifications_webhook_endpoint: str = setting("", "Notifications: Webhook: Endpoint", "Where webhooks are sent.", group=WEBHOOK, yaml="endpoint", path="notifications.webhook.endpoint")
+    notifications_webhook_endpoint: Url = setting("", "Notifications: Webhook: Endpoint", "Where webhooks are sent.", group=WEBHOOK, yaml="endpoint", path="notifications.webhook.endpoint")
     notifications_inbox_enabled: bool = setting(True, "Notifications: Inbox: Enabled", "Show messages in the dashboard.", group=INBOX, yaml="enabled", path="notifications.inbox.enabled")
     notifications_max_send_attempts: int = setting(5, "Notifications: Max Send Attempts", "Attempts before a message is given up.", yaml="maxSendAttempts", path="notifications.max_send_attempts")
     notifications_retry_interval: timedelta = setting(timedelta(minutes=5), "Notifications: Retry Interval", "Wait between two attempts.", yaml="retryInterval", path="notifications.retry_interval", hidden=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from coder.base.secret import Secret
 from coder.coderd.config.groups import OIDC
-from coder.coderd.config.setting import concern, setting
+from coder.coderd.config.setting import Regexp, Url, concern, setting
 
 
 # fmt: off
@@ -33,7 +33,7 @@ class OidcConfig:
     oidc_group_field: str = setting("", "OIDC Group Field", "Claim of groups.", yaml="groupField", path="oidc.groups_field")
     oidc_group_mapping: Any = setting("{}", "OIDC Group Mapping", "Names of groups there and here.", yaml="groupMapping", path="oidc.group_mapping")
     oidc_group_auto_create: bool = setting(False, "Enable OIDC Group Auto Create", "Create groups that are missing.", yaml="enableGroupAutoCreate", path="oidc.group_auto_create", shown="false")
-    oidc_group_regex_filter: str = setting(".*", "OIDC Regex Group Filter", "Only groups matching this.", yaml="groupRegexFilter", path="oidc.group_regex_filter")
+    oidc_group_regex_filter: Regexp = setting(".*", "OIDC Regex Group Filter", "Only groups matching this.", yaml="groupRegexFilter", path="oidc.group_regex_filter")
     oidc_allowed_groups: tuple[str, ...] = setting((), "OIDC Allowed Groups", "Only members of these groups may log in.", yaml="groupAllowed", path="oidc.group_allow_list")
     oidc_user_role_field: str = setting("", "OIDC User Role Field", "Claim of site roles.", yaml="userRoleField", path="oidc.user_role_field")
     oidc_user_role_mapping: Any = setting("{}", "OIDC User Role Mapping", "Names of roles there and here.", yaml="userRoleMapping", path="oidc.user_role_mapping")
@@ -42,7 +42,7 @@ class OidcConfig:
     oidc_organization_mapping: Any = setting("{}", "OIDC Organization Sync Mapping", "Organizations there and here.", yaml="organizationMapping", path="oidc.organization_mapping", hidden=True)
     oidc_organization_assign_default: bool = setting(True, "OIDC Assign Default Organization", "Put everybody into the default organization.", yaml="organizationAssignDefault", path="oidc.organization_assign_default", hidden=True)
     oidc_sign_in_text: str = setting("OpenID Connect", "OpenID Connect sign in text", "Text of the login button.", yaml="signInText", path="oidc.sign_in_text")
-    oidc_icon_url: str = setting("", "OpenID connect icon URL", "Icon of the login button.", yaml="iconURL", path="oidc.icon_url")
+    oidc_icon_url: Url = setting("", "OpenID connect icon URL", "Icon of the login button.", yaml="iconURL", path="oidc.icon_url")
     oidc_signups_disabled_text: str = setting("", "Signups disabled text", "Shown when signups are off.", yaml="signupsDisabledText", path="oidc.signups_disabled_text")
     oidc_redirect_url: str = setting("", "OIDC Redirect URL", "Where the provider sends people back to, when not the access URL.", yaml="oidc-redirect-url", path="oidc.redirect_url", hidden=True)
     oidc_redirect_allowed_hosts: tuple[str, ...] = setting((), "OIDC Redirect Allowed Hosts", "Refused: people come back to the access URL, or to oidc-redirect-url.", yaml="oidcRedirectAllowedHosts", path="oidc.redirect_allowed_hosts", hidden=True)

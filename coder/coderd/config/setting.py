@@ -6,7 +6,7 @@
         tls_enable: bool = setting(False, "TLS Enable", "Listen with TLS.", yaml="enable", path="tls.enable")
 
 The flag is the attribute's name with dashes, the environment variable `CODER_` and that in capitals, the kind of value
-the annotation; `options_of` makes the option table from the fields.
+the annotation (`Url`, `HostPort` and `Regexp` are texts of a form); `options_of` makes the option table from the fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ _KINDS: dict[str, Kind] = {
     "timedelta": "duration",
     "tuple[str, ...]": "string-array",
     "Any": "struct",
+    "Url": "url",
+    "HostPort": "host:port",
+    "Regexp": "regexp",
 }
+Url = str
+HostPort = str
+Regexp = str
+"""Texts that have a form, as annotations of settings; `base/text_faults.py` says what is wrong with one."""
 _GROUP = "__setting_group__"
 T = TypeVar("T")
 

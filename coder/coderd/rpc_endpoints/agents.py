@@ -19,6 +19,7 @@ from coder.coderd.services.agents.agent_rpc import AgentService
 from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.services.network.node_keys import workspace_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
+from coder.domain.access.rate_budgets import AGENTS
 from coder.domain.access.route_scopes import AGENT
 from coder.domain.network.coordination_rules import AgentAccess
 from coder.rpc.calls import Handlers
@@ -32,7 +33,7 @@ _log = get_logger("agents")
 
 
 def register(table: EndpointTable) -> None:
-    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT, refuses=(400,))
+    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT, refuses=(400,), budgets=(AGENTS,))
 
 
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:

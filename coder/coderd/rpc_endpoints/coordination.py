@@ -73,7 +73,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/workspaceagents/{agent}/coordinate`."""
     request = upgrade.request
     await _require_database(ctx)
-    caller = await authenticate(ctx, request.credentials)
+    caller = await _sign_in(ctx, upgrade)
     _require_programs(ctx)
     require_scope(caller.subject, named(ENTER))
     agent_id = _agent_id(upgrade.params["agent"])
@@ -92,7 +92,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/tailnet`."""
     request = upgrade.request
     await _require_database(ctx)
-    caller = await authenticate(ctx, request.credentials)
+    caller = await _sign_in(ctx, upgrade)
     _require_programs(ctx)
     require_scope(caller.subject, named(FOLLOW))
     agent_api_version(request, "2.0")
@@ -113,6 +113,17 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
         workspace_updates=updates, left_behind=_watcher(ctx, peer_id, caller),
     )  # fmt: skip
     await _serve(ctx, upgrade, peer, caller, reached)
+
+
+async def _sign_in(ctx: Context, upgrade: Upgrade) -> Caller:
+    """The caller, counted. Raises Unauthenticated, RateLimited."""
+    try:
+        caller = await authenticate(ctx, upgrade.request.credentials)
+    except Unauthenticated:
+        await upgrade.count(None)
+        raise
+    await upgrade.count(caller)
+    return caller
 
 
 async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:

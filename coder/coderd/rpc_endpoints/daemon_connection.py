@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import tempfile
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import trio
 from google.protobuf.message import Message
@@ -162,9 +164,12 @@ class DaemonConnection:
         if not 0 <= header.file_size <= MAX_FILE or header.chunks > -(-MAX_FILE // MAX_PIECE):
             raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
         await module_files.require_running_import(self._ctx, self._worker)
-        data = await _receive_pieces(call, header)
-        await module_files.require_running_import(self._ctx, self._worker)
-        self._ctx.part(ModuleFiles).put(self._worker, header.data_hash, data)
+        with contextlib.ExitStack() as unless_kept:
+            content = unless_kept.enter_context(tempfile.TemporaryFile(prefix="coder-modules-"))
+            await _receive_pieces(call, header, content)
+            await module_files.require_running_import(self._ctx, self._worker)
+            self._ctx.part(ModuleFiles).put(self._worker, header.data_hash, content)
+            unless_kept.pop_all()
         await call.send(provisionerd_pb2.Empty())
         await call.close()
 
@@ -173,27 +178,27 @@ class DaemonConnection:
     ) -> None:
         """Module archives for builds, in pieces."""
         try:
-            data = await module_files.read_module_file(self._ctx, self._worker, request.file_id)
+            file = await module_files.find_module_file(self._ctx, self._worker, request.file_id)
         except Refusal as error:
             await send(provisioner_pb2.FileUpload(error=provisioner_pb2.FailedFile(error=error.message)))
             raise
-        digest = hashlib.sha256(data).digest()
-        pieces = [data[at : at + MAX_PIECE] for at in range(0, len(data), MAX_PIECE)]
+        chunks = -(-file.size // MAX_PIECE)
         header = provisioner_pb2.DataUpload(
             upload_type=provisioner_pb2.UPLOAD_TYPE_MODULE_FILES,
-            data_hash=digest,
-            file_size=len(data),
-            chunks=len(pieces),
+            data_hash=file.digest,
+            file_size=file.size,
+            chunks=chunks,
         )
         await send(provisioner_pb2.FileUpload(data_upload=header))
-        for number, piece in enumerate(pieces):
-            chunk = provisioner_pb2.ChunkPiece(data=piece, full_data_hash=digest, piece_index=number)
+        for number in range(chunks):
+            piece = await module_files.read_piece(self._ctx, file, number * MAX_PIECE, MAX_PIECE)
+            chunk = provisioner_pb2.ChunkPiece(data=piece, full_data_hash=file.digest, piece_index=number)
             await send(provisioner_pb2.FileUpload(chunk_piece=chunk))
 
 
-async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.DataUpload) -> bytes:
-    """The pieces in their order, checked against what the header promised. Raises RpcError."""
-    data = bytearray()
+async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.DataUpload, target: BinaryIO) -> None:
+    """Writes the pieces in their order, checked against what the header promised. Raises RpcError."""
+    size, digest = 0, hashlib.sha256()
     for number in range(header.chunks):
         try:
             message = await call.receive()
@@ -202,9 +207,10 @@ async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.Da
         piece = message.chunk_piece
         if message.WhichOneof("type") != "chunk_piece" or piece.piece_index != number:
             raise RpcError(0, f"piece {number} of the upload was expected")
-        data += piece.data
-        if len(data) > header.file_size:
+        size += len(piece.data)
+        if size > header.file_size:
             raise RpcError(0, "the upload is longer than announced")
-    if len(data) != header.file_size or hashlib.sha256(data).digest() != header.data_hash:
+        digest.update(piece.data)
+        await trio.to_thread.run_sync(target.write, piece.data)
+    if size != header.file_size or digest.digest() != header.data_hash:
         raise RpcError(0, "the upload does not have the announced hash")
-    return bytes(data)

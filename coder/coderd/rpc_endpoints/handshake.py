@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coder.api.base import codec
-from coder.domain.foundation.web_addresses import split_untrusted
+from coder.domain.foundation.web_addresses import canonical_host, host_of_origin, split_untrusted
 
 _VIOLATION = "WebSocket protocol violation: "
 
@@ -67,10 +67,10 @@ def _explain_origin(headers: Mapping[str, str]) -> HandshakeRefusal | None:
     origin = headers.get("origin", "")
     if not origin:
         return None
-    found, host = split_untrusted(origin).netloc, headers.get("host", "")
-    if found.lower() == host.lower():
+    found, host = split_untrusted(origin), headers.get("host", "")
+    if host_of_origin(origin) == canonical_host(host, found.scheme):
         return None
-    return HandshakeRefusal(403, f"request Origin {_quote(found)} is not authorized for Host {_quote(host)}")
+    return HandshakeRefusal(403, f"request Origin {_quote(found.netloc)} is not authorized for Host {_quote(host)}")
 
 
 def _has_token(header: str, token: str) -> bool:

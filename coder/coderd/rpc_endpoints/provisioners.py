@@ -27,6 +27,7 @@ from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.provisioner_keys import KEY_DELETED
 from coder.coderd.services.provisioning.worker import Worker
 from coder.domain.access.policy import NIL
+from coder.domain.access.rate_budgets import API, GUESSES
 from coder.domain.access.route_scopes import PROVISIONER
 from coder.domain.provisioning.jobs import LOST_AFTER
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY, HEARTBEAT, PROVISIONERS, explain_incompatible
@@ -53,6 +54,7 @@ def register(table: EndpointTable) -> None:
         serve_provisioner,
         scope=PROVISIONER,
         refuses=(400, 403),
+        budgets=(API, GUESSES),
     )
 
 

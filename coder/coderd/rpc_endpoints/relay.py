@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
 from coder.coderd.rpc_endpoints.upgrades import EndpointTable
 from coder.coderd.services.network.relay import Relay
+from coder.domain.access.rate_budgets import RELAY
 from coder.domain.access.route_scopes import PUBLIC
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def register(table: EndpointTable) -> None:
-    table.add("/derp", serve_relay, scope=PUBLIC)
+    table.add("/derp", serve_relay, scope=PUBLIC, budgets=(RELAY,))
 
 
 async def serve_relay(ctx: Context, upgrade: Upgrade) -> None:

@@ -20,10 +20,13 @@ from coder.api.base import codec
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.handshake import explain_handshake
 from coder.coderd.services.access.credentials import Credentials
-from coder.domain.access.route_scopes import Scope
+from coder.coderd.services.access.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, key_of
+from coder.domain.access.rate_budgets import Budget, budgets_of
+from coder.domain.access.route_scopes import Scope, named
 from coder.net.stream_wrapper import StreamWrapper
 
 if TYPE_CHECKING:
+    from coder.coderd.services.access.authentication import Caller
     from coder.net.websocket import WebSocketStream
 
 _log = get_logger("links")
@@ -74,10 +77,17 @@ class Upgrade:
         self.anonymous = False
         "Set by links nobody has to log in for: they get a smaller share of what is scarce."
         self.on_answer: Callable[[int], None] = lambda _status: None
-        "Told the status of the answer, for whoever counts."
+        "Told the status of the answer."
+        self.count: Callable[[Caller | None], Awaitable[None]] = _by_nobody
+        "Counts the request; raises RateLimited, PreconditionRequired."
+        self.counted = Counted()
         self._stream = stream
         self._trailing = trailing
         self._headers = list(headers)
+
+    def add_headers(self, headers: Iterable[tuple[str, str]]) -> None:
+        """More of what every answer carries."""
+        self._headers += headers
 
     async def reject(self, status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
         """Answers with JSON and closes the connection. `body` is anything msgspec encodes, or ready bytes."""
@@ -131,8 +141,7 @@ class Upgrade:
         `fast` leaves the response out altogether (DERP fast start: the client does not wait for it).
         """
         if fast:
-            self.answered = True
-            self.on_answer(101)
+            self._tell(101)
         else:
             await self._answer(101, [("connection", "Upgrade"), *headers])
         return ReplayStream(self._stream, self._trailing) if self._trailing else self._stream
@@ -146,18 +155,26 @@ class Upgrade:
     async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
         if self.answered:
             raise RuntimeError("the request was answered already")
-        self.answered = True
-        self.on_answer(status)
+        self._tell(status)
         reason = _REASONS.get(status, "")
         lines = [f"HTTP/1.1 {status} {reason}"]
         lines += [f"{name}: {value}" for name, value in (*self._headers, *fields)]
         await self._stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
+    def _tell(self, status: int) -> None:
+        self.answered = True
+        self.counted.settle(status)
+        self.on_answer(status)
+
+
+async def _by_nobody(_caller: Caller | None) -> None:
+    pass
+
 
 _REASONS = {
     101: "Switching Protocols", 200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized",
     403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
-    426: "Upgrade Required", 500: "Internal Server Error",
+    426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests", 500: "Internal Server Error",
 }  # fmt: skip
 
 LinkHandler = Callable[[Any, Upgrade], Awaitable[None]]
@@ -176,6 +193,8 @@ class Endpoint:
     "Which the handler itself asks for: credentials come in more than one form here."
     refuses: tuple[int, ...] = ()
     "Statuses of refusals besides those of the scope."
+    budgets: tuple[Budget, ...] = ()
+    "Of requests a minute. Counted before the handler runs; by `sign_in` where a session's key is asked for."
 
 
 @dataclass(slots=True)
@@ -184,28 +203,31 @@ class EndpointTable:
 
     routes: list[tuple[re.Pattern[str], Endpoint]] = field(default_factory=list)
 
-    def add(self, pattern: str, handler: LinkHandler, *, scope: Scope, refuses: Sequence[int] = ()) -> None:
+    def add(
+        self,
+        pattern: str,
+        handler: LinkHandler,
+        *,
+        scope: Scope,
+        refuses: Sequence[int] = (),
+        budgets: Sequence[Budget] = (),
+    ) -> None:
+        """Raises LookupError when no budget is said and none follows from the pattern."""
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
-        self.routes.append((re.compile(expression), Endpoint(pattern, handler, scope, tuple(refuses))))
+        endpoint = Endpoint(pattern, handler, scope, tuple(refuses), budgets_of(pattern, budgets))
+        self.routes.append((re.compile(expression), endpoint))
 
     @property
     def endpoints(self) -> list[Endpoint]:
         """All of them, in the order they were added."""
         return [endpoint for _, endpoint in self.routes]
 
-    def pattern_of(self, path: str) -> str:
-        """The pattern `path` matches, as it was added. Raises LookupError when there is none."""
-        for expression, endpoint in self.routes:
-            if expression.fullmatch(path):
-                return endpoint.pattern
-        raise LookupError(path)
-
-    def find(self, path: str) -> tuple[LinkHandler, dict[str, str]] | None:
-        """The handler of `path` and its parameters, percent-decoded."""
+    def find(self, path: str) -> tuple[Endpoint, dict[str, str]] | None:
+        """What `path` matches, and its parameters, percent-decoded."""
         for expression, endpoint in self.routes:
             match = expression.fullmatch(path)
             if match:
-                return endpoint.handler, {name: unquote(value) for name, value in match.groupdict().items()}
+                return endpoint, {name: unquote(value) for name, value in match.groupdict().items()}
         return None
 
 
@@ -246,21 +268,41 @@ def upgrade_request(request: h11.Request, remote_ip: str, secure: bool) -> Upgra
 Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
+def draw_on(limits: RateLimits, endpoint: Endpoint, upgrade: Upgrade) -> None:
+    """Lets the request be counted: by its caller once that is known, or by the address."""
+    request = upgrade.request
+
+    async def count(caller: Caller | None) -> None:
+        if not limits.enabled:
+            return
+        wants_bypass = caller is not None and request.headers.get(BYPASS_HEADER.lower()) == "true"
+        key, address = key_of(caller, request.remote_ip, wants_bypass), request.remote_ip
+        upgrade.counted = await limits.enter(
+            key, request.path, endpoint.budgets, route=endpoint.pattern, address=address
+        )
+        upgrade.add_headers(upgrade.counted.headers)
+
+    upgrade.count = count
+
+
 async def serve_endpoint(
     ctx: Any,
-    handler: LinkHandler,
+    endpoint: Endpoint,
     upgrade: Upgrade,
     stream: trio.abc.Stream,
     explain: Explain,
 ) -> None:
     """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
     try:
-        await handler(ctx, upgrade)
+        if not named(endpoint.scope):
+            await upgrade.count(None)
+        await endpoint.handler(ctx, upgrade)
     except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):
         pass  # the peer left or was sent away; links end like this every day
     except Exception as error:
         await _refuse(upgrade, error, explain)
     finally:
+        upgrade.counted.settle(NO_ANSWER)
         await trio.aclose_forcefully(stream)
 
 

@@ -34,7 +34,15 @@ async def get_scopes() -> Response:
     return reply(ExternalAPIKeyScopes(external=list(scopes.external())))  # type: ignore[arg-type]
 
 
-@route(blueprint, "POST", "/users/<user>/keys", scope="api_key:create", answers=GenerateAPIKeyResponse, status=201)
+@route(
+    blueprint,
+    "POST",
+    "/users/<user>/keys",
+    scope="api_key:create",
+    answers=GenerateAPIKeyResponse,
+    status=201,
+    audit=Audited("api_key", "create", "body:key"),
+)
 async def post_key(user: str) -> Response:
     """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest."""
     row = await _owner(user)

@@ -41,7 +41,7 @@ async def get_host() -> Response:
 async def get_auth_redirect() -> Response:
     """For browsers: whoever is signed out signs in first and comes back."""
     caller = await optional_caller()
-    count_request(caller)
+    await count_request(caller)
     if caller is None:
         query = request.query_string.decode("latin-1")
         back = request.path + (f"?{query}" if query else "")

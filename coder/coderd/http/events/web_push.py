@@ -5,6 +5,7 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.events.notifications import DeleteWebpushSubscription, WebpushSubscription
+from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body
 from coder.coderd.http.server.route import route
@@ -14,7 +15,15 @@ from coder.coderd.services.people import users
 blueprint = Blueprint("web_push", __name__, url_prefix="/api/v2/users/<user>/webpush")
 
 
-@route(blueprint, "POST", "/subscription", scope="webpush_subscription:create", body=WebpushSubscription, status=204)
+@route(
+    blueprint,
+    "POST",
+    "/subscription",
+    scope="webpush_subscription:create",
+    body=WebpushSubscription,
+    status=204,
+    audit=Audited("user", "write"),
+)
 async def post_subscription(user: str) -> Response:
     """Stores the browser once its push service took a first message."""
     row = await users.resolve_user(context(), subject(), user)
@@ -29,6 +38,7 @@ async def post_subscription(user: str) -> Response:
     scope="webpush_subscription:delete",
     body=DeleteWebpushSubscription,
     status=204,
+    audit=Audited("user", "write"),
 )
 async def delete_subscription(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)

@@ -28,6 +28,7 @@ from coder.coderd.http.login.provider_logins import (
     to_endpoint,
     verifier_of,
 )
+from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, optional_caller
 from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -38,6 +39,7 @@ from coder.coderd.services.access.credentials import SIGNED_OUT
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.people.users import user_resource
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -60,7 +62,14 @@ async def get_one(provider: str) -> Response:
     return reply(await external_auth.show(context(), _me("read_personal"), provider))
 
 
-@route(blueprint, "DELETE", f"{_API}/<provider>", scope="user:update_personal", answers=DeleteExternalAuthByIDResponse)
+@route(
+    blueprint,
+    "DELETE",
+    f"{_API}/<provider>",
+    scope="user:update_personal",
+    answers=DeleteExternalAuthByIDResponse,
+    audit=Audited("user", "write", "caller"),
+)
 async def delete_one(provider: str) -> Response:
     """(was the token revoked at the provider, why not); the link is gone either way."""
     revoked, problem = await external_auth.unlink(context(), _me("update_personal"), provider)
@@ -88,6 +97,7 @@ async def get_device(provider: str) -> Response:
     body=ExternalAuthDeviceExchange,
     required=("device_code",),
     status=204,
+    audit=Audited("user", "write", "caller"),
     refuses=(502,),
 )
 async def post_device(provider: str) -> Response:
@@ -104,6 +114,7 @@ async def post_device(provider: str) -> Response:
     ("/external-auth/<provider>/callback", "/gitauth/<provider>/callback"),
     scope="user:update_personal",
     asks_itself=True,
+    budget=PUBLIC_ROUTE,
     query={"code": str, "error": str, "error_description": str, "redirect": str, "state": str},
     answers=(HTML, BYTES),
     others={303: BYTES, 304: NOTHING, 307: BYTES},

@@ -24,6 +24,8 @@ from coder.api.login.oauth2 import (
     OAuth2TokenResponse,
 )
 from coder.coderd.http.login.oauth2_refusals import experimental, refusing
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import (
     CSRF_COOKIE,
     check_csrf,
@@ -44,6 +46,7 @@ from coder.coderd.services.login import oauth2_apps, oauth2_grants
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.coderd.services.login.oauth2_grants import GrantError, Tokens
 from coder.domain.access import scopes
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import CLIENT, OPTIONAL, PUBLIC
 
 blueprint = Blueprint("oauth2", __name__)
@@ -63,6 +66,7 @@ _MALFORMED = "The request is missing required parameters or is otherwise malform
     "GET",
     ("/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/<path:_rest>"),
     scope=PUBLIC,
+    budget=PUBLIC_ROUTE,
     answers=OAuth2AuthorizationServerMetadata,
     refuses=(403,),
 )
@@ -94,6 +98,7 @@ async def server_metadata(_rest: str = "") -> Response:
     "GET",
     ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/<path:_rest>"),
     scope=PUBLIC,
+    budget=PUBLIC_ROUTE,
     answers=OAuth2ProtectedResourceMetadata,
     refuses=(403,),
 )
@@ -118,6 +123,7 @@ async def resource_metadata(_rest: str = "") -> Response:
     "GET",
     "/oauth2/authorize",
     scope=OPTIONAL,
+    budget=PUBLIC_ROUTE,
     query={
         "client_id": str,
         "code_challenge": str,
@@ -164,6 +170,7 @@ async def get_authorize() -> Response:
     "POST",
     "/oauth2/authorize",
     scope="oauth2_app_code_token:create",
+    budget=PUBLIC_ROUTE,
     asks_itself=True,
     takes=FORM,
     query={
@@ -263,10 +270,12 @@ async def _check_form_csrf() -> None:
     "POST",
     "/oauth2/tokens",
     scope=CLIENT,
+    budget=PUBLIC_ROUTE,
     takes=FORM,
     answers=OAuth2TokenResponse,
     refuses=(401, 403),
     others=_WRONG,
+    audit=Audited("api_key", "create", "view"),
 )
 @experimental
 @refusing
@@ -279,20 +288,20 @@ async def post_tokens() -> Response:
     wanted = "code" if kind == "authorization_code" else "refresh_token"
     if not form.get(wanted) or not client_id:
         raise GrantError("invalid_request", _MALFORMED)
-    app = await oauth2_grants.find_app(context(), client_id)
-    await oauth2_grants.check_client(context(), app, secret)
+    client = await oauth2_grants.prove_client(context(), client_id, secret)
     if kind == "refresh_token":
-        return _granted(await oauth2_grants.refresh(context(), app, form["refresh_token"], remote_ip()))
-    return _granted(
-        await oauth2_grants.exchange_code(
-            context(),
-            app,
-            code=form["code"],
-            redirect_uri=form.get("redirect_uri", ""),
-            verifier=form.get("code_verifier", ""),
-            ip=remote_ip(),
-        )
+        return _granted(await oauth2_grants.refresh(context(), client, form["refresh_token"], remote_ip()))
+    tokens = await oauth2_grants.exchange_code(
+        context(),
+        client,
+        code=form["code"],
+        redirect_uri=form.get("redirect_uri", ""),
+        verifier=form.get("code_verifier", ""),
+        ip=remote_ip(),
     )
+    # What is refreshed later only goes on.
+    await about(tokens.access.partition("-")[0], by=tokens.user_id, new=True)
+    return _granted(tokens)
 
 
 def _granted(tokens: Tokens) -> Response:
@@ -315,10 +324,12 @@ def _granted(tokens: Tokens) -> Response:
     "DELETE",
     "/oauth2/tokens",
     scope="oauth2_app_code_token:delete",
+    budget=PUBLIC_ROUTE,
     query={"client_id": str},
     status=204,
     refuses=(428, 429),
     others=_WRONG,
+    audit=Audited("api_key", "delete", "me"),
 )
 @experimental
 @refusing
@@ -329,7 +340,17 @@ async def delete_tokens() -> Response:
     return no_content()
 
 
-@route(blueprint, "POST", "/oauth2/revoke", scope=CLIENT, takes=FORM, refuses=(401, 403), others=_WRONG)
+@route(
+    blueprint,
+    "POST",
+    "/oauth2/revoke",
+    scope=CLIENT,
+    budget=PUBLIC_ROUTE,
+    takes=FORM,
+    refuses=(401, 403),
+    others=_WRONG,
+    audit=Audited("oauth2_provider_app", "write", "view"),
+)
 @experimental
 @refusing
 async def post_revoke() -> Response:
@@ -338,9 +359,9 @@ async def post_revoke() -> Response:
     client_id, secret = _client(form)
     if not form.get("token"):
         raise GrantError("invalid_request", "missing token parameter")
-    app = await oauth2_grants.find_app(context(), client_id)
-    await oauth2_grants.check_client(context(), app, secret)
-    await oauth2_grants.revoke(context(), app, form["token"])
+    client = await oauth2_grants.prove_client(context(), client_id, secret)
+    await about(client.app.id, name=client.app.name)
+    await oauth2_grants.revoke(context(), client, form["token"])
     response = Response(b"", 200)
     del response.headers["Content-Type"]
     return response

@@ -13,10 +13,9 @@ from coder.api.login.oauth2 import (
     OAuth2Error,
 )
 from coder.coderd.http.login.oauth2_refusals import P, View, experimental, refusal
-from coder.coderd.http.server.auth import (
-    context,
-    count_request,
-)
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.audited import about
+from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import no_content, read_document, reply
 from coder.coderd.http.server.query import path_uuid
@@ -24,6 +23,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.login import oauth2_clients
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE, REGISTRATION
 from coder.domain.access.route_scopes import CLIENT, PUBLIC
 
 blueprint = Blueprint("oauth2_registration", __name__)
@@ -50,18 +50,20 @@ def plainly_refusing(view: View[P]) -> View[P]:
     "POST",
     "/oauth2/register",
     scope=PUBLIC,
+    budget=REGISTRATION,
     body=dict[str, Any],
     answers=OAuth2ClientRegistrationResponse,
     status=201,
     refuses=(401, 403),
     others=_WRONG,
+    audit=Audited("oauth2_provider_app", "create", "view"),
 )
 @experimental
 @plainly_refusing
 async def post_register() -> Response:
     """(application, client secret, registration token); both secrets are shown only now."""
-    count_request(None)
     row, secret, token = await oauth2_clients.register(context(), await _metadata())
+    await about(row.id, name=row.name, new=True)
     answer = OAuth2ClientRegistrationResponse(
         client_id=str(row.id),
         client_secret=secret,
@@ -73,7 +75,7 @@ async def post_register() -> Response:
     return reply(answer, 201)
 
 
-@route(blueprint, "GET", "/oauth2/register", scope=PUBLIC, others={405: NOTHING}, refuses=(403,))
+@route(blueprint, "GET", "/oauth2/register", scope=PUBLIC, budget=PUBLIC_ROUTE, others={405: NOTHING}, refuses=(403,))
 @experimental
 async def get_registration() -> Response:
     return Response(b"", 405, {"Allow": "POST"})
@@ -84,6 +86,7 @@ async def get_registration() -> Response:
     "GET",
     "/oauth2/clients/<id:client>",
     scope=CLIENT,
+    budget=PUBLIC_ROUTE,
     answers=OAuth2ClientConfiguration,
     refuses=(400, 401, 403),
     others=_WRONG,
@@ -100,27 +103,40 @@ async def get_client(client: str) -> Response:
     "PUT",
     "/oauth2/clients/<id:client>",
     scope=CLIENT,
+    budget=PUBLIC_ROUTE,
     body=dict[str, Any],
     answers=OAuth2ClientConfiguration,
     refuses=(401, 403),
     others=_WRONG,
+    audit=Audited("oauth2_provider_app", "write", "view"),
 )
 @experimental
 @plainly_refusing
 async def put_client(client: str) -> Response:
     """Replaces the client's metadata."""
     row = await _own(client)
+    await about(row.id, name=row.name)
     return _configuration(await oauth2_clients.change(context(), row, await _metadata()))
 
 
 @route(
-    blueprint, "DELETE", "/oauth2/clients/<id:client>", scope=CLIENT, status=204, refuses=(400, 401, 403), others=_WRONG
+    blueprint,
+    "DELETE",
+    "/oauth2/clients/<id:client>",
+    scope=CLIENT,
+    budget=PUBLIC_ROUTE,
+    status=204,
+    refuses=(400, 401, 403),
+    others=_WRONG,
+    audit=Audited("oauth2_provider_app", "delete", "view"),
 )
 @experimental
 @plainly_refusing
 async def delete_client(client: str) -> Response:
     """The client the registration token belongs to."""
-    await oauth2_clients.remove(context(), await _own(client))
+    row = await _own(client)
+    await about(row.id, name=row.name)
+    await oauth2_clients.remove(context(), row)
     return no_content()
 
 

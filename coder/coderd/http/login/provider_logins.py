@@ -32,6 +32,7 @@ from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_login import Attempt, LoginRefused
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
+from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.login.identity import ClaimProblem, Fields, person_of
 
@@ -286,6 +287,7 @@ async def get_claims() -> Response:
     "POST",
     "/<user>/convert-login",
     scope="user:update_personal",
+    budget=PASSWORDS,
     body=ConvertLoginRequest,
     required=("to_type", "password"),
     answers=OAuthConversionResponse,

@@ -16,12 +16,15 @@ from coder.api.people.passwords import (
 from coder.api.people.user_requests import CreateFirstUserRequest, CreateFirstUserResponse
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
+from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import caller, context, remote_ip
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.events import passcodes
+from coder.coderd.services.events.audit_snapshots import user_with_email
 from coder.coderd.services.login import sessions
 from coder.domain.access.passwords import explain_password
+from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.access.route_scopes import ANY_KEY, PUBLIC
 from coder.domain.access.session_cookies import session_cookie_line
 
@@ -80,6 +83,7 @@ async def get_auth_methods() -> Response:
     "POST",
     "/login",
     scope=PUBLIC,
+    budget=PASSWORDS,
     body=LoginWithPasswordRequest,
     required=("email", "password"),
     answers=LoginWithPasswordResponse,
@@ -113,11 +117,20 @@ async def post_logout() -> Response:
 
 
 @route(
-    blueprint, "POST", "/otp/request", scope=PUBLIC, body=RequestOneTimePasscodeRequest, required=("email",), status=204
+    blueprint,
+    "POST",
+    "/otp/request",
+    scope=PUBLIC,
+    budget=PASSWORDS,
+    body=RequestOneTimePasscodeRequest,
+    required=("email",),
+    status=204,
+    audit=Audited("user", "request_password_reset", "view"),
 )
 async def post_passcode_request() -> Response:
     """Makes a passcode for a user who may reset a password; the caller never learns whether there is one."""
     body = await read_body(RequestOneTimePasscodeRequest)
+    await _about_person(body.email)
     await passcodes.request_passcode(context(), body.email)
     return no_content()
 
@@ -127,14 +140,24 @@ async def post_passcode_request() -> Response:
     "POST",
     "/otp/change-password",
     scope=PUBLIC,
+    budget=PASSWORDS,
     body=ChangePasswordWithOneTimePasscodeRequest,
     required=("email", "password", "one_time_passcode"),
     status=204,
+    audit=Audited("user", "write", "view"),
 )
 async def post_passcode_change() -> Response:
     body = await read_body(ChangePasswordWithOneTimePasscodeRequest)
+    await _about_person(body.email)
     await sessions.change_with_passcode(context(), body.email, body.password, body.one_time_passcode)
     return no_content()
+
+
+async def _about_person(email: str) -> None:
+    """Nobody signs in for these; who is meant may be nobody."""
+    user_id = await user_with_email(context(), email) if "\0" not in email else None
+    if user_id is not None:
+        await about(user_id)
 
 
 @route(
@@ -142,6 +165,7 @@ async def post_passcode_change() -> Response:
     "POST",
     "/validate-password",
     scope=PUBLIC,
+    budget=PASSWORDS,
     body=ValidateUserPasswordRequest,
     required=("password",),
     answers=ValidateUserPasswordResponse,

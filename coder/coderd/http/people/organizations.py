@@ -184,9 +184,9 @@ async def post_member(organization: str, user: str) -> Response:
     audit=Audited("organization_member", "delete", "path:1"),
 )
 async def delete_member(organization: str, user: str) -> Response:
-    """By `me`, id or name, without asking whether it may be read (sub-resources have rules of their own)."""
+    """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
     row = await _organization(organization)
-    person = await users.find_user(context(), subject(), user)
+    person = await users.find_account(context(), subject(), user)
     await organizations.remove_member(context(), subject(), row, person)
     return no_content()
 
@@ -202,7 +202,7 @@ async def delete_member(organization: str, user: str) -> Response:
 )
 async def put_member_roles(organization: str, user: str) -> Response:
     row = await _organization(organization)
-    person = await users.find_user(context(), subject(), user)
+    person = await users.find_account(context(), subject(), user)
     body = await read_body(UpdateRoles)
     return reply(await organizations.set_member_roles(context(), subject(), row, person, body.roles))
 

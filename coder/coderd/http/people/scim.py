@@ -10,14 +10,18 @@ from typing import Any, ParamSpec
 from quart import Blueprint, Response, request
 
 from coder.api.people.users import User
-from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.audited import about
+from coder.coderd.http.server.auth import context, let_in
 from coder.coderd.http.server.declarations import Content
 from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_document, reply
 from coder.coderd.http.server.route import route
+from coder.coderd.services.events.audit_snapshots import user_with_email
 from coder.coderd.services.foundation.errors import Invalid, Refusal
 from coder.coderd.services.people import scim, user_views
 from coder.coderd.services.people.users import UserRow
+from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE
 from coder.domain.access.route_scopes import CLIENT, PUBLIC
 
 blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
@@ -38,6 +42,7 @@ def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Res
         shown = request.headers.get("Authorization", "")
         if not (key.equals(shown) or key.equals(shown.removeprefix("Bearer ").strip())):
             return _error(401, "invalidAuthorization")
+        let_in()  # users are many, and each takes a while
         try:
             return await view(*args, **kwargs)
         except Refusal as error:
@@ -66,7 +71,13 @@ def _error(status: int, detail: str) -> Response:
 
 
 @route(
-    blueprint, "GET", "/ServiceProviderConfig", scope=PUBLIC, answers=Content("application/scim+json"), refuses=(404,)
+    blueprint,
+    "GET",
+    "/ServiceProviderConfig",
+    scope=PUBLIC,
+    budget=PUBLIC_ROUTE,
+    answers=Content("application/scim+json"),
+    refuses=(404,),
 )
 async def get_config() -> Response:
     if not context().config.scim_auth_header:
@@ -97,6 +108,7 @@ async def get_config() -> Response:
     "GET",
     "/Users",
     scope=CLIENT,
+    budget=GUESSES,
     answers=Content("application/scim+json"),
     others={401: Content("application/scim+json")},
     refuses=(404,),
@@ -120,6 +132,7 @@ async def get_users() -> Response:
     "POST",
     "/Users",
     scope=CLIENT,
+    budget=GUESSES,
     body=dict[str, Any],
     answers=Content("application/scim+json"),
     others={
@@ -131,12 +144,19 @@ async def get_users() -> Response:
         409: Content("application/scim+json"),
         413: Content("application/scim+json"),
     },
+    audit=Audited("user", "create", "view"),
 )
 @guarded
 async def post_user() -> Response:
     """The user for a SCIM document: made, or the one with that address."""
     document = await _document()
+    email = scim.describe(document).email
+    known = await user_with_email(context(), email) if "\0" not in email else None
+    if known is not None:
+        await about(known, action="write")
     row = await scim.provision(context(), document)
+    if known is None:
+        await about(row.id, new=True)
     return _scim({**document, "id": str(row.id), "userName": row.username, "active": row.status != "suspended"})
 
 
@@ -145,6 +165,7 @@ async def post_user() -> Response:
     "GET",
     "/Users/<ident>",
     scope=CLIENT,
+    budget=GUESSES,
     answers=Content("application/scim+json"),
     others={401: Content("application/scim+json"), 404: (dict[str, Any], Content("application/scim+json"))},
 )
@@ -159,6 +180,7 @@ async def get_user(ident: str) -> Response:
     ("PATCH", "PUT"),
     "/Users/<ident>",
     scope=CLIENT,
+    budget=GUESSES,
     body=dict[str, Any],
     answers=User,
     others={
@@ -169,6 +191,7 @@ async def get_user(ident: str) -> Response:
         408: Content("application/scim+json"),
         413: Content("application/scim+json"),
     },
+    audit=Audited("user", "write", "view"),
 )
 @guarded
 async def change_user(ident: str) -> Response:
@@ -178,6 +201,7 @@ async def change_user(ident: str) -> Response:
     wanted = scim.describe(_flattened(document))
     if request.method == "PUT" and wanted.username and wanted.username != row.username:
         return _error(400, "immutable: userName cannot be changed")
+    await about(row.id)
     changed = await scim.set_active(context(), row, wanted.active)
     return reply(user_views.user_view(changed))
 

@@ -24,6 +24,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound
 from coder.coderd.services.people import git_ssh_keys, organizations, user_views, users
 from coder.coderd.services.people.users import UserFilter, user_resource
+from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.foundation.search import parse_query
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ async def put_status(user: str, action: str) -> Response:
     "PUT",
     "/<user>/password",
     scope="user:update_personal",
+    budget=PASSWORDS,
     body=UpdateUserPasswordRequest,
     required=("password",),
     status=204,

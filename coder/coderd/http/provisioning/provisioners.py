@@ -19,6 +19,7 @@ from coder.api.provisioning.provisioner_keys import (
 from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
@@ -29,6 +30,7 @@ from coder.coderd.services.people.users import find_person
 from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioner_keys, provisioners
 from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
+from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PROVISIONER
 from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.search import Terms
@@ -98,6 +100,7 @@ async def get_job_why(organization: str, job: str) -> Response:
     scope="provisioner_jobs:update",
     body=ParkProvisionerJobRequest,
     status=204,
+    audit=Audited("workspace_build", "write", "path:1"),
 )
 async def put_job_parked(organization: str, job: str) -> Response:
     """Ours: a parked job waits for its daemon without limit."""
@@ -166,6 +169,7 @@ async def get_keys(organization: str) -> Response:
     answers=CreateProvisionerKeyResponse,
     status=201,
     refuses=(409,),
+    audit=Audited("organization", "write"),
 )
 async def post_key(organization: str) -> Response:
     """Makes a key and returns its secret, which nobody can see again."""
@@ -194,6 +198,7 @@ async def get_key_daemons(organization: str) -> Response:
     "/organizations/<organization>/provisionerkeys/<name>",
     scope="provisioner_daemon:delete",
     status=204,
+    audit=Audited("organization", "write"),
 )
 async def delete_key(organization: str, name: str) -> Response:
     """Deletes a key; its daemons are shown out."""
@@ -202,7 +207,14 @@ async def delete_key(organization: str, name: str) -> Response:
     return no_content()
 
 
-@route(blueprint, "GET", "/provisionerkeys/<secret>", scope=PROVISIONER, answers=ProvisionerKey)
+@route(
+    blueprint,
+    "GET",
+    "/provisionerkeys/<secret>",
+    scope=PROVISIONER,
+    budget=(PUBLIC_ROUTE, GUESSES),
+    answers=ProvisionerKey,
+)
 async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
     """For daemons, which authenticate with the key itself."""
     shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")

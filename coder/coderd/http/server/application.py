@@ -16,6 +16,7 @@ from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 
 from coder.api.base import codec
 from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
+from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.http.server.quart_fixes import Application, new_application
@@ -23,6 +24,7 @@ from coder.coderd.http.server.traced import Traced
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.events.tracing import Tracing
 from coder.coderd.services.foundation.errors import Refusal
+from coder.domain.access.rate_budgets import Budget, budgets_of
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -106,11 +108,22 @@ def make_application(ctx: Context, links: Sequence[Any] = ()) -> Application:
     app.url_map.converters |= {"page": PagePath, "id": Identifier}
     for name in BLUEPRINTS:
         app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
+    app.config["CODER_BUDGETS"] = {
+        (rule.rule, rule.endpoint): budgets_of(rule.rule, _said(app.view_functions[rule.endpoint]))
+        for rule in app.url_map.iter_rules()
+    }
     if not ctx.config.dangerous_disable_rate_limits:
         app.before_request(count_public_request)
+        app.before_websocket(count_public_request)
     _register_errors(app)
     _only_named_methods(app)
     return app
+
+
+def _said(view: Any) -> tuple[Budget, ...]:
+    """The budgets a view names."""
+    said = route_of(view)
+    return said.budgets if said is not None else getattr(view, "budgets", ())
 
 
 def _only_named_methods(app: Application) -> None:

@@ -12,7 +12,9 @@ class Audited:
     """What a route changes.
 
     `key` finds the object: `path:N` is the Nth path argument, `body:NAME` a field of the answer, `sent:NAME` one of the
-    request, `me` the caller. Settings have no key: `settings` reads them.
+    request, `caller` the caller, `me` the caller's session. An answer that is a list is an entry for each of its
+    objects. Settings have no key: `settings` reads them. Where nobody signs in, or the object is known to the view
+    alone, the key is `view`: it says so by `audited.about`.
     """
 
     kind: str

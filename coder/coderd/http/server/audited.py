@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from quart import Response, g, request
 from coder.base.ids import new_uuid
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import context, remote_ip
+from coder.coderd.http.server.declarations import declared
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.services.events import audit_snapshots as snapshots
 from coder.coderd.services.events import record_event
@@ -49,6 +51,8 @@ def around(view: View, how: Audited) -> View:
     """The view with its entry written. To be called behind authentication, but for `LOGIN`."""
     if how is LOGIN:
         return _around_login(view)
+    if how.key == "view":
+        return _around_telling(view, how)
 
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -74,30 +78,33 @@ async def _answer(view: View, args: Any, kwargs: Any) -> tuple[Any, Refusal | No
 
 
 async def _record(how: Audited, before: AuditSnapshot | None, answer: Response | None, status: int) -> None:
-    after = None
-    if status < 400:
-        after = await _look(how, await _json(answer))
-        if how.action == "delete":
-            after = None
-    elif before is None and how.key:
+    if status >= 400 and before is None and how.key:
         return  # nothing is known of what was refused
+    for told in await _objects(how, answer):
+        after = await _look(how, told) if status < 400 and how.action != "delete" else None
+        await _write(AuditEvent(how.kind, how.action, origin(), status, before, after, _fallback_id(how)))
+
+
+async def _write(event: AuditEvent) -> None:
     ctx = context()
-    event = AuditEvent(how.kind, how.action, origin(), status, before, after, _fallback_id(how))
     try:
         await record_event.record_event(ctx, event)
     except Exception as error:
         # The change is done and answered for: a log that cannot be written must not undo it.
-        ctx.log.error("an audit entry was not written", error=error, resource=how.kind, action=how.action)
+        ctx.log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)
 
 
-async def _json(answer: Response | None) -> dict[str, Any]:
+async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]]:
+    """What the answer tells of: a list that names the objects is an entry for each of them."""
     if answer is None or answer.mimetype != "application/json":
-        return {}
+        return [{}]
     try:
         found = json.loads(await answer.get_data(as_text=True))
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return [{}]
+    if isinstance(found, list) and how.key.startswith("body:"):
+        return found
+    return [found if isinstance(found, dict) else {}]
 
 
 # ---- finding the object
@@ -111,6 +118,8 @@ async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot 
     source, _, name = how.key.partition(":")
     if source == "me":
         return None
+    if source == "caller":
+        return await snapshots.look_at_object(context(), how.kind, g.caller.subject.user_id)
     if source == "body":
         if answered is None:
             return None
@@ -126,6 +135,51 @@ async def _look(how: Audited, answered: dict[str, Any] | None) -> AuditSnapshot 
 def _fallback_id(how: Audited) -> UUID:
     """What an entry names where no object was found: the caller, or settings."""
     return cast("UUID", g.caller.subject.user_id) if how.key else snapshots.settings_id(how.target) or new_uuid()
+
+
+# ---- what only the view knows
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    key: UUID | str
+    name: str
+    by: UUID | None
+    action: str
+    before: AuditSnapshot | None
+
+
+async def about(
+    key: UUID | str, *, name: str = "", by: UUID | None = None, new: bool = False, action: str = ""
+) -> None:
+    """The view of a route whose key is `view` says what it changes: before it does, or once a `new` object is made.
+
+    `name` is for kinds that are not tracked, `by` whoever turned out to ask, `action` what the route does this time.
+    """
+    how = declared().audit
+    if how is None:
+        raise LookupError("the route declares no audit entry")
+    before = None if new else await snapshots.look_at_object(context(), how.kind, key, name)
+    g.about = _About(key, name, by, action or how.action, before)
+
+
+def _around_telling(view: View, how: Audited) -> View:
+    @functools.wraps(view)
+    async def recorded(*args: Any, **kwargs: Any) -> Any:
+        answer, failure = await _answer(view, args, kwargs)
+        status = envelope_of(failure)[0] if failure is not None else answer.status_code
+        told: _About | None = g.get("about")
+        if told is not None:
+            gone = status >= 400 or told.action == "delete"
+            after = None if gone else await snapshots.look_at_object(context(), how.kind, told.key, told.name)
+            who = origin()
+            who = who if told.by is None else replace(who, user_id=told.by)
+            await _write(AuditEvent(how.kind, told.action, who, status, told.before, after))
+        if failure is not None:
+            raise failure
+        return answer
+
+    return recorded
 
 
 # ---- logging in

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 from quart import current_app, g, has_websocket_context, request, websocket
 
 from coder.coderd.http.server.query import read_arguments
-from coder.coderd.http.server.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
-from coder.coderd.services.access.credentials import Credentials, near_origin
+from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.origins import near_origin
+from coder.coderd.services.access.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of
 from coder.coderd.services.access.session_revocation import CLOSE_CODE, CLOSE_REASON, SessionEndedError, SessionRegistry
 from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.domain.access.policy import Subject
+from coder.domain.access.rate_budgets import API, Budget
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -63,10 +65,10 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             g.caller = await authentication.authenticate(context(), shown)
         except Unauthenticated as error:
-            count_request(None)
+            await count_request(None)
             error.headers = (*error.headers, ("WWW-Authenticate", challenge(context())))
             raise
-        count_request(g.caller)
+        await count_request(g.caller)
         if has_websocket_context():
             return await while_signed_in(g.caller, functools.partial(view, *args, **kwargs))
         return await view(*args, **kwargs)
@@ -87,23 +89,40 @@ async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
             return cast("T", None)
 
 
-def count_request(who: Caller | None) -> None:
-    """Raises RateLimited; otherwise the frame adds the headers that say how much is left."""
+async def count_request(who: Caller | None) -> None:
+    """Raises RateLimited; otherwise the frame adds the headers that say how much is left, and settles the loan."""
     here = websocket if has_websocket_context() else request
     limits: RateLimits = context().part(RateLimits)
-    if limits.limit_of(here.path):
-        bypass = here.headers.get(BYPASS_HEADER) == "true"
-        cast("dict[str, object]", here.scope)["coder_headers"] = limits.count(
-            key_of(who, remote_ip(), bypass), here.path
-        )
+    route = here.url_rule.rule if here.url_rule is not None else ""
+    known: dict[tuple[str, str], tuple[Budget, ...]] = current_app.config["CODER_BUDGETS"]
+    budgets = known[route, here.endpoint or ""] if route else _budgets_of_no_route(here.path)
+    if any(limits.limit_of(budget) for budget in budgets):
+        key = key_of(who, remote_ip(), here.headers.get(BYPASS_HEADER) == "true")
+        counted = await limits.enter(key, here.path, budgets, route=route, address=remote_ip())
+        scope = cast("dict[str, object]", here.scope)
+        if earlier := cast("Counted | None", scope.get("coder_counted")):
+            counted.lent += earlier.lent
+        scope["coder_counted"] = counted
+
+
+def let_in() -> None:
+    """What the request shows is right: whoever waits long for his answer is not counted among those who guess."""
+    counted = cast("dict[str, Counted]", request.scope).get("coder_counted")
+    if counted is not None:
+        counted.settle(200)
+
+
+def _budgets_of_no_route(path: str) -> tuple[Budget, ...]:
+    return (API,) if path.startswith("/api/") else ()
 
 
 async def count_public_request() -> None:
     """Before views that do not authenticate: they are limited by address."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    if not getattr(view, "counts_itself", False) and request.path.startswith("/api/"):
+    here = websocket if has_websocket_context() else request
+    view = current_app.view_functions.get(here.endpoint or "")
+    if not getattr(view, "counts_itself", False):
         # Only who wants to be counted by nobody has to say who it is.
-        count_request(await optional_caller() if request.headers.get(BYPASS_HEADER) == "true" else None)
+        await count_request(await optional_caller() if here.headers.get(BYPASS_HEADER) == "true" else None)
 
 
 async def optional_caller() -> Caller | None:
@@ -157,13 +176,16 @@ def check_origin() -> None:
     """Raises CsrfMismatch for a change that a browser says a page near the dashboard asks for.
 
     Applications of workspaces may be served below the dashboard's own domain. To a browser that is the same site: its
-    pages' requests carry the session's cookie, and a page there can set the other cookie to what it likes. Pages
-    farther away can do neither; the token tells them apart, as upstream does.
+    pages' requests carry the session's cookie, and a page there can set the other cookie to what it likes. So may one
+    that hides whose it is, where the browser does not say that it is ours. Pages farther away can do neither; the
+    token tells them apart, as upstream does.
     """
-    if near_origin({name: request.headers.get(name, "") for name in ("origin", "host")}, context().access_url):
+    named = {name: request.headers.get(name, "") for name in ("origin", "host", "sec-fetch-site")}
+    if near_origin(named, context().access_url):
         raise CsrfMismatch(
-            "The request comes from a page of another site (CSRF). Use the dashboard itself; behind a reverse proxy, "
-            "set the access URL to the address people open."
+            "The request comes from a page below or beside the dashboard's own domain, or from one that hides its "
+            "origin (CSRF). Use the dashboard itself; behind a reverse proxy, set the access URL to the address "
+            "people open."
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.foundation.errors import RateLimited, TooLarge
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ class BodyBudget:
     @contextlib.contextmanager
     def sender(self, who: str, address: str = "") -> Iterator[Share]:
         """What one request holds, given back at the end of the block; `address`: where a stranger asks from."""
-        limits = {who: PERSON_BYTES} if who else {STRANGERS: STRANGERS_BYTES, f"from {address}": ADDRESS_BYTES}
+        limits = (
+            {who: PERSON_BYTES} if who else {STRANGERS: STRANGERS_BYTES, f"from {network_of(address)}": ADDRESS_BYTES}
+        )
         share = Share(self, limits)
         try:
             yield share

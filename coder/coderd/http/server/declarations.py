@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quart import current_app, has_websocket_context, request, websocket
 
+from coder.domain.access.rate_budgets import Budget
 from coder.domain.access.route_scopes import Scope, Unscoped
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class Route:
     wants: tuple[str, ...] = ()
     "Query parameters that must be there."
     audit: Audited | None = None
+    budgets: tuple[Budget, ...] = ()
+    "Of requests a minute; none said: those of `rate_budgets.budgets_of`."
     asks_itself: bool = False
     "The view authenticates: by a ticket, too, or only in some cases."
 

@@ -5,6 +5,8 @@ Used by the HTTP blueprints and, through the composition root, by the links befo
 
 from __future__ import annotations
 
+import errno
+
 import trio
 from msgspec import UNSET
 
@@ -37,6 +39,8 @@ STATUS = {
 """Refusal.kind -> status. A kind that is not here is a mistake of ours and fails as one."""
 
 _UNSTORABLE = "A text contains a zero byte, or a number is out of range."
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_ROOM_SQLSTATE = "53100"
 _log = get_logger("http")
 
 
@@ -59,6 +63,10 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
                 return envelope_of(inner)
     if isinstance(error, Refusal):
         return envelope(error)
+    if _is_full(error):
+        _log.error("a request failed: a disk is full", error=error, where=_where(error))
+        body = Envelope(message="The server has no room left on its disk.", detail="Whoever runs it must make some.")
+        return 507, codec.encode(body), []
     if _is_data_error(error):
         return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
     _log.error("a request failed", error=error, where=_where(error))
@@ -66,9 +74,18 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
     return 500, codec.encode(body), []
 
 
+def _is_full(error: BaseException) -> bool:
+    """Our disk, or the database's."""
+    return (isinstance(error, OSError) and error.errno in _NO_ROOM) or _sqlstate(error) == _NO_ROOM_SQLSTATE
+
+
 def _is_data_error(error: BaseException) -> bool:
     """SQLSTATE class 22: a NUL in a text, a number out of range. The caller's fault, found by the database."""
-    return str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith("22")
+    return _sqlstate(error).startswith("22")
+
+
+def _sqlstate(error: BaseException) -> str:
+    return str(getattr(getattr(error, "orig", None), "sqlstate", ""))
 
 
 def _where(error: BaseException) -> str:

@@ -18,13 +18,14 @@ from coder.coderd.http.server.declarations import declaration_of
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.hypercorn_fixes import FAST_PATHS
 from coder.coderd.http.server.query import Query, read_arguments
-from coder.coderd.http.server.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.http.templates import templates
 from coder.coderd.http.workspaces import workspaces
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.access.authorization import require_scope
 from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.domain.access.rate_budgets import API
 from coder.domain.access.route_scopes import named
 
 if TYPE_CHECKING:
@@ -95,7 +96,6 @@ class FastPath:
         return await answer(self._ctx, caller, Query(arguments=arguments))
 
     def _count(self, caller: Caller | None, address: str, headers: Mapping[str, str], scope: Message) -> None:
-        path = scope["path"]
-        if self._limits.limit_of(path):
+        if self._limits.limit_of(API):
             bypass = headers.get(_BYPASS) == "true"
-            scope["coder_headers"] = self._limits.count(key_of(caller, address, bypass), path)
+            scope["coder_counted"] = self._limits.count(key_of(caller, address, bypass), scope["path"])

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +36,7 @@ from hypercorn.typing import H11SendableEvent
 
 from coder.base.log import get_logger
 from coder.coderd.http.server.websocket_bounds import PING, BoundedWSStream
+from coder.net.bounded_http import BoundedHttp
 
 WRITE_TIMEOUT = 20.0
 "Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
@@ -54,10 +54,6 @@ LINGER_BYTES = 1 << 24
 "What is still taken, and dropped, of a body that was answered before it had come whole."
 HEADER_LIMIT = 1 << 16
 "Bytes of a request head before 431: nobody is known yet, and this is what strangers may send."
-HEAD_LINES = 500
-"""Lines of it. Each costs as much as a kilobyte of one line, here and wherever headers are looked through: eight
-thousand held everybody for 39 ms."""
-_HEAD_END = re.compile(rb"\n\r?\n")
 HEAD_PATIENCE = 30.0
 "Seconds a request head may take from its first byte, however often one more comes."
 
@@ -190,13 +186,10 @@ class PatientServer(TCPServer):
             await trio.aclose_forcefully(self.stream)
 
 
-class _OneFraming(h11.Connection):
-    """Refuses a head of too many lines, and a request whose length is said twice (RFC 9112 section 6.1): who is in
-    front may count otherwise."""
+class _OneFraming(BoundedHttp):
+    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise."""
 
     def next_event(self) -> Any:
-        if self.their_state is h11.IDLE and self._lines() > HEAD_LINES:
-            raise h11.RemoteProtocolError("too many header lines", error_status_hint=431)
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
@@ -204,21 +197,14 @@ class _OneFraming(h11.Connection):
                 raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
         return event
 
-    def _lines(self) -> int:
-        """Of the head that has come so far."""
-        data = self._receive_buffer._data
-        if len(data) <= HEAD_LINES:
-            return 0
-        end = _HEAD_END.search(data)
-        return data.count(b"\n", 0, end.start() if end else len(data))
-
 
 class OneWriteH11(H11Protocol):
     """Sends the head, a short body and the end of a response of known length in one write instead of three (6)."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.connection = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        self._framing = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        self.connection = self._framing
         self._held = b""
         self._holding = False
         self._lingering: trio.Event | None = None
@@ -230,7 +216,7 @@ class OneWriteH11(H11Protocol):
             await super().handle(event)
             await self._watch_head()
             return
-        if isinstance(event, RawData) and event.data and self._drop(event.data):
+        if isinstance(event, RawData) and event.data and await self._drop(event.data):
             return
         self._lingering.set()
 
@@ -244,17 +230,17 @@ class OneWriteH11(H11Protocol):
             await self.send(HeadBegun())
         self._inside_head = inside
 
-    def _drop(self, data: bytes) -> bool:
+    async def _drop(self, data: bytes) -> bool:
         """Whether more of the body is to come."""
         self._dropped += len(data)
         try:
             if data:
-                self.connection.receive_data(data)
-            while isinstance(self.connection.next_event(), h11.Data):
-                pass
+                self._framing.receive_data(data)
+            while isinstance(self._framing.next_event(), h11.Data):
+                await self._framing.rest()
         except h11.RemoteProtocolError:
             return False
-        return self._dropped <= LINGER_BYTES and self.connection.their_state is h11.SEND_BODY
+        return self._dropped <= LINGER_BYTES and self._framing.their_state is h11.SEND_BODY
 
     async def _send_error_response(self, status_code: int) -> None:
         await super()._send_error_response(status_code)
@@ -269,7 +255,7 @@ class OneWriteH11(H11Protocol):
         """Drops what still comes of a body that was answered early (RFC 9112 section 9.6): a socket closed with unread
         bytes resets the connection, and the answer would be lost on its way."""
         self._lingering = trio.Event()
-        if self._drop(b""):
+        if await self._drop(b""):
             with trio.move_on_after(LINGER_SECONDS):
                 await self._lingering.wait()
 

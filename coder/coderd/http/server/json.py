@@ -178,12 +178,25 @@ def _decode(raw: bytes) -> Any:
         if not raw.strip():
             raise Invalid("Request body must be valid JSON.", "EOF") from error
         try:
-            # Go's decoder stops after the first value; whatever follows is not looked at.
-            text = raw.decode().lstrip()
-            return msgspec.json.decode(text[: json.JSONDecoder().raw_decode(text)[1]])
+            return _decode_as_go(raw)
         except (ValueError, RecursionError):
             detail = "unexpected EOF" if "truncated" in str(error) else str(error)
             raise Invalid("Request body must be valid JSON.", detail) from error
+
+
+def _decode_as_go(raw: bytes) -> Any:
+    """The first value; whatever follows is not looked at, and what is no text becomes U+FFFD. Raises ValueError."""
+    text = raw.decode("utf-8", "replace").lstrip()
+    value, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
+    try:
+        return msgspec.json.decode(text[:end])
+    except msgspec.DecodeError:  # halves of surrogate pairs
+        whole = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+        return msgspec.json.decode(whole.decode("utf-16", "replace"))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 def required_detail(value: str = "") -> str:

@@ -11,16 +11,21 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.fast_path import FastPath
-from coder.coderd.services.access.credentials import foreign_origin
+from coder.coderd.http.server.query import MAX_PARAMETERS, has_too_many
+from coder.coderd.services.access.origins import foreign_origin
+from coder.coderd.services.access.rate_limits import NO_ANSWER
 from coder.coderd.services.events.metrics import UPGRADED, Metrics
 from coder.coderd.services.foundation.client_address import TrustedProxies
+from coder.domain.foundation.web_addresses import canonical_host
+from coder.net.masking import masked_path
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -32,8 +37,6 @@ _CONSTANT = (
     (b"x-coder-build-version", BUILD_VERSION.encode()),
 )
 _VARY = ((b"vary", b"Origin"), (b"vary", b"Cookie"))
-_SECRET_ARGUMENTS = ("/<secret>", "/derp/streams/<ident>")
-"How routes end whose path says what nobody may read afterwards."
 _ROUTE_ARGUMENT = re.compile(r"<(?:[^:>]*:)?([^>]*)>")
 _ANY_HOST = ("/healthz", "/derp", "/latency-check", "/api/v2/replicas")
 "What load balancers, relays and other replicas ask under whatever address they know."
@@ -67,7 +70,7 @@ class Middleware:
         self._cookie_tail = _cookie_tail(ctx)
         access = urlsplit(ctx.access_url)
         self._access_scheme = access.scheme
-        self._access_host = _host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
+        self._access_host = canonical_host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
         self._metrics: Metrics = ctx.part(Metrics)
         self._metrics.at_scrape.append(self._show_open)
         self._open: dict[str, Message] = {}
@@ -79,6 +82,9 @@ class Middleware:
             return
         if scope.get("method") == "OPTIONS" and _header(scope["headers"], b"access-control-request-method"):
             await _preflight(send, scope["headers"] if self.ctx.config.dangerous_allow_cors_requests else None)
+            return
+        if has_too_many(scope["query_string"]):
+            await _refuse_parameters(send, scope["type"])
             return
         if self._access_host and scope["type"] == "http" and self._is_elsewhere(scope):
             await _redirect(send, self.ctx.access_url, scope)
@@ -102,6 +108,7 @@ class Middleware:
             extra.append((b"access-control-allow-origin", b"*"))
         status = 0
         self._open[request_id] = scope
+        scope["coder_probed"] = partial(self._count_probe, scope)
 
         async def framed(message: Message) -> None:
             nonlocal status
@@ -111,19 +118,25 @@ class Middleware:
                 given = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in given}
                 given += [pair for pair in extra if pair[0] not in names]
-                given += [(name.encode(), value.encode()) for name, value in scope.get("coder_headers", ())]
+                if counted := scope.get("coder_counted"):
+                    counted.settle(status)
+                    given += [(name.encode(), value.encode()) for name, value in counted.headers]
                 given += _VARY
                 if fresh:
                     given.append((b"set-cookie", f"csrf_token={fresh}{self._cookie_tail}".encode()))
                 message["headers"] = given
             elif kind == "websocket.accept":
-                status = 101
+                status = UPGRADED
+                if counted := scope.get("coder_counted"):
+                    counted.settle(status)
                 message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 
         try:
             await self.app(scope, receive, framed)
         finally:
+            if counted := scope.get("coder_counted"):
+                counted.settle(NO_ANSWER)
             del self._open[request_id]
             self._record(scope, status, time.perf_counter() - started, request_id)
 
@@ -131,18 +144,16 @@ class Middleware:
         """Was the server reached under another host than its access URL's? Probes of machines may do that."""
         if scope["path"].startswith(_ANY_HOST):
             return False
-        return _host(_header(scope["headers"], b"host").decode("latin-1"), self._access_scheme) != self._access_host
+        host = _header(scope["headers"], b"host").decode("latin-1")
+        return canonical_host(host, self._access_scheme) != self._access_host
 
     def _foreign(self, scope: Message) -> bool:
         named = {name: _header(scope["headers"], name.encode()).decode("latin-1") for name in ("origin", "host")}
         return foreign_origin(named, self.ctx.access_url)
 
     def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
-        # percent-encoded as it came: no control characters for the log
         self._count(scope, status, took)
-        path = scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
-        if scope.get("coder_route", "").endswith(_SECRET_ARGUMENTS):
-            path = shown_route(scope["coder_route"])
+        path = _shown_path(scope)
         if status < 500 and path.startswith(_QUIET):
             return
         write = _log.warn if status >= 500 else _log.debug
@@ -167,6 +178,11 @@ class Middleware:
         else:
             self._metrics["coderd_api_request_latencies_seconds"].observe(took, method, path)
 
+    def _count_probe(self, scope: Message, result: str) -> None:
+        """A ping of a WebSocket was answered, or was not until the next was due."""
+        if "coder_route" in scope:
+            self._metrics["coderd_api_websocket_probes_total"].add(shown_route(scope["coder_route"]), result)
+
     def _show_open(self, metrics: Metrics) -> None:
         """What is being answered at this moment, by route."""
         requests: Counter[tuple[str, str]] = Counter()
@@ -190,16 +206,30 @@ class Middleware:
             scope["client"] = (self._proxies.address(client[0], scope["headers"]), client[1])
 
 
+def _shown_path(scope: Message) -> str:
+    """Percent-encoded as it came, so that no control character gets into the log; and without a secret, whether or not
+    a route took it, however it was encoded."""
+    shown = masked_path(scope["path"])
+    if shown != scope["path"]:
+        return quote(shown, safe="/*")
+    return str(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
+
+
 async def _refuse_websocket(send: Send) -> None:
-    body = b'{"message":"The origin of the request is not this server."}'
+    await _refuse(send, "websocket", 403, b'{"message":"The origin of the request is not this server."}')
+
+
+async def _refuse_parameters(send: Send, kind: str) -> None:
+    body = b'{"message":"The address has too many parameters.","detail":"At most %d are read."}' % MAX_PARAMETERS
+    await _refuse(send, kind, 414, body)
+
+
+async def _refuse(send: Send, kind: str, status: int, body: bytes) -> None:
+    """Before anything is made of the request; `kind` is that of the scope."""
+    start = "websocket.http.response" if kind == "websocket" else "http.response"
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": body})
-
-
-def _host(netloc: str, scheme: str) -> str:
-    """A host as it is compared: in lower case, without the scheme's own port."""
-    return netloc.lower().removesuffix(":443" if scheme == "https" else ":80")
+    await send({"type": f"{start}.start", "status": status, "headers": [*headers, *_CONSTANT]})
+    await send({"type": f"{start}.body", "body": body})
 
 
 async def _redirect(send: Send, access_url: str, scope: Message) -> None:

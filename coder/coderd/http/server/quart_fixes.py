@@ -4,15 +4,18 @@ Hypercorn's part is in `hypercorn_fixes.py`.
 
 1. A request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
 2. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
+3. A body is closed only if somebody began to send it: who leaves before that leaves what it reads from open.
 Quart's 60 s limits on bodies and responses are lifted: streams live for hours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import Any, cast
 
 import trio
+from quart import request as current_request
 from quart.routing import QuartRule
 from quart.wrappers.response import DataBody
 from quart_trio import QuartTrio
@@ -62,12 +65,23 @@ class BoundedBody(TrioBody):
 
 class BoundedRequest(TrioRequest):
     body_class = BoundedBody  # type: ignore[assignment]
+    at_end: AsyncExitStack
+    "What is closed when the request is over: answered, or given up before its answer was begun (3)."
+
+
+def at_end() -> AsyncExitStack:
+    """Of the current request: what a view opens for a body that somebody else will read is pushed here."""
+    return cast("BoundedRequest", current_request).at_end
 
 
 class BoundedHTTPConnection(TrioASGIHTTPConnection):
     """Feeds a `BoundedBody` no faster than it is read (1); a ready body leaves in one message."""
 
     _request: Any = None
+
+    async def handle_request(self, nursery: trio.Nursery, request: Any, send: Any) -> None:  # type: ignore[override]
+        async with AsyncExitStack() as request.at_end:
+            await super().handle_request(nursery, request, send)
 
     async def _send_response(self, send: Any, response: Any) -> None:
         if self._request is not None:

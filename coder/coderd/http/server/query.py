@@ -114,6 +114,15 @@ def go_int(text: str) -> int | None:
     return int(text) if _INT.fullmatch(text) else None
 
 
+MAX_PARAMETERS = 1000
+"Of an address, ours. Ten thousand fit into a head, and taking them apart keeps everybody waiting for ten milliseconds."
+
+
+def has_too_many(raw: bytes) -> bool:
+    """Whether an address has more parameters than anybody means. `raw` may hold its path, too."""
+    return raw.count(b"&") >= MAX_PARAMETERS
+
+
 def read_arguments(raw: bytes) -> dict[str, list[str]]:
     """A query string, as Quart reads it."""
     return parse_qs(raw.decode("latin-1"), keep_blank_values=True) if raw else {}

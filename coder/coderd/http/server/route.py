@@ -16,6 +16,7 @@ from coder.coderd.http.server import audited
 from coder.coderd.http.server.auth import authenticated, caller
 from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, PUBLIC_LIMIT, Route
 from coder.coderd.services.access.authorization import require_scope
+from coder.domain.access.rate_budgets import Budget
 from coder.domain.access.route_scopes import Scope, Unscoped, named
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def route(
     query: Mapping[str, Any] | None = None,
     wants: Sequence[str] = (),
     audit: Audited | None = None,
+    budget: Budget | Sequence[Budget] = (),
     asks_itself: bool = False,
 ) -> Callable[[View], View]:
     """Declares the view below it. The words are those of `declarations.Route`; several rules are the same view."""
@@ -70,6 +72,7 @@ def route(
             query=query or {},
             wants=tuple(wants),
             audit=audit,
+            budgets=(budget,) if isinstance(budget, Budget) else tuple(budget),
             asks_itself=asks_itself,
         )
         _register(blueprint, said)

@@ -14,6 +14,7 @@ from quart import Response, request, websocket
 
 from coder.api.base import codec
 from coder.coderd.http.server.auth import context, current_caller
+from coder.coderd.http.server.quart_fixes import at_end
 from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
 
 _OVER = object()
@@ -23,6 +24,7 @@ _SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Response:
     """`event: data` for each value."""
+    at_end().push_async_callback(source.aclose)  # type: ignore[attr-defined]
     first = await anext(source, None)
     sessions: SessionRegistry = context().part(SessionRegistry)
     who = current_caller()
@@ -33,12 +35,11 @@ async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Respon
             if ping_first:
                 yield _PING
             yield _event(first)
-            async with aclosing(source) as values:  # type: ignore[type-var]
-                try:
-                    while (value := await opened.run(anext, values, _OVER)) is not _OVER:
-                        yield _event(value)
-                except SessionEndedError:
-                    return
+            try:
+                while (value := await opened.run(anext, source, _OVER)) is not _OVER:
+                    yield _event(value)
+            except SessionEndedError:
+                return
 
     return Response(events(), 200, _SSE_HEADERS, content_type="text/event-stream")
 

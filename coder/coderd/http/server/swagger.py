@@ -18,6 +18,7 @@ from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site.site import framed
 from coder.coderd.services.foundation.errors import NotFound
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PUBLIC
 
 blueprint = Blueprint("swagger", __name__, url_prefix="/swagger")
@@ -60,14 +61,23 @@ def _require_enabled() -> None:
         raise NotFound(_OFF)
 
 
-@route(blueprint, "GET", ("", "/", "/index.html"), scope=PUBLIC, answers=HTML, others={304: NOTHING}, refuses=(404,))
+@route(
+    blueprint,
+    "GET",
+    ("", "/", "/index.html"),
+    scope=PUBLIC,
+    budget=PUBLIC_ROUTE,
+    answers=HTML,
+    others={304: NOTHING},
+    refuses=(404,),
+)
 async def page() -> Response:
     """The page that shows the API's description"""
     _require_enabled()
     return _file("page.html", "text/html; charset=utf-8")
 
 
-@route(blueprint, "GET", "/doc.json", scope=PUBLIC, answers=Any, refuses=(404,))
+@route(blueprint, "GET", "/doc.json", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=Any, refuses=(404,))
 async def document() -> Response:
     """The API's description as an OpenAPI document"""
     _require_enabled()
@@ -76,7 +86,7 @@ async def document() -> Response:
     return Response(data, content_type="application/json; charset=utf-8")
 
 
-@route(blueprint, "GET", "/<path:name>", scope=PUBLIC, answers=BYTES, others={304: NOTHING})
+@route(blueprint, "GET", "/<path:name>", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=BYTES, others={304: NOTHING})
 async def asset(name: str) -> Response:
     """A file of the page"""
     _require_enabled()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Callable
 from typing import Any, cast
 
 import hypercorn.protocol.h11
@@ -24,7 +25,7 @@ from hypercorn.protocol.events import Event, Request, StreamClosed
 from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
 from quart.signals import websocket_received
 from quart_trio.asgi import TrioASGIWebsocketConnection
-from wsproto.events import CloseConnection, Message, Ping
+from wsproto.events import CloseConnection, Message, Ping, Pong
 from wsproto.frame_protocol import CloseReason
 
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT
@@ -41,6 +42,7 @@ class BoundedWSStream(WSStream):
         self.config = copy.copy(self.config)
         self.config.max_app_queue_size = 1
         self.pinging = trio.CancelScope()
+        self._unanswered = False
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, Request):
@@ -55,6 +57,8 @@ class BoundedWSStream(WSStream):
                     await self._take(event)
                 elif isinstance(event, Ping):
                     await self._send_wsproto_event(event.response())
+                elif isinstance(event, Pong):
+                    self._probed("success")
                 elif isinstance(event, CloseConnection):
                     # Said by the peer, or by wsproto of a frame that is none; an answer to ours needs no other.
                     await self._end(event.response())
@@ -79,8 +83,18 @@ class BoundedWSStream(WSStream):
         """Until the stream is closed: its task would hold up the end of the connection (6)."""
         with self.pinging:
             while not self.closed:
+                self._probed("timeout")
+                self._unanswered = True
                 await self._send_wsproto_event(Ping())
                 await trio.sleep(PING)
+
+    def _probed(self, result: str) -> None:
+        """Tells once of each ping how it went; what a peer says unasked is no answer."""
+        if self._unanswered:
+            self._unanswered = False
+            probed = cast("Callable[[str], None] | None", self.scope.get("coder_probed"))
+            if probed is not None:
+                probed(result)
 
 
 vars(hypercorn.protocol.h11)["WSStream"] = BoundedWSStream  # hypercorn makes its streams itself

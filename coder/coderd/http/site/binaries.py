@@ -15,7 +15,7 @@ from quart import Blueprint, Response, request
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, NOTHING, TEXT
 from coder.coderd.http.server.route import route
-from coder.coderd.http.site.site import framed
+from coder.coderd.http.site.site import FROM_FILES, framed
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinary
 from coder.domain.access.route_scopes import PUBLIC
@@ -28,7 +28,13 @@ _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 
 
 @route(
-    blueprint, "GET", "/<name>", scope=PUBLIC, answers=(BYTES, TEXT), others={206: BYTES, 304: NOTHING, 416: NOTHING}
+    blueprint,
+    "GET",
+    "/<name>",
+    scope=PUBLIC,
+    budget=FROM_FILES,
+    answers=(BYTES, TEXT),
+    others={206: BYTES, 304: NOTHING, 416: NOTHING},
 )
 async def get_binary(name: str) -> Response:
     shelf = context().part(Binaries)

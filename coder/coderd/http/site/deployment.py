@@ -25,6 +25,7 @@ from coder.coderd.http.server.auth import context, credentials, subject
 from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.access.authentication import authenticate
+from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.network import derp_map, replicas
 from coder.coderd.services.site import deployment, deployment_config, licenses
@@ -33,6 +34,8 @@ from coder.tailnet import derpmap
 
 blueprint = Blueprint("deployment", __name__, url_prefix="/api/v2")
 
+_AGENT_TOKEN = 36
+"Letters of a UUID; keys of people have three fewer."
 _MAP_CHECK = 5.0
 "Seconds between looks at the relay map; a change is sent, silence otherwise."
 
@@ -111,8 +114,9 @@ async def get_appearance() -> Response:
     shown = credentials()
     if not shown.token:
         raise Unauthenticated("API key or workspace agent token required, but none provided")
-    # An agent's token is a UUID and proves itself elsewhere; banners are no secret.
-    if len(shown.token) != 36:
+    if len(shown.token) == _AGENT_TOKEN:
+        await authenticate_agent(context(), shown)
+    else:
         await authenticate(context(), shown)
     return reply(await deployment.appearance(context()))
 

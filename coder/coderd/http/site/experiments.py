@@ -1,22 +1,25 @@
-"""Routes of upstream's experiments that clients may ask for: each says that its experiment is off."""
+"""Routes of upstream's experiments; those of its OAuth2 provider are with the logins."""
 
 from __future__ import annotations
 
 from quart import Blueprint, Response
 
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.declarations import TEXT
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.http.server.streams import needs_upgrade, over_websocket
+from coder.coderd.services.workspaces.build_updates import require_experiment, watch_builds
 
 blueprint = Blueprint("experiments", __name__, url_prefix="/api/experimental")
 
-_WATCH_OFF = "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
 
-
-@route(blueprint, "GET", "/watch-all-workspacebuilds", scope="workspace:read")
-async def watch_all_builds() -> Response:
-    raise Forbidden(_WATCH_OFF)
+@route(blueprint, "GET", "/watch-all-workspacebuilds", scope="workspace:read", others={426: TEXT})
+async def watch_all_builds_without_upgrade() -> Response:
+    require_experiment(context())
+    return needs_upgrade()
 
 
 @route(blueprint, WEBSOCKET, "/watch-all-workspacebuilds", scope="workspace:read")
-async def watch_all_builds_ws() -> None:
-    raise Forbidden(_WATCH_OFF)
+async def watch_all_builds() -> None:
+    """A message for each move of a build's job."""
+    await over_websocket(watch_builds(context(), subject()))

@@ -10,12 +10,19 @@ from html import escape
 
 from quart import Response
 
+# The dashboard's colours, light and dark as the person's system has it: these pages know nobody's settings.
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;background:#09090b;color:#fafafa;display:grid;place-items:center;"
-    "min-height:100vh;margin:0}main{max-width:28rem;padding:2rem;text-align:center}h1{font-size:1.4rem}"
-    "p,li{color:#a1a1aa}ul{text-align:left}img{height:64px}form{display:flex;gap:1rem;justify-content:center}"
-    "button,a{padding:.6rem 1.4rem;border-radius:6px;border:1px solid #3f3f46;font:inherit;text-decoration:none;"
-    "color:inherit;background:none;cursor:pointer}button{background:#fafafa;color:#09090b}"
+    ":root{color-scheme:light dark;--bg:#f8f9fb;--card:#fff;--line:#d9dde5;--text:#16191f;--muted:#565e6c;"
+    "--accent:#3553d9;--on:#fff}@media(prefers-color-scheme:dark){:root{--bg:#0e1014;--card:#16191f;--line:#2c313b;"
+    "--text:#f2f4f8;--muted:#a5adbb;--accent:#8ea2ff;--on:#0e1014}}"
+    "body{font:15px/1.5 system-ui,sans-serif;background:var(--bg);color:var(--text);display:grid;place-items:center;"
+    "min-height:100vh;margin:0}main{box-sizing:border-box;width:min(28rem,calc(100vw - 2rem));margin:1rem 0;"
+    "padding:1.75rem;border:1px solid var(--line);border-radius:12px;background:var(--card);overflow-wrap:anywhere}"
+    "h1{font-size:1.25rem;margin:0 0 .5rem}p,li{color:var(--muted)}ul{padding-left:1.25rem}img{height:48px}"
+    "form{display:flex;flex-wrap:wrap;gap:.5rem;margin-top:1.25rem}button,a{padding:.45rem 1rem;border-radius:6px;"
+    "border:1px solid var(--line);font:inherit;font-weight:500;text-decoration:none;color:inherit;background:none;"
+    "cursor:pointer}button{background:var(--accent);border-color:var(--accent);color:var(--on)}"
+    ":focus-visible{outline:2px solid var(--accent);outline-offset:2px}"
 )
 
 
@@ -45,7 +52,8 @@ def consent(*, app: str, icon: str, username: str, scopes: Sequence[str], csrf: 
 
 def _page(title: str, body: str, status: int) -> Response:
     text = (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{title}</title>"
         f"<style>{_STYLE}</style></head><body><main>{body}</main></body></html>"
     )
     response = Response(text, status, content_type="text/html; charset=utf-8")
@@ -53,6 +61,7 @@ def _page(title: str, body: str, status: int) -> Response:
     response.headers["Content-Security-Policy"] = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' https: data:; frame-ancestors 'none'"
     )
-    response.headers["Referrer-Policy"] = "no-referrer"
+    # Told no referrer, browsers hide the origin of a form as well (Origin: null), and what it asks looks forged.
+    response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -13,6 +13,7 @@ from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING, TEXT
 from coder.coderd.http.server.json import message, reply
 from coder.coderd.http.server.route import route
+from coder.domain.access.rate_budgets import unlimited
 from coder.domain.access.route_scopes import PUBLIC
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("root", __name__)
 
+_PROBE = unlimited("asked by load balancers and measurements, and answered without a look at anything")
 
-@route(blueprint, "GET", "/healthz", scope=PUBLIC, answers=TEXT)
+
+@route(blueprint, "GET", "/healthz", scope=PUBLIC, budget=_PROBE, answers=TEXT)
 async def healthz() -> Response:
     return Response("OK", content_type="text/plain; charset=utf-8")
 
 
-@route(blueprint, "GET", "/latency-check", scope=PUBLIC, answers=TEXT)
+@route(blueprint, "GET", "/latency-check", scope=PUBLIC, budget=_PROBE, answers=TEXT)
 async def latency_check() -> Response:
     """For browsers on any page: how far away is this server?"""
     response = Response("OK", content_type="text/plain; charset=utf-8")
@@ -37,7 +40,7 @@ async def latency_check() -> Response:
     return response
 
 
-@route(blueprint, "GET", "/derp/latency-check", scope=PUBLIC, others={405: NOTHING})
+@route(blueprint, "GET", "/derp/latency-check", scope=PUBLIC, budget=_PROBE, others={405: NOTHING})
 async def relay_latency_check() -> Response:
     """For nodes of the overlay, which choose their home relay by it; only the round trip counts."""
     if request.method == "HEAD":  # as upstream: a measurement is a GET

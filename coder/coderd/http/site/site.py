@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+import re
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
@@ -21,8 +23,12 @@ from coder.coderd.http.server.auth import context
 from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
 from coder.coderd.services.apps.applications import app_host
+from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.domain.access.rate_budgets import unlimited
 from coder.domain.agents.install_scripts import install_ps1, install_sh
 from coder.domain.apps.app_addresses import frame_source
+
+View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -32,9 +38,12 @@ blueprint = Blueprint("site", __name__)
 _BUNDLED = Path(__file__).resolve().parents[3] / "dashboard"
 _PICTURES = _BUNDLED / "dist/pictures.zip"
 _FILES = ("assets/", *pictures.FOLDERS)
+FROM_FILES = unlimited("files for everybody, read in pieces; a fleet behind one address starts at once")
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
+_SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
+"""A host of a Content-Security-Policy."""
 _PERMISSIONS = (
     "accelerometer=(), autoplay=(), battery=(), camera=(), document-domain=(), geolocation=(), gyroscope=(), "
     "magnetometer=(), microphone=(self), midi=(), payment=(), usb=(), vr=(), screen-wake-lock=(), "
@@ -42,13 +51,21 @@ _PERMISSIONS = (
 )
 
 
+def _from_files(view: View) -> View:
+    """These are no routes of the API, which declare themselves."""
+    view.budgets = (FROM_FILES,)  # type: ignore[attr-defined]
+    return view
+
+
 @blueprint.route("/install.sh", methods=["GET", "HEAD"])
+@_from_files
 async def install_script() -> Response:
     text = install_sh(context().access_url, BUILD_VERSION)
     return framed(Response(text, content_type="text/plain; charset=utf-8"))
 
 
 @blueprint.route("/install.ps1", methods=["GET", "HEAD"])
+@_from_files
 async def install_powershell() -> Response:
     text = install_ps1(context().access_url, BUILD_VERSION)
     return framed(Response(text, content_type="text/plain; charset=utf-8"))
@@ -56,6 +73,7 @@ async def install_powershell() -> Response:
 
 @blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
 @blueprint.route("/<page:path>", methods=_METHODS)
+@_from_files
 async def page(path: str) -> Response:
     if path == "api/v2" or path.startswith(("api/v2/", "api/experimental/")):
         return Response(
@@ -130,14 +148,31 @@ def framed(response: Response) -> Response:
     return response
 
 
+def _proxy_sources(ctx: Context) -> tuple[list[str], list[str]]:
+    """What a page may connect to and frame beyond this server: the workspace proxies one can choose, each for
+    terminals, its distance and applications. Their addresses are what they registered with: one that is more than an
+    address would write directives of its own.
+    """
+    connected, framed_too = list[str](), list[str]()
+    for row in ctx.part(ProxyHealth).well():
+        url = urlsplit(row.url)
+        if row.derp_only or not _SOURCE.fullmatch(url.netloc):
+            continue
+        connected += [f"{url.scheme}://{url.netloc}", f"{'wss' if url.scheme == 'https' else 'ws'}://{url.netloc}"]
+        wildcard = frame_source(row.wildcard_hostname)
+        framed_too += [url.netloc, *([wildcard] if _SOURCE.fullmatch(wildcard) else [])]
+    return connected, framed_too
+
+
 def _policy(ctx: Context) -> str:
     host = urlsplit(ctx.access_url).netloc
     wildcard = frame_source(app_host(ctx))
-    frames = f"'self' {host}" + (f" {wildcard}" if wildcard else "")
+    proxies, framed_proxies = _proxy_sources(ctx)
+    frames = " ".join(["'self'", host, *([wildcard] if wildcard else []), *framed_proxies])
     directives = {
         "default-src": "'self'",
         "child-src": "'self'",
-        "connect-src": f"'self' wss://{host} ws://{host} https://{host} {ctx.access_url}",
+        "connect-src": " ".join([f"'self' wss://{host} ws://{host} https://{host} {ctx.access_url}", *proxies]),
         "font-src": "'self' data:",
         "form-action": "'self'",
         "frame-ancestors": "'self'",

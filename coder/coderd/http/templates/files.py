@@ -13,10 +13,12 @@ from coder.api.site.deployment import UploadResponse
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import BYTES, OCTETS
 from coder.coderd.http.server.json import read_file, reply
+from coder.coderd.http.server.quart_fixes import at_end
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, TooLarge
 from coder.coderd.services.templates import files
+from coder.domain.access.rate_budgets import FILES
 
 _CHUNK = 1 << 18
 blueprint = Blueprint("files", __name__, url_prefix="/api/v2/files")
@@ -27,6 +29,7 @@ blueprint = Blueprint("files", __name__, url_prefix="/api/v2/files")
     "POST",
     "",
     scope="file:create",
+    budget=FILES,
     takes=OCTETS,
     limit=files.MAX_UPLOAD,
     answers=UploadResponse,
@@ -44,10 +47,19 @@ async def post_file() -> Response:
     return reply({"hash": file_id}, 201 if new else 200)
 
 
-@route(blueprint, "GET", "/<id:file_id>", scope=("file:read", "template:update"), query={"format": str}, answers=BYTES)
+@route(
+    blueprint,
+    "GET",
+    "/<id:file_id>",
+    scope=("file:read", "template:update"),
+    budget=FILES,
+    query={"format": str},
+    answers=BYTES,
+)
 async def get_file(file_id: str) -> Response:
     """The archive as it is stored, or as zip."""
     kind, content = await files.download(context(), subject(), path_uuid(file_id), request.args.get("format", ""))
+    at_end().callback(content.close)
     size = content.seek(0, os.SEEK_END)
     content.seek(0)
     response = Response(_pieces(content), content_type=kind)
@@ -57,6 +69,5 @@ async def get_file(file_id: str) -> Response:
 
 
 async def _pieces(content: BinaryIO) -> AsyncIterator[bytes]:
-    with content:
-        while piece := await trio.to_thread.run_sync(content.read, _CHUNK):
-            yield piece
+    while piece := await trio.to_thread.run_sync(content.read, _CHUNK):
+        yield piece

@@ -84,7 +84,14 @@ async def patch_version(version: str) -> Response:
     return reply(await template_versions.update_version(context(), subject(), path_uuid(version), body))
 
 
-@route(blueprint, "PATCH", f"{_VERSION}/cancel", scope="template:update", answers=Envelope)
+@route(
+    blueprint,
+    "PATCH",
+    f"{_VERSION}/cancel",
+    scope="template:update",
+    answers=Envelope,
+    audit=Audited("template_version", "write"),
+)
 async def patch_cancel(version: str) -> Response:
     await template_versions.cancel_import(context(), subject(), path_uuid(version))
     return message("Job has been marked as canceled...")

@@ -229,6 +229,7 @@ async def patch_active_version(template: str) -> Response:
     body=ArchiveTemplateVersionsRequest,
     allow_empty=True,
     answers=ArchiveTemplateVersionsResponse,
+    audit=Audited("template", "write"),
 )
 async def post_archive_versions(template: str) -> Response:
     """Archives what nobody needs: failed versions, or all that are not in use."""

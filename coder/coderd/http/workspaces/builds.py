@@ -14,6 +14,7 @@ from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest, Upd
 from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.http.provisioning.job_logs import send_job_logs, stream_job_logs
+from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import TEXT
 from coder.coderd.http.server.json import message, no_content, read_body, reply
@@ -155,6 +156,7 @@ async def get_state(build: str) -> Response:
     body=UpdateWorkspaceBuildStateRequest,
     limit=_MAX_STATE,
     status=204,
+    audit=Audited("workspace_build", "write"),
 )
 async def put_state(build: str) -> Response:
     """Base64 of a request."""

@@ -45,6 +45,7 @@ async def put_settings() -> Response:
     "/templates/<id:template>/prebuilds/invalidate",
     scope="template:update",
     answers=InvalidatePresetsResponse,
+    audit=Audited("template", "write"),
 )
 async def post_invalidate(template: str) -> Response:
     """Has every waiting workspace of the template's presets replaced; none of them is claimed."""

@@ -84,6 +84,7 @@ async def put_ttl(workspace: str) -> Response:
     body=_Extension,
     answers=Envelope,
     refuses=(409,),
+    audit=Audited("workspace", "write"),
 )
 async def put_extend(workspace: str) -> Response:
     """Moves the deadline of a running workspace, later or sooner."""
@@ -240,6 +241,7 @@ async def get_port_shares(workspace: str) -> Response:
     scope="workspace:update",
     body=UpsertWorkspaceAgentPortShareRequest,
     answers=WorkspaceAgentPortShare,
+    audit=Audited("workspace", "write"),
 )
 async def post_port_share(workspace: str) -> Response:
     """Shares a port, or changes how."""
@@ -254,6 +256,7 @@ async def post_port_share(workspace: str) -> Response:
     "/workspaces/<id:workspace>/port-share",
     scope="workspace:update",
     body=DeleteWorkspaceAgentPortShareRequest,
+    audit=Audited("workspace", "write"),
 )
 async def delete_port_share(workspace: str) -> Response:
     body = await read_body(DeleteWorkspaceAgentPortShareRequest)

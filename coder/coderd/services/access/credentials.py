@@ -1,7 +1,7 @@
 """What a request shows to prove who it is, before anything is believed: where a token is looked for, and its sentences.
 
 The order is upstream's (docs/protocol/rest.md#who-asks). No database: workspace proxies read the same. Who is behind a
-token is `authentication.py`.
+token is `authentication.py`; whose page a browser says it asks for, `origins.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
 
 from coder.domain.access.session_cookies import SESSION_COOKIE as SESSION_COOKIE
-from coder.domain.foundation.web_addresses import host_of_origin, shares_cookies
 
 SESSION_HEADER = "coder-session-token"
 SIGNED_OUT = "You are signed out or your session has expired. Please sign in again to continue."
@@ -67,25 +65,3 @@ def _first(query: Mapping[str, list[str]], name: str) -> str:
 def _bearer(header: str) -> str:
     kind, _, token = header.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
-
-
-def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
-    """Does a browser say that another site's page asks? Its WebSockets would carry our cookies."""
-    origin = headers.get("origin", "")
-    if not origin:
-        return False
-    return host_of_origin(origin) not in _own_hosts(headers, access_url)
-
-
-def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
-    """Does a browser say that a page of another site asks that could have set cookies of ours, or hides whose it is?
-
-    What such a page knows of our cookies proves nothing.
-    """
-    host = host_of_origin(headers.get("origin", ""))
-    near = not host or any(shares_cookies(host, own) for own in _own_hosts(headers, access_url))
-    return near and foreign_origin(headers, access_url)
-
-
-def _own_hosts(headers: Mapping[str, str], access_url: str) -> set[str]:
-    return {headers.get("host", "").lower(), urlsplit(access_url).netloc.lower()}

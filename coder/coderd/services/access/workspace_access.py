@@ -1,6 +1,7 @@
 """Who may do what to a workspace: rows as the policy's resources, and loading with the question asked.
 
-Everything that reads or changes a workspace goes through `load_workspace`: there is no way to a row around it.
+Everything that reads a workspace goes through `load_workspace`, everything that changes one through `lock_workspace`:
+there is no way to a row around them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 _TEMPLATE_ROLES = {"use": frozenset({"read", "use"}), "admin": frozenset({"*"})}
 _NOTHING: frozenset[str] = frozenset()
@@ -74,7 +76,20 @@ def readers(subject: Subject) -> WorkspaceReaders:
 
 async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:
     """The workspace, deleted ones too. Raises NotFound when it may not be read, Forbidden when only not changed."""
-    view = await ctx.db.read(workspace_store.get_view, workspace_id)
+    return _required(subject, await ctx.db.read(workspace_store.get_view, workspace_id), action)
+
+
+async def lock_workspace(tx: Tx, subject: Subject, workspace_id: UUID, action: str = "update") -> WorkspaceView:
+    """The workspace as it is now, held until the transaction ends. Refusals as of `load_workspace`.
+
+    Whoever asked before the transaction began asked about another row: a claim gives a prebuilt workspace to somebody
+    else, and what its administrators may do ends with that.
+    """
+    await workspace_store.get_workspace(tx, workspace_id, lock=True)
+    return _required(subject, await workspace_store.get_view(tx, workspace_id), action)
+
+
+def _required(subject: Subject, view: WorkspaceView | None, action: str) -> WorkspaceView:
     if view is None:
         raise NotFound
     require(subject, "read", workspace_resource(view.workspace))

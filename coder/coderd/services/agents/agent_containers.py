@@ -19,6 +19,7 @@ from coder.coderd.services.foundation.errors import BadGateway, Forbidden
 from coder.coderd.services.network.dialing import dial
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.domain.access.policy import Subject
+from coder.net.bounded_http import BoundedHttp
 from coder.net.websocket import WebSocketStream
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ async def watch_containers(ctx: Context, subject: Subject, agent_id: UUID) -> As
 
 
 async def _upgrade(stream: trio.abc.Stream) -> WebSocketStream:
-    connection = h11.Connection(h11.CLIENT)
+    connection = BoundedHttp(h11.CLIENT)
     headers = [
         ("Host", "agent"),
         ("Connection", "Upgrade"),
@@ -74,11 +75,12 @@ async def _upgrade(stream: trio.abc.Stream) -> WebSocketStream:
             return WebSocketStream(stream, client=True, initial=connection.trailing_data[0], max_message=_MAX_MESSAGE)
         elif isinstance(event, h11.Response):
             status = event.status_code
-        elif isinstance(event, h11.Data) and len(body) < _MAX_REFUSAL:
-            body += event.data
+        elif isinstance(event, h11.Data):
+            body += event.data[: _MAX_REFUSAL - len(body)]
+            await connection.rest()
         elif isinstance(event, h11.EndOfMessage):
             raise _refusal(AgentAnswer(status, bytes(body)))
-        elif not isinstance(event, h11.InformationalResponse | h11.Data):
+        elif not isinstance(event, h11.InformationalResponse):
             raise BadGateway("The agent ended the connection without an answer.")
 
 

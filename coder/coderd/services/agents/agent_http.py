@@ -1,7 +1,7 @@
 """Asking an agent over the mesh: its HTTP API on overlay port 4.
 
 An agent that is not connected is refused before it is dialled, in upstream's words; one that does not answer is a bad
-gateway. Dialling is `dialing.py`.
+gateway. Dialling is `services/network/dialing.py`.
 """
 
 from __future__ import annotations

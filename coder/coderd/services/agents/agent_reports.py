@@ -18,8 +18,12 @@ from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from coder.coderd.services.agents import ready_times
 from coder.coderd.services.agents.agents import AgentLogLine, AppReport, report_app_status, store_logs
 from coder.coderd.services.events import connection_log
+from coder.coderd.services.events.forwarded_metrics import ForwardedSample
+from coder.coderd.services.events.metric_families import Kind
+from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.provisioning.deadlines import move_deadline
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.agents import agent_apps as app_store
@@ -28,7 +32,9 @@ from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
-from coder.coderd.store.events.change_feed import Kind, notify_change
+from coder.coderd.store.events.change_feed import Kind as Change
+from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.templates import templates as template_store
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -43,6 +49,10 @@ MAX_VALUE = 2048
 MAX_KEYS = 6144
 """Bytes of all metadata keys of one request."""
 
+_METRIC_KINDS: dict[int, Kind] = {
+    agent_pb2.Stats.Metric.COUNTER: "counter",
+    agent_pb2.Stats.Metric.GAUGE: "gauge",
+}
 _UNMEASURED = -1.0
 _MOST = (1 << 63) - 1
 _SEMVER = re.compile(r"v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
@@ -55,7 +65,7 @@ class AgentReports:
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
         self._place = place
-        self._id = place.agent.id
+        self._template_name: str | None = None
 
     async def lifecycle(self, lifecycle: agent_pb2.Lifecycle) -> None:
         """Raises RpcError for a state that is none."""
@@ -66,8 +76,12 @@ class AgentReports:
         values: dict[str, Any] = {"lifecycle_state": state, "updated_at": self._ctx.clock.now()}
         if state == "starting":
             values |= {"started_at": changed_at, "ready_at": None}
-        elif state in {"ready", "start_timeout", "start_error"}:
+        elif state in ready_times.ENDED:
             values |= {"ready_at": changed_at}
+            took = await self._ctx.db.run(_end_start, self._place, values, changed_at)
+            if took is not None:
+                took.observe(self._ctx.part(Metrics))
+            return
         await self._change("lifecycle", values)
 
     async def startup(self, startup: agent_pb2.Startup) -> None:
@@ -130,6 +144,25 @@ class AgentReports:
         now = self._ctx.clock.now()
         if await self._ctx.db.run(_store_stats, self._place, stats, now):
             self._ctx.part(LastUse).note(self._place.workspace_id, now)
+        if stats.metrics and self._ctx.config.prometheus_collect_agent_stats:
+            samples = (
+                ForwardedSample(
+                    sample.name,
+                    _METRIC_KINDS[sample.type],
+                    sample.value,
+                    tuple((label.name, label.value) for label in sample.labels),
+                )
+                for sample in stats.metrics
+                if sample.type in _METRIC_KINDS
+            )
+            self._ctx.part(Metrics).forwarded.take(self._place.agent.id, await self._names(), samples, now)
+
+    async def _names(self) -> tuple[str, str, str, str]:
+        """The agent's, its template's, its owner's and its workspace's."""
+        if self._template_name is None:
+            template = await self._ctx.db.read(template_store.get_template, self._place.template_id)
+            self._template_name = template.name if template else ""
+        return self._place.agent.name, self._template_name, self._place.owner_username, self._place.workspace_name
 
     async def script_completed(self, timing: agent_pb2.Timing) -> None:
         """Raises RpcError for a script that is not this agent's."""
@@ -158,16 +191,23 @@ class AgentReports:
         report = AppReport(request.slug, state, request.message, request.uri)
         await report_app_status(self._ctx, self._place, report)
 
-    async def _change(self, kind: Kind, values: dict[str, Any]) -> None:
+    async def _change(self, kind: Change, values: dict[str, Any]) -> None:
         await self._ctx.db.run(_update_agent, self._place, kind, values)
 
 
 # ---- transactions
 
 
-async def _update_agent(tx: Tx, place: AgentPlace, kind: Kind, values: dict[str, Any]) -> None:
+async def _update_agent(tx: Tx, place: AgentPlace, kind: Change, values: dict[str, Any]) -> None:
     await agent_store.update_agent(tx, place.agent.id, **values)
     await _tell(tx, place, kind)
+
+
+async def _end_start(
+    tx: Tx, place: AgentPlace, values: dict[str, Any], ended_at: datetime
+) -> ready_times.ReadyTime | None:
+    await _update_agent(tx, place, "lifecycle", values)
+    return await ready_times.measure(tx, place, ended_at)
 
 
 async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
@@ -245,7 +285,7 @@ async def _store_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agen
     await _tell(tx, place, "lifecycle")
 
 
-async def _tell(tx: Tx, place: AgentPlace, kind: Kind) -> None:
+async def _tell(tx: Tx, place: AgentPlace, kind: Change) -> None:
     await notify_change(tx, kind, owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id)
 
 

@@ -28,6 +28,9 @@ _GOODBYE = frozenset({"shutting_down", "shutdown_timeout", "shutdown_error", "of
 _TELLING = frozenset({"disconnected", "started"})
 "Without one of these, events are about a machine that stayed connected."
 
+_LOOKED_THROUGH = 5
+"""Absences an agent may have told of while each of our answers was lost; it repeats what it holds for untold."""
+
 _OLDEST = timedelta(days=366)
 "Further back no agent is believed to have been away."
 
@@ -58,13 +61,13 @@ async def note_return(tx: Tx, place: AgentPlace, began: datetime, now: datetime)
 
 async def hear(tx: Tx, place: AgentPlace, events: Sequence[FlightRecord], now: datetime) -> None:
     """The agent tells its side of the last absence. A cut that the server never noticed is a disconnect, too."""
+    last = await store.list_disconnects(tx, place.workspace_id, place.agent.name, _LOOKED_THROUGH)
+    # Told before, when our answer was lost: they explain that absence and none since.
+    told_before = {(item["at"], item["kind"]) for row in last for item in row.events}
+    events = [event for event in events if (event.at.isoformat(), event.kind) not in told_before]
     if not any(event.kind in _TELLING for event in events):
         return
-    last = await store.list_disconnects(tx, place.workspace_id, place.agent.name, 1)
     open_one = last[0] if last and last[0].told_at is None else None
-    first = next(event.at.isoformat() for event in events if event.kind in _TELLING)
-    if last and any(item["at"] == first for item in last[0].events):
-        return  # told before; our answer was lost
     ended = cast("Ended", open_one.ended) if open_one else "unnoticed"
     evidence = read_events(ended, [(event.kind, event.data) for event in events])
     rebuilt = any(event.kind == "connected" and event.data.get("rebuilt") is True for event in events)

@@ -1,7 +1,9 @@
 """Who may open which application of a workspace: from an address and a caller to a ticket, or to why not.
 
 What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
-share the dashboard's origin. Not here: bytes (`coderd/apps`), tickets (`app_tokens.py`), addresses
+share the dashboard's origin. Where a level comes from: a template's `coder_app`
+(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py), and shares of ports
+(services/workspaces/workspace_settings.py). Not here: bytes (`coderd/apps`), tickets (`app_tokens.py`), addresses
 (`domain/apps/app_addresses.py`).
 """
 

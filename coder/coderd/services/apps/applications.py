@@ -24,7 +24,7 @@ from coder.domain.access import scopes
 from coder.domain.access.policy import NIL
 from coder.domain.apps.app_addresses import AppRequest, HostPattern, parse_app_label
 from coder.domain.apps.app_headers import API_KEY_QUERY
-from coder.domain.foundation.web_addresses import split_untrusted
+from coder.domain.foundation.web_addresses import host_of_origin, split_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
             continue
         if _below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, known):
             return known.scheme
-        if known.netloc.lower() == parts.netloc.lower():
+        if host_of_origin(proxy.url) == host_of_origin(redirect_uri):
             return known.scheme
     return None
 
@@ -141,7 +141,7 @@ async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_i
     wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
     if parts.path != wanted:
         raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{wanted}"')
-    if not await _is_server(ctx, parts.netloc):
+    if not await _is_server(ctx, host_of_origin(url)):
         raise Invalid("Invalid URL.", f'invalid hostname "{parts.netloc}"')
     place = await load_agent(ctx, subject, agent_id, "ssh")
     ticket = Ticket(terminal_request(agent_id), place.workspace_id, agent_id, "", subject.user_id)
@@ -149,12 +149,11 @@ async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_i
     return token
 
 
-async def _is_server(ctx: Context, netloc: str) -> bool:
+async def _is_server(ctx: Context, host: str) -> bool:
     """This server by its access URL, or a proxy by its own."""
-    if netloc.lower() == urlsplit(ctx.access_url).netloc.lower():
+    if host == host_of_origin(ctx.access_url):
         return True
-    proxies = await ctx.db.read(proxy_store.list_proxies)
-    return any(proxy.url and split_untrusted(proxy.url).netloc.lower() == netloc.lower() for proxy in proxies)
+    return any(proxy.url and host_of_origin(proxy.url) == host for proxy in await ctx.db.read(proxy_store.list_proxies))
 
 
 async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:

@@ -58,6 +58,14 @@ async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | No
     return found
 
 
+async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
+    """An object by its own key; of a kind whose columns are not tracked what is called so."""
+    if kind not in store.TRACKED:
+        return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
+    found = await ctx.db.read(store.take_snapshot, kind, key)
+    return _belonging_to(found) if found is not None and kind == "api_key" else found
+
+
 async def look_at_settings(
     ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
 ) -> AuditSnapshot:

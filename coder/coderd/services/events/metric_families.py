@@ -37,6 +37,12 @@ class Family:
     _values: dict[tuple[str, ...], float] = field(default_factory=dict)
     _distributions: dict[tuple[str, ...], _Distribution] = field(default_factory=dict)
 
+    @property
+    def series_names(self) -> tuple[str, ...]:
+        """All names its lines have."""
+        suffixes = ("", "_bucket", "_sum", "_count") if self.kind == "histogram" else ("",)
+        return tuple(self.name + suffix for suffix in suffixes)
+
     def add(self, *labels: str, by: float = 1) -> None:
         self._values[labels] = self._values.get(labels, 0) + by
 

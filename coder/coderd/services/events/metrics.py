@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from coder.base.version import BUILD_VERSION
+from coder.coderd.services.events.forwarded_metrics import ForwardedMetrics
 from coder.coderd.services.events.metric_families import BUILDS, Family, Kind, exposition
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.relay import Relay
@@ -41,6 +42,7 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
     ("coderd_api_concurrent_requests", "gauge", "method path", "Requests being answered."),
     ("coderd_api_concurrent_websockets", "gauge", "path", "Open WebSockets."),
     ("coderd_api_websocket_durations_seconds", "histogram", "path", "How long WebSockets were open."),
+    ("coderd_api_websocket_probes_total", "counter", "path result", "Pings to the other end of WebSockets."),
     ("coderd_api_active_users_duration_hour", "gauge", "", "Users seen within the last hour."),
     ("coderd_api_total_user_count", "gauge", "status", "Users by status."),
     ("coderd_api_workspace_latest_build", "gauge", "status", "Workspaces by the status of their latest build."),
@@ -91,6 +93,18 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
         "counter",
         "status template_name template_version workspace_name workspace_owner workspace_transition",
         "Builds that ended.",
+    ),
+    (
+        "coderd_workspace_builds_enqueued_total",
+        "counter",
+        "build_reason provisioner_type status transition",
+        "Builds that were asked for: queued, or refused.",
+    ),
+    (
+        "coderd_template_workspace_build_duration_seconds",
+        "histogram",
+        "is_prebuild organization_name status template_name transition",
+        "How long starts took, from the order of the build until every agent had started.",
     ),
     (
         "coderd_provisioner_job_queue_wait_seconds",
@@ -186,6 +200,9 @@ class Metrics:
         if ctx.config.prometheus_collect_agent_stats:
             for name in _STATS:
                 self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents lately.")
+        self.forwarded = ForwardedMetrics(
+            own={name for family in self.families.values() for name in family.series_names}
+        )
         self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
         self.at_scrape: list[Callable[[Metrics], None]] = []
         """Asked for their gauges at each scrape."""
@@ -193,7 +210,7 @@ class Metrics:
         self._lock = trio.Lock()
 
     def _declare(self, name: str, kind: Kind, labels: str, text: str) -> None:
-        buckets = BUILDS if "timings" in name else Family("", "gauge", "").buckets
+        buckets = BUILDS if "timings" in name or "build_duration" in name else Family("", "gauge", "").buckets
         self.families[name] = Family(name, kind, text, tuple(labels.split()), buckets)
 
     def __getitem__(self, name: str) -> Family:
@@ -207,7 +224,8 @@ class Metrics:
             async with self._lock:
                 await self._collect()
                 self["promhttp_metric_handler_requests_total"].add("200")
-                return exposition(self.families.values())
+                forwarded = self.forwarded.families(self._ctx.clock.now())
+                return exposition([*self.families.values(), *forwarded])
         finally:
             in_flight.add(by=-1)
 

@@ -10,6 +10,7 @@ import trio
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.services.events.metrics import CONTENT_TYPE, Metrics
+from coder.net.bounded_http import BoundedHttp
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -56,7 +57,7 @@ class MetricsEndpoint:
 
 async def _serve(ctx: Context, stream: trio.SocketStream) -> None:
     """One request, one answer: scrapes come every few seconds at most."""
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=16 << 10)
+    connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=16 << 10)
     try:
         while True:
             event = connection.next_event()

@@ -1,10 +1,9 @@
 """Web Push: browsers subscribe, and hear of messages while no page is open.
 
-The site's VAPID key pair is made once and its private half sealed like other secrets (`encryption_at_rest.py`). What
-a browser
-names as its push service is a stranger's URL: only HTTPS is spoken, only to public addresses, and the address that was
-checked is the one that is dialled. A service that answers 404 or 410 has forgotten the browser, and so do we. The
-encryption is `domain/events/web_push.py`.
+The site's VAPID key pair is made once and its private half sealed like other secrets
+(`store/engine/encryption_at_rest.py`). What a browser names as its push service is a stranger's URL: only HTTPS is
+spoken, only to public addresses, and the address that was checked is the one that is dialled. A service that answers
+404 or 410 has forgotten the browser, and so do we. The encryption is `domain/events/web_push.py`.
 """
 
 from __future__ import annotations

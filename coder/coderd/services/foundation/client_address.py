@@ -53,3 +53,16 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def network_of(remote_ip: str) -> str:
+    """Whom requests from an address are counted for: of IPv6 its /64, which is what one customer has at least."""
+    if ":" not in remote_ip:
+        return remote_ip
+    try:
+        address = ipaddress.IPv6Address(remote_ip.partition("%")[0])
+    except ValueError:
+        return remote_ip
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{ipaddress.IPv6Address(int(address) >> 64 << 64)}/64"

@@ -5,7 +5,8 @@ rest, and never holds the interpreter that serves everybody. The processes are s
 stay; one that exceeded a limit, or fell, is replaced. They get no secrets of ours: not our environment, not our files.
 
 This is our end of the pipe; what runs at the other, and which calls there are, is `templates/sandbox_worker.py`.
-A frame is two lengths (big-endian, four bytes each), a JSON text and raw bytes.
+A frame is a length (big-endian, four bytes) and a JSON text. Archives go by file: one may have a hundred megabytes,
+which this process never holds.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import trio
@@ -44,7 +46,7 @@ MEMORY = 768 << 20
 MOST_ANSWER = 1 << 20
 """Bytes of an answer: read in one piece by the process that serves everybody."""
 WORKER_COMMAND = "sandbox-worker"
-_LENGTHS = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
 _MOMENT = 2.0
 """Seconds between the end of a process's output and its own."""
 _TIME_SIGNALS = frozenset(getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name))
@@ -52,7 +54,9 @@ _KEPT_VARIABLES = frozenset({"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "
 _ROOT = Path(__file__).resolve().parents[4]
 _log = get_logger("sandbox")
 
-LoadBytes = Callable[[], Awaitable[list[bytes]]]
+NewFile = Callable[[], BinaryIO]
+"""Opens one more file to write to."""
+LoadFiles = Callable[[NewFile], Awaitable[None]]
 
 
 class EvaluationError(CoderError):
@@ -90,10 +94,33 @@ def refused_evaluation(error: EvaluationError) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Bytes a call needs, by a name that never means others; sent to a process that does not have them yet."""
+    """Archives a call needs, by a name that never means others; for a process that does not have them yet."""
 
     name: str
-    load: LoadBytes
+    load: LoadFiles
+    "Writes each of them to a file of its own."
+
+
+@asynccontextmanager
+async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
+    """The paths of what was loaded, for as long as the block lasts. Nobody but us may read them."""
+    folder = tempfile.TemporaryDirectory(prefix="coder-template-")  # mode 0700
+    files: list[BinaryIO] = []
+
+    def new_file() -> BinaryIO:
+        files.append((Path(folder.name) / str(len(files))).open("xb"))
+        return files[-1]
+
+    try:
+        try:
+            await load(new_file)
+        finally:
+            for file in files:
+                file.close()
+        yield [file.name for file in files]
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(folder.cleanup)
 
 
 class Sandbox:
@@ -132,13 +159,12 @@ class Sandbox:
         worker = self._idle.pop() if self._idle else await self._start()  # the last used has the documents
         try:
             key = documents.name if documents is not None else ""
-            answer = await worker.exchange({"call": name, "documents": key, "values": values}, b"")
+            answer = await worker.exchange({"call": name, "documents": key, "values": values})
             if documents is not None and answer == {"missing": True}:
-                parts = await documents.load()
-                sizes = [len(part) for part in parts]
-                answer = await worker.exchange({"load": key, "sizes": sizes}, b"".join(parts))
+                async with _on_disk(documents.load) as paths:
+                    answer = await worker.exchange({"load": key, "files": paths})
                 if "value" in answer:
-                    answer = await worker.exchange({"call": name, "documents": key, "values": values}, b"")
+                    answer = await worker.exchange({"call": name, "documents": key, "values": values})
         except BaseException:
             # Ended, silent or given up in the middle of a frame: nobody can go on with it.
             self._all.discard(worker)
@@ -191,13 +217,13 @@ class _Worker:
             raise RuntimeError("a process was started without its pipes")
         return cls(process, process.stdin, process.stdout)
 
-    async def exchange(self, head: Mapping[str, Any], blob: bytes) -> Any:
+    async def exchange(self, head: Mapping[str, Any]) -> Any:
         """Sends a frame and waits for the answer's. Raises EvaluationError when there is none, or none in time."""
         text = json.dumps(head).encode()
         with trio.move_on_after(WALL_SECONDS):
             try:
-                await self._sink.send_all(_LENGTHS.pack(len(text), len(blob)) + text + blob)
-                size, _ = _LENGTHS.unpack(await self._read(_LENGTHS.size))
+                await self._sink.send_all(_LENGTH.pack(len(text)) + text)
+                (size,) = _LENGTH.unpack(await self._read(_LENGTH.size))
                 if size > MOST_ANSWER:
                     raise TooMuchWorkError("space for its results")
                 return msgspec.json.decode(await self._read(size))

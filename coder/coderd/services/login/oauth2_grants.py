@@ -52,9 +52,19 @@ def invalid_client() -> GrantError:
 
 
 @dataclass(frozen=True, slots=True)
+class Client:
+    """An application that proved to be itself."""
+
+    app: OAuth2AppRow
+    secret_id: UUID | None
+    "By which of its secrets; None for a public client that sent none."
+
+
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """What an application gets. `scopes` is empty for full access."""
 
+    user_id: UUID
     access: str
     refresh: str
     expires_at: datetime
@@ -108,10 +118,11 @@ async def issue_code(
     return shown
 
 
-async def check_client(ctx: Context, app: OAuth2AppRow, secret: str) -> None:
+async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
     """Raises GrantError unless the secret is one of the application's, or the client is public and sends none."""
+    app = await find_app(ctx, client_id)
     if app.public_client and not secret:
-        return
+        return Client(app, None)
     parts = split_secret(secret)
     row = await ctx.db.read(store.find_secret, parts[0]) if parts else None
     if parts is None or row is None or row.app_id != app.id:
@@ -119,12 +130,13 @@ async def check_client(ctx: Context, app: OAuth2AppRow, secret: str) -> None:
     if not hmac.compare_digest(row.hashed_secret, hash_secret(parts[1])):
         raise invalid_client()
     await ctx.db.run(store.touch_secret, row.id, ctx.clock.now())
+    return Client(app, row.id)
 
 
 async def exchange_code(
-    ctx: Context, app: OAuth2AppRow, *, code: str, redirect_uri: str, verifier: str, ip: str
+    ctx: Context, client: Client, *, code: str, redirect_uri: str, verifier: str, ip: str
 ) -> Tokens:
-    """Raises GrantError invalid_grant. Whatever is wrong, the code is used up.
+    """Raises GrantError invalid_grant. Whatever is wrong with what is sent, the code is used up.
 
     A code that comes a second time has been seen by somebody it was not for: what it gave ends (RFC 6749 4.1.2).
     """
@@ -132,9 +144,11 @@ async def exchange_code(
     parts = split_secret(code)
     if parts is None:
         raise refused
-    prefix, hashed = parts[0], hash_secret(parts[1])
+    app, prefix, hashed = client.app, parts[0], hash_secret(parts[1])
 
     async def exchange(tx: Tx) -> Tokens | GrantError:
+        if not await _still_proven(tx, client):
+            return refused
         row = await store.take_code(tx, prefix, hashed, ctx.clock.now())
         if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
             return refused
@@ -143,12 +157,12 @@ async def exchange_code(
             return refused
         if not verifier_fits(row.code_challenge, verifier, legacy=app.legacy):
             return GrantError("invalid_grant", "The PKCE code verifier is invalid")
-        return await _issue(tx, ctx, app, row.user_id, row.scopes, prefix, ip) or refused
+        return await _issue(tx, ctx, client, row.user_id, row.scopes, prefix, ip) or refused
 
     return _given(await ctx.db.run(exchange))
 
 
-async def refresh(ctx: Context, app: OAuth2AppRow, token: str, ip: str) -> Tokens:
+async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
     """A new pair for a refresh token, which ends with its access token. Raises GrantError invalid_grant.
 
     One that comes a second time ends every pair that came of the same consent: nobody can tell who of the two stole it.
@@ -160,13 +174,19 @@ async def refresh(ctx: Context, app: OAuth2AppRow, token: str, ip: str) -> Token
     prefix, hashed = parts[0], hash_secret(parts[1])
 
     async def renew(tx: Tx) -> Tokens | GrantError:
-        now = ctx.clock.now()
-        row = await store.renew_token(tx, prefix, hashed, app.id, now)
-        if row is None or row.expires_at < now:
+        if not await _still_proven(tx, client):
             return refused
-        return await _issue(tx, ctx, app, row.user_id, row.scopes, row.grant_id, ip) or refused
+        row = await store.renew_token(tx, prefix, hashed, client.app.id)
+        if row is None or row.expires_at < ctx.clock.now():
+            return refused
+        return await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip) or refused
 
     return _given(await ctx.db.run(renew))
+
+
+async def _still_proven(tx: Tx, client: Client) -> bool:
+    """Whether its secret is still one, held until the transaction ends: taking it away ends what we give, too."""
+    return client.secret_id is None or await store.hold_secret(tx, client.secret_id)
 
 
 def _given(result: Tokens | GrantError) -> Tokens:
@@ -177,12 +197,13 @@ def _given(result: Tokens | GrantError) -> Tokens:
 
 
 async def _issue(
-    tx: Tx, ctx: Context, app: OAuth2AppRow, user_id: UUID, granted: Sequence[str], grant_id: str, ip: str
+    tx: Tx, ctx: Context, client: Client, user_id: UUID, granted: Sequence[str], grant_id: str, ip: str
 ) -> Tokens | None:
     """None for a user who may not sign in any more."""
     user = await key_store.find_user_with_roles(tx, user_id)
     if user is None or user.deleted or user.status == "suspended":
         return None
+    app = client.app
     now = ctx.clock.now()
     lifetime = ctx.config.session_duration
     key, access = new_key(
@@ -196,16 +217,16 @@ async def _issue(
     )
     prefix, secret, shown = new_secret()
     until = now + ctx.config.default_oauth_refresh_lifetime
-    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id)
+    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id, client.secret_id)
     await store.delete_tokens_of(tx, app.id, user_id)
     await key_store.insert_key(tx, key)
     await store.insert_token(tx, row)
-    return Tokens(access, shown, key.expires_at, int(lifetime.total_seconds()), granted)
+    return Tokens(user_id, access, shown, key.expires_at, int(lifetime.total_seconds()), granted)
 
 
-async def revoke(ctx: Context, app: OAuth2AppRow, token: str) -> None:
+async def revoke(ctx: Context, client: Client, token: str) -> None:
     """Ends an access or refresh token of the application; a token nobody knows is as good as revoked (RFC 7009)."""
-    parts = split_secret(token)
+    app, parts = client.app, split_secret(token)
     if parts is not None:
         await ctx.db.run(store.take_token, parts[0], hash_secret(parts[1]), app.id)
         return

@@ -114,6 +114,7 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
     row, token = keys.new_key(user.id, attempt.login_type, ctx.config.session_duration, now, ip=attempt.ip)
     await user_links.put_link(tx, link)
     await user_store.update_user(tx, user.id, **changes)
+    await user_store.wake_user(tx, user.id, now)
     if attempt.login_type == "oidc":
         await provider_sync.apply(ctx, tx, user.id, _sync_claims(attempt), now)
     await key_store.insert_key(tx, row)
@@ -155,8 +156,6 @@ def _changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str, Any]:
     changed: dict[str, Any] = {"updated_at": now}
     if attempt.login_type == "github":
         changed["github_com_user_id"] = int(person.linked_id)
-    if user.status == "dormant":
-        changed |= {"status": "active", "last_seen_at": now}
     if person.email and person.email.lower() != user.email.lower():
         changed["email"] = person.email
     if person.name and person.name != user.name:

@@ -70,7 +70,7 @@ async def login(ctx: Context, email: str, password: str, ip: str) -> str:
     async def write(tx: Tx) -> None:
         await key_store.insert_key(tx, row)
         if user.status == "dormant":
-            await user_store.update_user(tx, user.id, status="active", updated_at=now, last_seen_at=now)
+            await user_store.wake_user(tx, user.id, now)
 
     await ctx.db.run(write)
     return token

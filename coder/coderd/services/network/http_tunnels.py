@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
-from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 import trio
 
+from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unavailable
 from coder.net.http_tunnel import FIRST_WAIT, LEAST_WAIT, MARK, PIECE, WINDOW, Outbox
 
@@ -225,7 +225,7 @@ class Pool:
 
     def open(self, remote_ip: str) -> TunnelServerStream:
         """Raises Unavailable when there are too many."""
-        address = _network(remote_ip)
+        address = network_of(remote_ip)
         if len(self._streams) >= MOST_STREAMS:
             raise Unavailable("Too many carried streams are open.")
         if self._of_address.get(address, 0) >= MOST_OF_ADDRESS:
@@ -253,18 +253,6 @@ class Pool:
             if not largest.held:
                 return
             largest.abort()
-
-
-def _network(remote_ip: str) -> str:
-    """What one client can call its own: an IPv4 address, or 64 bits of an IPv6 one."""
-    try:
-        address = ip_address(remote_ip)
-    except ValueError:
-        return remote_ip
-    if isinstance(address, IPv6Address):
-        mapped = address.ipv4_mapped
-        return str(mapped) if mapped is not None else address.packed[:8].hex()
-    return str(address)
 
 
 class HttpTunnels:

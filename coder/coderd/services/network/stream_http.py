@@ -1,59 +1,22 @@
-"""One HTTP request on a stream to a peer of the overlay: an agent, a provisioner daemon."""
+"""One HTTP request on a stream to a peer of the overlay, and its failures as the API tells them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import h11
 import trio
 
 from coder.coderd.services.foundation.errors import BadGateway
+from coder.net import stream_exchange
+from coder.net.errors import NetError
+from coder.net.stream_exchange import StreamAnswer as AgentAnswer
 
-if TYPE_CHECKING:
-    pass
-
-
-_MAX_ANSWER = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class AgentAnswer:
-    """What the agent said."""
-
-    status: int
-    body: bytes
-    kind: str = ""
-    "Its Content-Type."
+__all__ = ["AgentAnswer", "exchange"]
 
 
 async def exchange(
     stream: trio.abc.Stream, method: str, path: str, *, host: str = "agent", content: bytes = b""
 ) -> AgentAnswer:
-    """One request on a stream of its own; `content` is JSON.
-
-    Raises BadGateway, h11.RemoteProtocolError, trio.BrokenResourceError.
-    """
-    connection = h11.Connection(h11.CLIENT)
-    headers = [("Host", host), ("Connection", "close")]
-    if content:
-        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
-    sent = connection.send(h11.Request(method=method, target=path, headers=headers)) or b""
-    sent += (connection.send(h11.Data(data=content)) or b"") if content else b""
-    await stream.send_all(sent + (connection.send(h11.EndOfMessage()) or b""))
-    status, body, kind = 0, bytearray(), ""
-    while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(bytes(await stream.receive_some(65536)))
-        elif isinstance(event, h11.Response):
-            status = event.status_code
-            kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")
-        elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > _MAX_ANSWER:
-                raise BadGateway("The agent's answer is too large.")
-        elif isinstance(event, h11.EndOfMessage):
-            return AgentAnswer(status, bytes(body), kind)
-        elif not isinstance(event, h11.InformationalResponse):
-            raise BadGateway("The agent ended the connection without an answer.")
+    """As `stream_exchange.exchange`. Raises BadGateway, h11.RemoteProtocolError, trio.BrokenResourceError."""
+    try:
+        return await stream_exchange.exchange(stream, method, path, host=host, content=content)
+    except NetError as error:
+        raise BadGateway(f"{error.message[:1].upper()}{error.message[1:]}.") from error

@@ -1,7 +1,7 @@
 """The Tailnet service of one connection: coordination, relay maps, resume tokens (docs/protocol/coordination.md#calls).
 
 Agents, clients and this server's own node are served by the same handlers; `TailnetPeer` says who is on the other
-end. WorkspaceUpdates is `workspace_updates.py`.
+end. WorkspaceUpdates is `services/workspaces/workspace_updates.py`.
 """
 
 from __future__ import annotations

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from msgspec import UNSET
-
 from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
-from coder.api.people.user_names import ReducedUser
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError
@@ -244,19 +242,4 @@ def group_view(subject: Subject, row: GroupRow, members: Sequence[UserRow]) -> G
         source=cast("Any", row.source),
         organization_name=row.organization_name,
         organization_display_name=row.organization_display_name,
-    )
-
-
-def reduced_user(user: UserRow) -> ReducedUser:
-    return ReducedUser(
-        id=user.id,
-        username=user.username,
-        name=user.name or UNSET,
-        avatar_url=user.avatar_url or UNSET,
-        email=user.email,
-        created_at=user.created_at,
-        updated_at=user.updated_at,
-        last_seen_at=user.last_seen_at,
-        status=cast("Any", user.status),
-        login_type=cast("Any", user.login_type),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -265,7 +266,7 @@ async def set_member_roles(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, roles: Sequence[str]
 ) -> OrganizationMember:
     """Raises Invalid: own roles, unknown roles, roles the caller may not give or take."""
-    member = await get_member(ctx, subject, organization, user)
+    await get_member(ctx, subject, organization, user)
     if user.id == subject.user_id:
         raise Invalid(
             "You cannot change your own organization roles.",
@@ -277,11 +278,17 @@ async def set_member_roles(
     for name in wanted:
         if name not in ORGANIZATION_ROLES and name not in own:
             raise Invalid(f'"{name}:{organization.id}" is not a supported role')
-    _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
-    await ctx.db.run(store.update_member_roles, organization.id, user.id, wanted)
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
-    if row is None:
-        raise NotFound
+
+    async def write(tx: Tx) -> MemberRow:
+        member = await store.get_member(tx, organization.id, user.id, lock=True)
+        if member is None:
+            raise NotFound
+        # Compared with what they are now: what others just gave is not everybody's to take.
+        _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
+        await store.update_member_roles(tx, organization.id, user.id, wanted)
+        return replace(member, roles=wanted)
+
+    row = await ctx.db.run(write)
     return member_view(row, await role_titles(ctx, organization.id, [row]))
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.people.user_names import MinimalUser
+from coder.api.people.user_names import MinimalUser, ReducedUser
 from coder.api.people.users import SlimRole, User
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people.users import UserRow
@@ -50,6 +50,22 @@ def slim_roles(
         )
         for name in names
     ]
+
+
+def reduced_user(row: UserRow) -> ReducedUser:
+    """As lists of members and of those with rights show people."""
+    return ReducedUser(
+        id=row.id,
+        username=row.username,
+        name=row.name or UNSET,
+        avatar_url=row.avatar_url or UNSET,
+        email=row.email,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_seen_at=row.last_seen_at,
+        status=cast("UserStatus", row.status),
+        login_type=cast("LoginType", row.login_type),
+    )
 
 
 def minimal_user(row: UserRow) -> MinimalUser:

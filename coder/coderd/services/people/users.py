@@ -77,6 +77,14 @@ async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     return await user_store.get_user(tx, user_id)
 
 
+async def find_account(ctx: Context, subject: Subject, reference: str) -> UserRow:
+    """Like `find_user`, for whose account a change is about: the system user has none. Raises NotFound."""
+    row = await find_user(ctx, subject, reference)
+    if row.id == PREBUILDS_USER_ID:
+        raise NotFound
+    return row
+
+
 async def find_person(ctx: Context, subject: Subject, reference: str) -> UserRow:
     """Like `find_user`, for ids and names in queries: somebody the caller may name.
 
@@ -108,9 +116,8 @@ async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRo
     The system user has none of it, and nobody gives it any: whoever had its key would have every workspace that waits
     for an owner.
     """
-    row = await read_user(ctx, subject, reference)
-    if row.id == PREBUILDS_USER_ID:
-        raise NotFound
+    row = await find_account(ctx, subject, reference)
+    require(subject, "read", user_resource(row.id))
     return row
 
 
@@ -247,7 +254,12 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: 
                 "A user with this username already exists.",
                 validations=[("username", "This username is already in use.")],
             )
-    return await _change(ctx, user, username=username, name=name)
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> UserRow:
+        return await _change(tx, user.id, username=username, name=name, updated_at=now)
+
+    return await ctx.db.run(write)
 
 
 async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:
@@ -255,13 +267,22 @@ async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str)
     if status == "suspended":
         if user.id == subject.user_id:
             raise Invalid("You cannot suspend yourself.")
-        if "owner" in user.rbac_roles:
-            raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
+        _refuse_owner(user)
     require(subject, "update", user_resource(user.id))
-    row = await _change(ctx, user, status=status)
-    if status == "suspended":
-        await ctx.db.run(key_store.notify_user_out, user.id)
-    return row
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> UserRow:
+        if status == "suspended":
+            _refuse_owner(await _lock(tx, user.id))  # one may have become an owner meanwhile
+            await key_store.notify_user_out(tx, user.id)
+        return await _change(tx, user.id, status=status, updated_at=now)
+
+    return await ctx.db.run(write)
+
+
+def _refuse_owner(user: UserRow) -> None:
+    if "owner" in user.rbac_roles:
+        raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
 
 
 async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:
@@ -275,21 +296,33 @@ async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, 
     check_strength(new, "Invalid password.")
     if user.id == subject.user_id and not old:
         raise Invalid("Old password is required.")
-    if "owner" in user.rbac_roles and user.id != subject.user_id and not subject.is_owner:
-        raise Invalid("Only owners can change the password of another owner.")
+    _check_password_of(subject, user)
     if old and not await verify_password(user.hashed_password, old):
         raise Invalid("Old password is incorrect.", validations=[("old_password", "Old password is incorrect.")])
     if await verify_password(user.hashed_password, new):
         raise Invalid("New password cannot match old password.")
-    await replace_password(ctx, user.id, new)
+    await replace_password(ctx, user.id, new, subject=subject)
 
 
-async def replace_password(ctx: Context, user_id: UUID, new: str, passcode: bytes | None = None) -> bool:
-    """With the hash of a passcode: False when it was used meanwhile, and nothing is changed."""
+def _check_password_of(subject: Subject, user: UserRow) -> None:
+    if "owner" in user.rbac_roles and user.id != subject.user_id and not subject.is_owner:
+        raise Invalid("Only owners can change the password of another owner.")
+
+
+async def replace_password(
+    ctx: Context, user_id: UUID, new: str, passcode: bytes | None = None, *, subject: Subject | None = None
+) -> bool:
+    """With the hash of a passcode: False when it was used meanwhile, and nothing is changed.
+
+    Raises Invalid when `subject`, who is somebody else, may not because the user became an owner meanwhile.
+    """
     hashed = await hash_password(new)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> bool:
+        user = await _lock(tx, user_id)
+        if subject is not None:
+            _check_password_of(subject, user)
         if passcode is not None and not await user_store.take_passcode(tx, user_id, passcode):
             return False
         await user_store.update_user(tx, user_id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)
@@ -310,10 +343,17 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
     for name in wanted:
         if name not in SITE_ROLES:
             raise Invalid(f'"{name}" is not a supported role')
-    for name in sorted(set(wanted).symmetric_difference(user.rbac_roles)):
-        if not may_assign(subject, name):
-            raise Invalid(f'not authorized to assign role "{name}"')
-    return await _change(ctx, user, rbac_roles=wanted)
+
+    async def write(tx: Tx) -> UserRow:
+        before = (await _lock(tx, user.id)).rbac_roles  # as they are now: what others just gave is not theirs to take
+        for name in sorted(set(wanted).symmetric_difference(before)):
+            if not may_assign(subject, name):
+                raise Invalid(f'not authorized to assign role "{name}"')
+        if "owner" not in wanted:
+            await _keep_an_owner(tx, user.id)
+        return await _change(tx, user.id, rbac_roles=wanted)  # what somebody may do is no part of the profile
+
+    return await ctx.db.run(write)
 
 
 def may_assign(subject: Subject, role: str) -> bool:
@@ -347,8 +387,8 @@ async def _keep_an_owner(tx: Tx, user_id: UUID) -> None:
 
     Raises Invalid.
     """
-    user = await user_store.get_user(tx, user_id)
-    if user is not None and "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
+    user = await _lock(tx, user_id)
+    if "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
         raise Invalid("The last owner must stay.", "Make somebody else an owner first.")
 
 
@@ -358,21 +398,20 @@ async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:
     return await workspaces.count_owned(tx, user_id) > 0
 
 
-async def _change(ctx: Context, user: UserRow, **values: Unpack[user_store.UserChanges]) -> UserRow:
-    now = ctx.clock.now()
+async def _lock(tx: Tx, user_id: UUID) -> UserRow:
+    """The user as it is now, held until the transaction ends: what was read before it began decides nothing."""
+    row = await user_store.get_user(tx, user_id, lock=True)
+    if row is None:
+        raise NotFound
+    return row
 
-    async def write(tx: Tx) -> UserRow:
-        if set(values) != {"rbac_roles"}:
-            values["updated_at"] = now  # what somebody may do is no part of the profile
-        if "owner" not in values.get("rbac_roles", ["owner"]):
-            await _keep_an_owner(tx, user.id)
-        await user_store.update_user(tx, user.id, **values)
-        row = await user_store.get_user(tx, user.id)
-        if row is None:
-            raise NotFound
-        return row
 
-    return await ctx.db.run(write)
+async def _change(tx: Tx, user_id: UUID, **values: Unpack[user_store.UserChanges]) -> UserRow:
+    await user_store.update_user(tx, user_id, **values)
+    row = await user_store.get_user(tx, user_id)
+    if row is None:
+        raise NotFound
+    return row
 
 
 async def roles_by_organization(ctx: Context, user_id: UUID) -> dict[UUID, list[str]]:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import UUID
 
 from coder.base.ids import new_uuid
@@ -134,7 +134,7 @@ async def complete_import(
     tx: Tx,
     job: JobRow,
     completed: provisionerd_pb2.CompletedJob.TemplateImport,
-    module_files: bytes,
+    module_files: BinaryIO | None,
     now: datetime,
     configured: Collection[str] = (),
 ) -> str:
@@ -165,20 +165,26 @@ def _external_auth(completed: provisionerd_pb2.CompletedJob.TemplateImport) -> l
     return [{"id": name, "optional": optional} for name, optional in found.items()]
 
 
-async def _keep_modules(tx: Tx, job: JobRow, version_id: UUID, plan: bytes, module_files: bytes, now: datetime) -> None:
-    if not plan and not module_files:
+async def _keep_modules(
+    tx: Tx, job: JobRow, version_id: UUID, plan: bytes, module_files: BinaryIO | None, now: datetime
+) -> None:
+    if not plan and module_files is None:
         return
-    file_id = await _put_file(tx, module_files, job.initiator_id, now) if module_files else None
+    file_id = await _put_file(tx, module_files, job.initiator_id, now) if module_files is not None else None
     await store.put_terraform(tx, version_id, cached_plan=plan or b"{}", module_files_id=file_id, now=now)
 
 
-async def _put_file(tx: Tx, data: bytes, created_by: UUID, now: datetime) -> UUID:
-    digest = hashlib.sha256(data).hexdigest()
+async def _put_file(tx: Tx, content: BinaryIO, created_by: UUID, now: datetime) -> UUID:
+    content.seek(0)
+    hashed = hashlib.sha256()
+    while piece := content.read(file_store.PIECE):
+        hashed.update(piece)
+    digest = hashed.hexdigest()
     found = await file_store.find_file(tx, digest, created_by)
     if found is not None:
         return found
-    row = file_store.FileRow(new_uuid(), digest, created_by, now, "application/x-tar", data)
-    await file_store.insert_file(tx, row)
+    row = file_store.FileRow(new_uuid(), digest, created_by, now, "application/x-tar", b"")
+    await file_store.insert_large_file(tx, row, content)
     return row.id
 
 

@@ -22,11 +22,11 @@ from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
-from coder.coderd.store.provisioning import queue_queries as store
+from coder.coderd.store.provisioning import queue_forecast_queries as store
 from coder.coderd.store.provisioning.daemon_health import HealthRow, list_health
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.provisioning.provisioners import DaemonRow
-from coder.coderd.store.provisioning.queue_queries import RunningJob
+from coder.coderd.store.provisioning.queue_forecast_queries import RunningJob
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_stale
 from coder.domain.provisioning.queue import NO_PLACE, QueuePlace, Wanted

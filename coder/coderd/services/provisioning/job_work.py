@@ -6,6 +6,7 @@ the worker that holds it. What the end of a build means is `build_results.py`, o
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -62,6 +63,9 @@ async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJo
 
 
 async def _describe(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.AcquiredJob:
+    size = await file_store.get_size(tx, job.file_id)
+    if size is not None and size > MAX_MESSAGE:
+        raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
     file = await file_store.get_file(tx, job.file_id)
     initiator = await user_store.get_user(tx, job.initiator_id)
     if file is None:
@@ -189,7 +193,8 @@ async def _complete(
     error = ""
     if job.type == "template_version_import":
         completed = request.template_import
-        modules = completed.module_files or files.get(worker, completed.module_files_hash)
+        sent = io.BytesIO(completed.module_files) if completed.module_files else None
+        modules = sent or files.get(worker, completed.module_files_hash)
         error = await import_work.complete_import(tx, job, completed, modules, now, configured)
     elif job.type == "template_version_dry_run":
         await insert_resources(tx, job.id, "start", request.template_dry_run.resources, now)

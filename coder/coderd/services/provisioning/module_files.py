@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
 from coder.coderd.services.foundation.errors import Invalid, Refusal
@@ -19,25 +20,30 @@ if TYPE_CHECKING:
 class ModuleFiles:
     """Module archives daemons uploaded, until the job that named them completes. Made once, see `Context.part`.
 
-    Memory is enough: when a restart loses one, the version merely has no cached modules, and builds fetch them again.
+    Files without a name are enough: when a restart loses one, the version merely has no cached modules, and builds
+    fetch them again.
     """
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._files: dict[UUID, tuple[bytes, bytes]] = {}
+        self._files: dict[UUID, tuple[bytes, BinaryIO]] = {}
         "One archive a worker: it works on one job at a time, and nobody's uploads push another's out."
 
-    def put(self, worker: Worker, digest: bytes, data: bytes) -> None:
-        self._files[worker.id] = (digest, data)
+    def put(self, worker: Worker, digest: bytes, content: BinaryIO) -> None:
+        """Takes the file over."""
+        self.forget(worker)
+        self._files[worker.id] = (digest, content)
 
-    def get(self, worker: Worker, digest: bytes) -> bytes:
-        """The archive, or nothing."""
-        known, data = self._files.get(worker.id, (b"", b""))
-        return data if digest and digest == known else b""
+    def get(self, worker: Worker, digest: bytes) -> BinaryIO | None:
+        """The archive, which stays ours."""
+        known, content = self._files.get(worker.id, (b"", None))
+        return content if digest and digest == known else None
 
     def forget(self, worker: Worker) -> None:
         """The worker's job is over, or its connection."""
-        self._files.pop(worker.id, None)
+        _, content = self._files.pop(worker.id, (b"", None))
+        if content is not None:
+            content.close()
 
 
 async def require_running_import(ctx: Context, worker: Worker) -> None:
@@ -47,20 +53,35 @@ async def require_running_import(ctx: Context, worker: Worker) -> None:
         raise Invalid("you have no import running that modules could belong to")
 
 
-async def read_module_file(ctx: Context, worker: Worker, file_id: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class ModuleFile:
+    """One that is stored."""
+
+    id: UUID
+    digest: bytes
+    "SHA-256."
+    size: int
+
+
+async def find_module_file(ctx: Context, worker: Worker, file_id: str) -> ModuleFile:
     """The archive of modules that belongs to a build the worker runs. Raises Refusal."""
     try:
         wanted = UUID(file_id)
     except ValueError as error:
         raise Invalid("parse file id: not a UUID") from error
-    data = await ctx.db.read(_read_module_file, worker.id, wanted)
-    if data is None:
+    found = await ctx.db.read(_find_module_file, worker.id, wanted)
+    if found is None:
         raise Refusal("no build you run has a module file of that id")
-    return data
+    return found
 
 
-async def _read_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> bytes | None:
+async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFile | None:
     if not await import_work.is_module_file_of_worker(tx, worker_id, file_id):
         return None
-    file = await file_store.get_file(tx, file_id)
-    return file.data if file else None
+    head = await file_store.get_file_head(tx, file_id)
+    return ModuleFile(file_id, bytes.fromhex(head.hash), await file_store.get_size(tx, file_id) or 0) if head else None
+
+
+async def read_piece(ctx: Context, file: ModuleFile, offset: int, size: int) -> bytes:
+    """At most `size` bytes from there on."""
+    return await ctx.db.read(file_store.read_piece, file.id, offset, size)

@@ -43,6 +43,11 @@ class ProxyHealth:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._seen: dict[UUID, WorkspaceProxyStatus] = {}
+        self._asked: dict[UUID, ProxyRow] = {}
+
+    def well(self) -> tuple[ProxyRow, ...]:
+        """The proxies that answered well when they were asked last, as they were then."""
+        return tuple(row for key, row in self._asked.items() if self._seen[key].status == "ok")
 
     def of(self, row: ProxyRow) -> WorkspaceProxyStatus:
         """A proxy's state; one that registered a moment ago counts as unreachable until it was asked."""
@@ -75,6 +80,7 @@ class ProxyHealth:
         }
         known = {row.id for row in rows}
         self._seen = {proxy_id: status for proxy_id, status in self._seen.items() if proxy_id in known}
+        self._asked = {proxy_id: row for proxy_id, row in self._asked.items() if proxy_id in known}
 
     async def look_at(self, row: ProxyRow) -> None:
         """Asks one proxy how it is."""
@@ -99,3 +105,4 @@ class ProxyHealth:
             checked_at=self._ctx.clock.now(),
             report=report,
         )
+        self._asked[row.id] = row

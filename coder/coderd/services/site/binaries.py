@@ -13,29 +13,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
-from coder.base.own_binary import own_binary
+from coder.base.own_binary import own_binary, own_name
 from coder.coderd.services.site.packed_program import Cut, read_packed
 from coder.domain.agents.init_scripts import PLATFORMS
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-_MACHINES = {
-    "x86_64": "amd64",
-    "amd64": "amd64",
-    "aarch64": "arm64",
-    "arm64": "arm64",
-    "armv7l": "armv7",
-    "armv8l": "armv7",
-}
 ENCODINGS = {"zstd": ".zst", "gzip": ".gz"}
 """Content encodings, best first, and the suffix of a file that holds it."""
 
@@ -68,15 +58,6 @@ def names() -> tuple[str, ...]:
 def packages() -> tuple[str, ...]:
     """Names of Debian packages."""
     return tuple(f"coder-linux-{arch}.deb" for system, arch in PLATFORMS if system == "linux")
-
-
-def own_name() -> str:
-    """The name of the program this machine would run."""
-    system = {"linux": "linux", "darwin": "darwin", "win32": "windows"}.get(sys.platform, sys.platform)
-    machine = platform.machine().lower()
-    if machine == "aarch64" and sys.maxsize < 2**32:  # a 32 bit program under a 64 bit kernel
-        machine = "armv7l"
-    return f"coder-{system}-{_MACHINES.get(machine, machine)}{'.exe' if system == 'windows' else ''}"
 
 
 class Binaries:

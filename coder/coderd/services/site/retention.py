@@ -21,6 +21,8 @@ KEEP_STATS = timedelta(days=180)
 
 
 KEEP_MESSAGES = timedelta(days=7)
+KEEP_OVER = timedelta(days=1)
+"""Ours, of what is remembered only as long as it could be used again: a day, for clocks that differ."""
 KEEP_NODE_KEYS = timedelta(days=180)
 """Ours: a program connected for longer that then loses its key to somebody quicker has to be started anew."""
 
@@ -51,6 +53,8 @@ def limits(ctx: Context, now: datetime) -> dict[str, datetime]:
         "workspace_agent_stats": KEEP_STATS,
         "workspace_app_stats": KEEP_STATS,
         "expired_api_keys": config.api_keys_retention,
+        "oauth2_codes": KEEP_OVER,
+        "used_oauth2_refresh_tokens": KEEP_OVER,
         "audit_logs": config.audit_logs_retention,
         "connection_logs": config.connection_logs_retention,
         "notification_messages": KEEP_MESSAGES,

@@ -1,7 +1,7 @@
 """Tasks: a prompt carried out in a workspace made for it. Creating, reading, listing, pausing, resuming, deleting.
 
 What a task and its user say to each other is `task_conversation.py`; whom its progress is told,
-`task_notifications.py`. A task and its workspace are made in one transaction and go in one.
+`services/events/task_notifications.py`. A task and its workspace are made in one transaction and go in one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds import QueuedBuild, enqueue_next, given_id, present_new, rules_of
+from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspaces import CreateSpec, enqueue_first, name_taken
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError
@@ -86,11 +87,13 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
         transition="start", initiator_id=subject.user_id, version_id=version_id, given={}, preset_id=spec.preset_id
     )
 
-    async def enqueue(request: BuildRequest) -> TaskView:
+    async def enqueue(request: BuildRequest) -> tuple[TaskView, str]:
         return await ctx.db.run(_create, subject, row, spec, request, rules_of(ctx), ctx.clock.now())
 
     try:
-        view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, None), enqueue)
+        with counted(ctx, request) as count:
+            view, provisioner = await enqueue_with_values(ctx, request, BuildTarget(owner_id, None), enqueue)
+            count(provisioner)
     except IntegrityError as error:
         if not any(index in str(error) for index in _NAME_INDEXES):
             raise
@@ -140,10 +143,11 @@ def _new_row(owner_id: UUID, organization_id: UUID, body: CreateTaskRequest, now
 
 async def _create(
     tx: Tx, subject: Subject, row: TaskRow, spec: CreateSpec, request: BuildRequest, rules: BuildRules, now: datetime
-) -> TaskView:
-    _, workspace = await enqueue_first(tx, subject, spec, request, None, rules, now)
+) -> tuple[TaskView, str]:
+    """The task, and the provisioner of its first build."""
+    queued, workspace = await enqueue_first(tx, subject, spec, request, None, rules, now)
     await store.insert_task(tx, replace(row, workspace_id=workspace.workspace.id))
-    return await _read(tx, row.id)
+    return await _read(tx, row.id), queued.view.job.provisioner
 
 
 async def _read(tx: Tx, task_id: UUID) -> TaskView:
@@ -330,7 +334,9 @@ async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, reque
     async def enqueue(request: BuildRequest) -> QueuedBuild:
         return await ctx.db.run(enqueue_next, subject, row.id, request, rules_of(ctx), ctx.clock.now())
 
-    queued = await enqueue_with_values(ctx, request, BuildTarget(row.owner_id, row.template_id, row.id), enqueue)
+    with counted(ctx, request) as count:
+        queued = await enqueue_with_values(ctx, request, BuildTarget(row.owner_id, row.template_id, row.id), enqueue)
+        count(queued.view.job.provisioner)
     return present_new(ctx, queued)
 
 
@@ -341,13 +347,18 @@ async def delete_task(ctx: Context, subject: Subject, owner_id: UUID, reference:
     if workspace_id is not None:
         workspace = await load_workspace(ctx, subject, workspace_id)
         require(subject, "delete", workspace_resource(workspace.workspace))
-    await ctx.db.run(_delete, subject, view.task, rules_of(ctx), ctx.clock.now())
+    request = BuildRequest(transition="delete", initiator_id=subject.user_id)
+    with counted(ctx, request) as count:
+        queued = await ctx.db.run(_delete, subject, view.task, request, rules_of(ctx), ctx.clock.now())
+        if queued is not None:
+            count(queued.view.job.provisioner)
 
 
-async def _delete(tx: Tx, subject: Subject, task: TaskRow, rules: BuildRules, now: datetime) -> None:
+async def _delete(
+    tx: Tx, subject: Subject, task: TaskRow, request: BuildRequest, rules: BuildRules, now: datetime
+) -> QueuedBuild | None:
     await store.forget_task(tx, task.id, now)
     row = await workspace_store.get_workspace(tx, task.workspace_id) if task.workspace_id else None
     if row is None or row.deleted:
-        return
-    request = BuildRequest(transition="delete", initiator_id=subject.user_id)
-    await enqueue_next(tx, subject, row.id, request, rules, now)
+        return None
+    return await enqueue_next(tx, subject, row.id, request, rules, now)

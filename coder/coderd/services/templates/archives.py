@@ -6,6 +6,7 @@ unpacks to more than `MAX_UNPACKED` bytes or `MAX_MEMBERS` members, however smal
 
 from __future__ import annotations
 
+import errno
 import io
 import lzma
 import shutil
@@ -16,6 +17,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
@@ -30,12 +32,35 @@ UNREADABLE = (
     EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
 )  # fmt: skip
 "What the standard library raises for archives that lie: names that are not UTF-8, modes and sizes out of range."
+_LIES = (None, errno.EINVAL)
+"""Numbers of an OSError that is the archive's: none (decompressors), a place before the file's beginning. Any other is
+our own disk's, on which archives are converted."""
 # Old zip programs write times before 1980 as zero; zip cannot say anything earlier.
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class ArchiveError(Exception):
     """The archive is not acceptable; its text says why."""
+
+
+@contextmanager
+def _reading(kind: str) -> Iterator[None]:
+    """Raises ArchiveError for what the archive did; what our disk did, as it is."""
+    try:
+        yield
+    except UNREADABLE as error:
+        if (failure := _of_our_disk(error)) is not None:
+            raise failure from None
+        raise ArchiveError(f"not a readable {kind} archive: {error}") from error
+
+
+def _of_our_disk(error: BaseException | None) -> OSError | None:
+    """The standard library takes some failures of reading for "not a zip file"."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno not in _LIES:
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def safe_name_untrusted(name: str) -> str:
@@ -48,15 +73,13 @@ def safe_name_untrusted(name: str) -> str:
 
 
 def zip_to_tar(packed: BinaryIO, output: BinaryIO) -> None:
-    """Raises ArchiveError."""
-    try:
+    """Raises ArchiveError, and OSError for our disk."""
+    with _reading("zip"):
         _check_directory(packed)
         with zipfile.ZipFile(packed) as source, tarfile.open(fileobj=output, mode="w") as target:
             for info, content in _zip_members(source):
                 with content:
                     target.addfile(info, content if info.isfile() else None)
-    except UNREADABLE as error:
-        raise ArchiveError(f"not a readable zip archive: {error}") from error
 
 
 def _check_directory(packed: BinaryIO) -> None:
@@ -117,25 +140,23 @@ def _last_of_each(source: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
 
 
 def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
-    """From file to file, a piece at a time. Raises ArchiveError."""
+    """From file to file, a piece at a time. Raises ArchiveError, and OSError for our disk."""
     left = MAX_UNPACKED
-    try:
-        with (
-            tarfile.open(fileobj=packed, mode="r:") as source,
-            zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as target,
-        ):
-            for name, member in _last_of_each(source).items():
-                if member.isdir():
-                    target.writestr(zipfile.ZipInfo(name + "/", _ZIP_EPOCH), b"")
-                elif member.isfile():
-                    left -= member.size
-                    if left < 0:
-                        raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
-                    info = zipfile.ZipInfo(name, _ZIP_EPOCH)
-                    info.external_attr = (stat.S_IFREG | stat.S_IMODE(member.mode)) << 16
-                    info.compress_type = zipfile.ZIP_DEFLATED
-                    info.file_size = member.size
-                    with target.open(info, "w") as copy, source.extractfile(member) or io.BytesIO() as content:
-                        shutil.copyfileobj(content, copy, _CHUNK)
-    except UNREADABLE as error:
-        raise ArchiveError(f"not a readable tar archive: {error}") from error
+    with (
+        _reading("tar"),
+        tarfile.open(fileobj=packed, mode="r:") as source,
+        zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as target,
+    ):
+        for name, member in _last_of_each(source).items():
+            if member.isdir():
+                target.writestr(zipfile.ZipInfo(name + "/", _ZIP_EPOCH), b"")
+            elif member.isfile():
+                left -= member.size
+                if left < 0:
+                    raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
+                info = zipfile.ZipInfo(name, _ZIP_EPOCH)
+                info.external_attr = (stat.S_IFREG | stat.S_IMODE(member.mode)) << 16
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.file_size = member.size
+                with target.open(info, "w") as copy, source.extractfile(member) or io.BytesIO() as content:
+                    shutil.copyfileobj(content, copy, _CHUNK)

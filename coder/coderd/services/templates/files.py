@@ -103,13 +103,23 @@ async def _copy(ctx: Context, file_id: UUID) -> BinaryIO:
     """The content of a file of the database in one of ours."""
     copy = _scratch()
     try:
-        while piece := await ctx.db.read(store.read_piece, file_id, copy.tell()):
-            await trio.to_thread.run_sync(copy.write, piece)
+        await copy_stored(ctx, file_id, copy)
     except BaseException:
         copy.close()
         raise
     copy.seek(0)
     return copy
+
+
+async def copy_stored(ctx: Context, file_id: UUID, target: BinaryIO) -> bool:
+    """Writes a file of the database to `target`, a piece at a time; whether there is one."""
+    place = 0
+    while piece := await ctx.db.read(store.read_piece, file_id, place):
+        await trio.to_thread.run_sync(target.write, piece)
+        place += len(piece)
+        if len(piece) < store.PIECE:
+            break
+    return place > 0 or await ctx.db.read(store.get_file_head, file_id) is not None
 
 
 def _scratch() -> BinaryIO:

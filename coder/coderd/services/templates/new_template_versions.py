@@ -1,6 +1,6 @@
 """New template versions: from an uploaded file or a bundled example to a queued import.
 
-What the import found is read in `template_versions.py`; the import itself is `import_work.py`.
+What the import found is read in `template_versions.py`; the import itself is `services/provisioning/import_work.py`.
 """
 
 from __future__ import annotations

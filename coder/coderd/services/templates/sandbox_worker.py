@@ -14,8 +14,10 @@ import sys
 import traceback
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from coder.coderd.services.templates.template_sources import parse_archives
@@ -25,11 +27,11 @@ from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
 from coder.domain.rendering.sources import ParsedFiles
-from coder.domain.rendering.tags import render_tags
+from coder.domain.rendering.workspace_tags import render_tags
 
 MAX_REMEMBERED = 24 << 20
 """Estimated bytes of everything remembered."""
-_LENGTHS = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
 
 Json = dict[str, Any]
 
@@ -99,12 +101,12 @@ class Worker:
         self._kept: OrderedDict[str, tuple[ParsedFiles, int]] = OrderedDict()
         self._size = 0
 
-    def answer(self, head: Json, blob: bytes) -> Json:
+    def answer(self, head: Json) -> Json:
         """Never raises: what is wrong is told as `failed`, with the thing there was too little of, or as `broken`, with
         the place of the error: that one is ours."""
         try:
             if "load" in head:
-                self._load(head["load"], head["sizes"], blob)
+                self._load(head["load"], head["files"])
                 return {"value": None}
             name = head["documents"]
             if name and name not in self._kept:
@@ -121,12 +123,9 @@ class Worker:
             place = traceback.extract_tb(error.__traceback__)[-1]
             return {"broken": {"error": type(error).__name__, "place": f"{place.filename}:{place.lineno}"}}
 
-    def _load(self, name: str, sizes: list[int], blob: bytes) -> None:
-        archives, at = [], 0
-        for size in sizes:
-            archives.append(blob[at : at + size])
-            at += size
-        files, cost = parse_archives(archives)
+    def _load(self, name: str, paths: Sequence[str]) -> None:
+        with ExitStack() as opened:
+            files, cost = parse_archives([opened.enter_context(Path(path).open("rb")) for path in paths])
         self._kept[name] = (files, cost)
         self._size += cost
         while self._size > MAX_REMEMBERED and len(self._kept) > 1:
@@ -144,8 +143,8 @@ def serve(cpu_seconds: int, memory: int) -> int:
     worker = Worker()
     while (frame := _read(source)) is not None:
         limit()
-        text = _encoded(worker.answer(*frame))
-        sink.write(_LENGTHS.pack(len(text), 0) + text)
+        text = _encoded(worker.answer(frame))
+        sink.write(_LENGTH.pack(len(text)) + text)
         sink.flush()
     return 0
 
@@ -175,9 +174,9 @@ def _limits(cpu_seconds: int, memory: int) -> Callable[[], None]:
     return begin
 
 
-def _read(source: BinaryIO) -> tuple[Json, bytes] | None:
-    lengths = source.read(_LENGTHS.size)
-    if len(lengths) < _LENGTHS.size:
+def _read(source: BinaryIO) -> Json | None:
+    length = source.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
         return None
-    text, blob = (source.read(size) for size in _LENGTHS.unpack(lengths))
-    return json.loads(text), blob
+    frame: Json = json.loads(source.read(*_LENGTH.unpack(length)))
+    return frame

@@ -17,8 +17,7 @@ from coder.coderd.services.access.acl_actors import unknown_groups, unknown_user
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Invalid, NotFound
-from coder.coderd.services.people.groups import reduced_user
-from coder.coderd.services.people.user_views import user_view
+from coder.coderd.services.people.user_views import reduced_user, user_view
 from coder.coderd.services.templates.templates import load_template
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.acls import AclGroup

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import trio
+
 from coder.coderd.services.foundation.errors import NotFound
-from coder.coderd.services.foundation.sandbox import Documents
+from coder.coderd.services.foundation.sandbox import Documents, NewFile
+from coder.coderd.services.templates.files import copy_stored
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -15,17 +18,11 @@ if TYPE_CHECKING:
 def stored_template(ctx: Context, file_id: UUID, modules_id: UUID | None) -> Documents:
     """An archive and that of the modules its import fetched. Loading raises NotFound."""
 
-    async def load() -> list[bytes]:
-        from coder.coderd.store.templates import files as store
-
-        archives = []
-        for one in (file_id, modules_id):
-            row = await ctx.db.read(store.get_file, one) if one is not None else None
-            if row is None and one is file_id:
-                raise NotFound("File not found.")
-            if row is not None:
-                archives.append(row.data)
-        return archives
+    async def load(new_file: NewFile) -> None:
+        if not await copy_stored(ctx, file_id, new_file()):
+            raise NotFound("File not found.")
+        if modules_id is not None:
+            await copy_stored(ctx, modules_id, new_file())
 
     return Documents(f"{file_id} {modules_id or ''}", load)
 
@@ -33,7 +30,7 @@ def stored_template(ctx: Context, file_id: UUID, modules_id: UUID | None) -> Doc
 def bundled_template(name: str, archive: bytes) -> Documents:
     """A template that comes with the program."""
 
-    async def load() -> list[bytes]:
-        return [archive]
+    async def load(new_file: NewFile) -> None:
+        await trio.to_thread.run_sync(new_file().write, archive)
 
     return Documents(f"example {name}", load)

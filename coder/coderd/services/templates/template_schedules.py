@@ -1,6 +1,7 @@
 """The part of a template that says when its workspaces start, stop, sleep and go: read from requests, applied.
 
-Upstream keeps these fields for a licence; here they simply work. What they mean for a workspace is `autobuilds.py`.
+Upstream keeps these fields for a licence; here they simply work. What they mean for a workspace is
+`services/workspaces/autobuilds.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateM
 from coder.coderd.services.events import notifications
 from coder.coderd.services.events.notifications import Notification, NotificationSite
 from coder.coderd.services.foundation.errors import InvalidFields
+from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
@@ -104,6 +106,8 @@ async def write_changes(
     if before is None or after is None:
         return
     await apply_template_schedule(tx, before, after, now, default_quiet_hours)
+    if before.max_port_share_level != after.max_port_share_level:
+        await notify_shared_less(tx)
     if body.update_workspace_last_used_at is True:
         await autobuild_store.touch_all(tx, template_id, now)
     if body.update_workspace_dormant_at is True:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
 
 from coder.coderd.services.templates.archives import MAX_MEMBERS, UNREADABLE, ArchiveError, safe_name_untrusted
 from coder.domain.rendering.sources import SUFFIXES, ParsedFiles
@@ -17,7 +17,7 @@ _TREE_COST = 30
 """Measured: a parsed tree takes about thirty times its text."""
 
 
-def parse_archives(archives: list[bytes]) -> tuple[ParsedFiles, int]:
+def parse_archives(archives: Sequence[BinaryIO]) -> tuple[ParsedFiles, int]:
     """The files of all, parsed, and about how many bytes they take. Never raises for what is in them."""
     found: dict[str, bytes] = {}
     for archive in archives:
@@ -28,12 +28,12 @@ def parse_archives(archives: list[bytes]) -> tuple[ParsedFiles, int]:
     return files, sum(map(len, found.values())) + texts * _TREE_COST
 
 
-def unpack_untrusted(archive: bytes) -> Mapping[str, bytes]:
+def unpack_untrusted(archive: BinaryIO) -> Mapping[str, bytes]:
     """Regular files by their path from the root. Never raises: of an archive that lies, what came before the lie."""
     found: dict[str, bytes] = {}
     total = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+        with tarfile.open(fileobj=archive, mode="r:") as tar:
             for count, member in enumerate(tar):
                 if count >= MAX_MEMBERS or total > MAX_TEMPLATE:
                     break

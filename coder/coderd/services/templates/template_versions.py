@@ -1,7 +1,8 @@
 """Template versions: reading what their import found, renaming, canceling, archiving.
 
 A version without a template is seen by those who may make templates; one with a template by those who may read that.
-Making one is `new_template_versions.py`; the import is a job (`import_work.py`); dry runs are `dry_runs.py`.
+Making one is `new_template_versions.py`; the import is a job (`services/provisioning/import_work.py`); dry runs are
+`dry_runs.py`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from coder.coderd.services.events.notifications import Notification
 from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.enqueued_builds import EnqueuedBuild
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -35,6 +36,9 @@ from coder.domain.workspaces.autobuild import AutobuildStep, in_words, next_step
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+
+_Step = tuple[AutobuildStep | None, EnqueuedBuild | None]
+"""What was decided of a workspace, and the build that follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
     for workspace_id in await ctx.db.read(store.list_due, now):
         try:
             site = notifications.site_of(ctx)
-            step = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
+            step, build = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
+            if build is not None:
+                build.count(ctx)
         except Refusal as refusal:
             ctx.log.warn("a workspace was not built by itself", workspace=workspace_id, reason=refusal.message)
             continue
@@ -76,26 +82,27 @@ async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
 
 async def _run_step(
     ctx: Context, workspace_id: UUID, tick: datetime, site: notifications.NotificationSite, prepare: Prepare
-) -> AutobuildStep | None:
+) -> _Step:
     return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare)
 
 
 async def _take_step(
     tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.NotificationSite, prepare: Prepare
-) -> AutobuildStep | None:
+) -> _Step:
     found = await store.lock_candidate(tx, workspace_id)
     if found is None:
-        return None
+        return None, None
     workspace, candidate = found
     step = next_step(candidate, tick)
     template = await template_store.get_template(tx, workspace.template_id)
     if step is None or template is None:
-        return None
+        return None, None
+    build = None
     if step.transition is not None:
-        await _build(tx, workspace, template, step, now, site, prepare)
+        build = await _build(tx, workspace, template, step, now, site, prepare)
     if step.falls_asleep:
         await _fall_asleep(tx, workspace, template, now, site)
-    return step
+    return step, build
 
 
 async def _build(
@@ -106,7 +113,7 @@ async def _build(
     now: datetime,
     site: notifications.NotificationSite,
     prepare: Prepare,
-) -> None:
+) -> EnqueuedBuild:
     request = BuildRequest(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
@@ -125,6 +132,7 @@ async def _build(
         about = (workspace.id, workspace.owner_id, template.id)
         notice = Notification(notification_templates.WORKSPACE_AUTO_UPDATED, workspace.owner_id, labels, about)
         await notifications.enqueue(tx, site, notice, now)
+    return EnqueuedBuild(request, template.provisioner)
 
 
 async def _reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:

@@ -20,15 +20,28 @@ from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
 from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
+from coder.coderd.services.access.workspace_access import (
+    load_workspace,
+    lock_workspace,
+    template_resource,
+    workspace_resource,
+)
 from coder.coderd.services.agents.agent_view import view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
 from coder.coderd.services.events import update_notifications
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields, NotFound, Precondition
+from coder.coderd.services.foundation.errors import (
+    FORBIDDEN_DETAIL,
+    Forbidden,
+    Invalid,
+    InvalidFields,
+    NotFound,
+    Precondition,
+)
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.provisioning.build_results import build_ended
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
@@ -48,6 +61,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.provisioning.jobs import JobRow
 
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
+_DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
+"What a transition does to a workspace, as its refusal says it."
 _NO_CANCEL = "User is not allowed to cancel workspace builds. Owner role is required."
 _UNKNOWN_BUILD = 'Workspace "{name}" Build {number} does not exist.'
 
@@ -69,15 +84,15 @@ async def create_build(
     """
     request = read_request(subject, body)
     view = await load_workspace(ctx, subject, workspace_id)
-    _require_transition(subject, view.workspace, request)
-    if view.workspace.deleted:
-        raise Invalid(f'Workspace "{view.workspace.name}" was deleted.', "A deleted workspace cannot be built.")
+    _check_buildable(subject, view.workspace, request)  # before the values are worked out, and again in `enqueue_next`
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
         return await ctx.db.run(enqueue_next, subject, workspace_id, request, rules_of(ctx), ctx.clock.now())
 
-    queued = await enqueue_with_values(ctx, request, target, enqueue)
+    with counted(ctx, request) as count:
+        queued = await enqueue_with_values(ctx, request, target, enqueue)
+        count(queued.view.job.provisioner)
     before, after = view.latest.build.template_version_id, queued.view.build.template_version_id
     if request.transition == "start" and before != after:
         await update_notifications.workspace_updated(ctx, queued.view.build.job_id)
@@ -131,19 +146,31 @@ def decode_state(text: str | UnsetType) -> bytes:
         raise Invalid("Request body must be valid JSON.", "illegal base64 data in state") from error
 
 
+def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
+    _require_transition(subject, row, request)
+    if row.deleted:
+        raise Invalid(f'Workspace "{row.name}" was deleted.', "A deleted workspace cannot be built.")
+
+
 def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
     # Starting wakes a dormant workspace: it is judged as the workspace it will be.
     dormant = False if request.transition == "start" else None
-    require(subject, _ACTIONS[request.transition], workspace_resource(row, dormant=dormant))
+    try:
+        require(subject, _ACTIONS[request.transition], workspace_resource(row, dormant=dormant))
+    except Forbidden as refusal:
+        # Whoever may read it is told what it is about: the only place where a refusal of rights names the action.
+        said = f"You do not have permission to {_DONE_TO_IT[request.transition]} this workspace."
+        raise Forbidden(said, FORBIDDEN_DETAIL) from refusal
 
 
 async def enqueue_next(
     tx: Tx, subject: Subject, workspace_id: UUID, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild:
-    """Another build of a workspace, inside a transaction. Refusals as of `enqueue_build`."""
-    workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
-    template = await template_store.get_template(tx, workspace.template_id) if workspace else None
-    if workspace is None or template is None:
+    """Another build of a workspace, inside a transaction. Refusals as of `enqueue_build`; who may, is asked here."""
+    workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+    _check_buildable(subject, workspace, request)
+    template = await template_store.get_template(tx, workspace.template_id)
+    if template is None:
         raise NotFound
     build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
     return await read_placed(tx, build.id, rules, now)
@@ -201,7 +228,7 @@ async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, which:
     if which.after is not None:
         earlier = await ctx.db.read(build_store.get_build, which.after)
         if earlier is None or earlier.workspace_id != workspace_id:
-            raise Invalid('Record at "after_id" does not exist.', "no such build of this workspace")
+            raise Invalid(f'Record at "after_id" ("{which.after}") does not exist.')
     now, strict = ctx.clock.now(), strict_tags(ctx)
     views, page = await ctx.db.read(_list, workspace_id, which, now, strict)
     return [present_build(ctx, view, page) for view in views]

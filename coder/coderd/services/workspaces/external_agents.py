@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
+from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
 from coder.coderd.services.foundation.errors import Conflict, NotFound
 from coder.coderd.store.agents import agent_tokens as token_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_tokens import AgentTokenRow
-from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.agents.init_scripts import attach_command
 from coder.domain.agents.token_generations import Generation, good, newest
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.agents.agents import AgentRow
     from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.workspaces import WorkspaceView
     from coder.domain.access.policy import Subject
 
 
@@ -47,7 +46,8 @@ async def get_credentials(ctx: Context, subject: Subject, workspace_id: UUID, ag
 
     Raises NotFound (no external agent, no agent of that name, or one that proves itself by its cloud), Forbidden.
     """
-    agent = await _external_agent(ctx, subject, workspace_id, agent_name)
+    view = await load_workspace(ctx, subject, workspace_id, "update")
+    agent = await ctx.db.read(_external_agent, view, agent_name)
     rows = await ctx.db.read(token_store.list_agent_tokens, workspace_id, agent)
     number = newest(_generations(rows))
     return _instructions(ctx, agent, next((row.token for row in rows if row.generation == number), agent.auth_token))
@@ -58,21 +58,23 @@ async def rotate_token(ctx: Context, subject: Subject, workspace_id: UUID, agent
 
     Raises what `get_credentials` does, and Conflict for a workspace that is deleted.
     """
-    agent = await _external_agent(ctx, subject, workspace_id, agent_name)
-    rows = await ctx.db.run(_rotate, workspace_id, agent, ctx.clock.now())
+    agent, rows = await ctx.db.run(_rotate, subject, workspace_id, agent_name, ctx.clock.now())
     generations = _generations(rows)
     return Rotation(_instructions(ctx, agent, rows[-1].token), newest(generations), good(generations))
 
 
-async def _rotate(tx: Tx, workspace_id: UUID, agent: AgentRow, now: datetime) -> list[AgentTokenRow]:
-    workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)  # one rotation after the other
-    if workspace is None or workspace.deleted:
+async def _rotate(
+    tx: Tx, subject: Subject, workspace_id: UUID, agent_name: str, now: datetime
+) -> tuple[AgentRow, list[AgentTokenRow]]:
+    view = await lock_workspace(tx, subject, workspace_id)  # one rotation after the other
+    agent = await _external_agent(tx, view, agent_name)
+    if view.workspace.deleted:
         raise Conflict("The workspace is deleted: its agent has no token any more.")
     rows = await token_store.list_agent_tokens(tx, workspace_id, agent)
     number = newest(_generations(rows)) + 1
     row = AgentTokenRow(new_uuid(), workspace_id, agent.name, agent.auth_token, number, now, None)
     await token_store.add_agent_token(tx, row)
-    return await token_store.list_agent_tokens(tx, workspace_id, agent)
+    return agent, await token_store.list_agent_tokens(tx, workspace_id, agent)
 
 
 def _generations(rows: list[AgentTokenRow]) -> list[Generation]:
@@ -84,12 +86,10 @@ def _instructions(ctx: Context, agent: AgentRow, token: UUID) -> AttachInstructi
     return AttachInstructions(command, str(token))
 
 
-async def _external_agent(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> AgentRow:
-    view = await load_workspace(ctx, subject, workspace_id)
-    require(subject, "update", workspace_resource(view.workspace))
+async def _external_agent(tx: Tx, view: WorkspaceView, agent_name: str) -> AgentRow:
     if not view.latest.build.has_external_agent:
         raise NotFound("Workspace does not have an external agent.")
-    details = await ctx.db.read(agent_store.list_agents_of_jobs, [view.latest.job.id])
+    details = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     agent = next((detail.agent for detail in details if detail.agent.name == agent_name), None)
     if agent is None:
         raise NotFound(f"External agent '{agent_name}' not found in workspace.")

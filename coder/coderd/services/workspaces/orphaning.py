@@ -12,18 +12,19 @@ from uuid import UUID
 
 from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
+from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound
 from coder.coderd.services.provisioning.build_results import build_ended, complete_build
 from coder.coderd.services.provisioning.job_work import end_with_error
 from coder.coderd.services.provisioning.jobs import cancel_job, tell
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM, Subject
 from coder.domain.provisioning.allowed_actions import allowed_actions, is_silent
 from coder.domain.workspaces.inventory import read_inventory
@@ -38,7 +39,7 @@ GIVEN_UP = "the workspace was abandoned while the provisioner daemon was silent"
 
 async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
     """What the last build's state knows. Raises NotFound, Forbidden."""
-    await _require(ctx, subject, workspace_id)
+    _check(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     return await ctx.db.read(_inventory, workspace_id)
 
 
@@ -47,27 +48,33 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
 
     Raises NotFound, Forbidden, Gone (deleted before), Conflict (a daemon works on it: cancel first).
     """
-    await _require(ctx, subject, workspace_id)
-    return await ctx.db.run(_abandon, subject.user_id, workspace_id, ctx.clock.now())
+    _check(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
+    request = BuildRequest(transition="delete", initiator_id=subject.user_id, orphan=True)
+    with counted(ctx, request) as count:
+        found, provisioner = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
+        count(provisioner)
+    return found
 
 
-async def _require(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
-    view = await load_workspace(ctx, subject, workspace_id)
-    require(subject, "delete", workspace_resource(view.workspace))
-    if view.workspace.deleted:
+def _check(subject: Subject, workspace: WorkspaceRow) -> None:
+    require(subject, "delete", workspace_resource(workspace))
+    if workspace.deleted:
         raise Gone("The workspace is deleted already.")
 
 
-async def _abandon(tx: Tx, user_id: UUID, workspace_id: UUID, now: datetime) -> WorkspaceInventory:
-    workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
-    template = await template_store.get_template(tx, workspace.template_id) if workspace else None
-    if workspace is None or template is None:
+async def _abandon(
+    tx: Tx, subject: Subject, request: BuildRequest, workspace_id: UUID, now: datetime
+) -> tuple[WorkspaceInventory, str]:
+    """What may remain, and the provisioner of the template."""
+    workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+    _check(subject, workspace)
+    template = await template_store.get_template(tx, workspace.template_id)
+    if template is None:
         raise NotFound
     last = await build_store.get_latest_build(tx, workspace_id)
     if last is not None:
         await _end_last(tx, last, now)
     found = await _inventory(tx, workspace_id)
-    request = BuildRequest(transition="delete", initiator_id=user_id, orphan=True)
     build = await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     job = await job_store.get_job(tx, build.job_id, lock=True)
     if job is None:
@@ -76,7 +83,7 @@ async def _abandon(tx: Tx, user_id: UUID, workspace_id: UUID, now: datetime) -> 
     # In the transaction that posted it: no daemon ever sees the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
     await tell(tx, job)
-    return found
+    return found, job.provisioner
 
 
 async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:

@@ -7,6 +7,7 @@ that run already. How many there should be is `domain/workspaces/prebuilds.py`.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -23,6 +24,7 @@ from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.templates.templates import load_template
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.enqueued_builds import EnqueuedBuild
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.events import notification_marks
 from coder.coderd.store.events.change_feed import notify_change
@@ -99,16 +101,26 @@ async def reconcile(ctx: Context) -> Reconciled:
     for one in wanting:
         try:
             created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, one, now))
+            _count(ctx, [*created, *deleted])
         except Refusal as refusal:
             ctx.log.warn("no workspace was prebuilt", preset=one.preset_id, reason=refusal.message)
             continue
-        done = Reconciled(done.created + created, done.deleted + deleted)
+        done = Reconciled(done.created + len(created), done.deleted + len(deleted))
     for workspace_id in left_over:  # of versions that are active no more
-        done = replace(done, deleted=done.deleted + await ctx.db.run(_delete, workspace_id, now))
+        gone = await ctx.db.run(_delete, workspace_id, now)
+        _count(ctx, gone)
+        done = replace(done, deleted=done.deleted + len(gone))
     return done
 
 
-async def _run_reconcile(ctx: Context, one: Wanting, now: datetime, prepare: Prepare) -> tuple[int, int]:
+def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:
+    for build in builds:
+        build.count(ctx)
+
+
+async def _run_reconcile(
+    ctx: Context, one: Wanting, now: datetime, prepare: Prepare
+) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
     config = ctx.config
     rules = Failures(
         limit=config.workspace_prebuilds_failure_hard_limit,
@@ -120,9 +132,10 @@ async def _run_reconcile(ctx: Context, one: Wanting, now: datetime, prepare: Pre
 
 async def _reconcile(
     tx: Tx, one: Wanting, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
-) -> tuple[int, int]:
+) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
+    """Builds that create, and builds that delete."""
     if not await store.lock(tx):
-        return 0, 0
+        return [], []
     mine = (await store.list_existing(tx)).get(one.preset_id, [])
     wanted = desired_instances(one.desired_instances, one.schedules, one.scheduling_timezone, now)
     count, last_at = await store.count_failures(tx, one.preset_id, max(rules.limit, _COUNTED))
@@ -130,10 +143,9 @@ async def _reconcile(
     if failures.at_limit and wanted:
         await _tell_limit(tx, one, now, site)
     steps = plan(mine, wanted, now, expire_after_seconds=one.expire_after_seconds, failures=failures)
-    for _ in range(steps.create):
-        await _create(tx, one, now, prepare)
-    deleted = sum([await _delete(tx, workspace_id, now) for workspace_id in steps.delete])
-    return steps.create, deleted
+    created = [build for _ in range(steps.create) for build in await _create(tx, one, now, prepare)]
+    deleted = [build for workspace_id in steps.delete for build in await _delete(tx, workspace_id, now)]
+    return created, deleted
 
 
 async def _tell_limit(tx: Tx, one: Wanting, now: datetime, site: NotificationSite) -> None:
@@ -142,10 +154,10 @@ async def _tell_limit(tx: Tx, one: Wanting, now: datetime, site: NotificationSit
             await enqueue(tx, site, notice, now)
 
 
-async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> None:
+async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
     template = await template_store.get_template(tx, one.template_id)
     if template is None:
-        return
+        return []
     workspace_id = new_uuid()
     workspace = WorkspaceRow(
         id=workspace_id,
@@ -178,21 +190,23 @@ async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> None
     )
     request = prepare(request, BuildTarget(PREBUILDS_USER_ID, one.template_id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
+    return [EnqueuedBuild(request, template.provisioner)]
 
 
-async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> int:
+async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> list[EnqueuedBuild]:
+    """The build, or none: it was claimed meanwhile, or is being built."""
     workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
     if workspace is None or workspace.deleted or workspace.owner_id != PREBUILDS_USER_ID:
-        return 0  # claimed meanwhile
+        return []
     template = await template_store.get_template(tx, workspace.template_id)
     if template is None:
-        return 0
+        return []
     request = BuildRequest(transition="delete", initiator_id=PREBUILDS_USER_ID, priority=_PRIORITY)
     try:
         await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     except Refusal:  # a build of it is under way: the next turn looks again
-        return 0
-    return 1
+        return []
+    return [EnqueuedBuild(request, template.provisioner)]
 
 
 async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> WorkspaceRow | None:

@@ -17,7 +17,7 @@ from coder.api.workspaces.workspace_settings import WorkspaceACL, WorkspaceGroup
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
+from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.workspaces.workspaces import present
@@ -34,7 +34,7 @@ from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.port_shares import PortShareRow as PortShareRow
-from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
+from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
 from coder.domain.foundation.search import FieldRefusal
 from coder.domain.templates.parameters import resolve_parameters
@@ -58,8 +58,12 @@ _APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
 
 async def set_autostart(ctx: Context, subject: Subject, workspace_id: UUID, schedule: str | None) -> None:
     """None or empty clears. Raises Invalid, NotFound, Forbidden."""
-    view = await load_workspace(ctx, subject, workspace_id, "update")
-    template = await ctx.db.read(template_store.get_template, view.workspace.template_id)
+    await ctx.db.run(_set_autostart, subject, workspace_id, schedule, ctx.clock.now())
+
+
+async def _set_autostart(tx: Tx, subject: Subject, workspace_id: UUID, schedule: str | None, now: datetime) -> None:
+    row = (await lock_workspace(tx, subject, workspace_id)).workspace
+    template = await template_store.get_template(tx, row.template_id)
     days = template.autostart_days if template else 127
     if schedule:
         found = parse_autostart(schedule)
@@ -67,29 +71,26 @@ async def set_autostart(ctx: Context, subject: Subject, workspace_id: UUID, sche
             raise Invalid("Invalid autostart schedule.", validations=[(found.field, found.detail)])
         if template is not None and not template.allow_user_autostart:
             raise Invalid("Autostart is not allowed for workspaces using this template.")
-    now = ctx.clock.now()
     following = next_start(schedule, now, allowed_days=days)
-    await _edit(ctx, view.workspace, autostart_schedule=schedule or None, next_start_at=following)
+    await _edit(tx, row, autostart_schedule=schedule or None, next_start_at=following)
 
 
 async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, ttl_ms: int | None) -> None:
     """None or 0 clears, and with it the deadline of a running build."""
-    view = await load_workspace(ctx, subject, workspace_id, "update")
-    template = await ctx.db.read(template_store.get_template, view.workspace.template_id)
+    await ctx.db.run(_set_ttl, subject, workspace_id, ttl_ms, ctx.clock.now())
+
+
+async def _set_ttl(tx: Tx, subject: Subject, workspace_id: UUID, ttl_ms: int | None, now: datetime) -> None:
+    view = await lock_workspace(tx, subject, workspace_id)
+    template = await template_store.get_template(tx, view.workspace.template_id)
     if template is not None and not template.allow_user_autostop:
         raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
     refusal = explain_ttl(ttl_ms)
     if refusal is not None:
         raise Invalid("Error updating workspace time until shutdown.", validations=[(refusal.field, refusal.detail)])
-    await ctx.db.run(_set_ttl, view, ttl_ms or None, ctx.clock.now())
-
-
-async def _set_ttl(tx: Tx, view: WorkspaceView, ttl_ms: int | None, now: datetime) -> None:
-    row = view.workspace
-    await workspace_store.update_workspace(tx, row.id, ttl_ms=ttl_ms)
-    if ttl_ms is None and view.latest.build.transition == "start":
+    await _edit(tx, view.workspace, ttl_ms=ttl_ms or None)
+    if not ttl_ms and view.latest.build.transition == "start":
         await build_store.update_build(tx, view.latest.build.id, deadline=None, max_deadline=None, updated_at=now)
-    await _tell(tx, row)
 
 
 async def extend(ctx: Context, subject: Subject, workspace_id: UUID, deadline: datetime) -> None:
@@ -97,7 +98,11 @@ async def extend(ctx: Context, subject: Subject, workspace_id: UUID, deadline: d
 
     Raises Conflict (not running, or it has no deadline), Invalid (too soon, too late), Forbidden.
     """
-    view = await load_workspace(ctx, subject, workspace_id)
+    await ctx.db.run(_extend, subject, workspace_id, deadline, ctx.clock.now())
+
+
+async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, deadline: datetime, now: datetime) -> None:
+    view = await lock_workspace(tx, subject, workspace_id, "read")
     build, status = view.latest.build, view.latest.job.status
     if build.transition != "start":
         raise Conflict(f"Workspace must be started, current status: {build.transition}")
@@ -107,32 +112,34 @@ async def extend(ctx: Context, subject: Subject, workspace_id: UUID, deadline: d
         )
     if build.deadline is None:
         raise Conflict("Workspace shutdown is manual.")
-    reason = explain_deadline(ctx.clock.now(), deadline, build.max_deadline)
+    reason = explain_deadline(now, deadline, build.max_deadline)
     if reason is not None:
         raise Invalid(reason)
     require(subject, "update", workspace_resource(view.workspace))
-    await ctx.db.run(_extend, view, deadline, ctx.clock.now())
-
-
-async def _extend(tx: Tx, view: WorkspaceView, deadline: datetime, now: datetime) -> None:
     await build_store.update_build(tx, view.latest.build.id, deadline=deadline, updated_at=now)
-    await _tell(tx, view.workspace)
+    await notify_change(tx, "settings", owner_id=view.workspace.owner_id, workspace_id=workspace_id)
 
 
 async def set_automatic_updates(ctx: Context, subject: Subject, workspace_id: UUID, value: str) -> None:
-    view = await load_workspace(ctx, subject, workspace_id)
-    if not may(subject, "update", workspace_resource(view.workspace)):
-        raise NotFound  # upstream hides it here, unlike its neighbours
-    if value not in AUTOMATIC_UPDATES:
-        raise Invalid("Invalid request", validations=[("automatic_updates", "must be always or never")])
-    await _edit(ctx, view.workspace, automatic_updates=value)
+    async def write(tx: Tx) -> None:
+        row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+        if not may(subject, "update", workspace_resource(row)):
+            raise NotFound  # upstream hides it here, unlike its neighbours
+        if value not in AUTOMATIC_UPDATES:
+            raise Invalid("Invalid request", validations=[("automatic_updates", "must be always or never")])
+        await _edit(tx, row, automatic_updates=value)
+
+    await ctx.db.run(write)
 
 
 async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favorite: bool) -> None:
-    view = await load_workspace(ctx, subject, workspace_id)
-    if view.workspace.owner_id != subject.user_id:
-        raise Forbidden("You can only favorite workspaces that you own.")
-    await _edit(ctx, view.workspace, favorite=favorite)
+    async def write(tx: Tx) -> None:
+        row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+        if row.owner_id != subject.user_id:
+            raise Forbidden("You can only favorite workspaces that you own.")
+        await _edit(tx, row, favorite=favorite)
+
+    await ctx.db.run(write)
 
 
 async def set_dormant(ctx: Context, subject: Subject, workspace_id: UUID, dormant: bool) -> Workspace | None:
@@ -140,25 +147,24 @@ async def set_dormant(ctx: Context, subject: Subject, workspace_id: UUID, dorman
 
     A running one goes on until its schedule or its owner stops it (recorded: no build is queued here).
     """
-    view = await load_workspace(ctx, subject, workspace_id)
-    row = view.workspace
-    if (row.dormant_at is not None) == dormant:
+    if not await ctx.db.run(_set_dormant, subject, workspace_id, dormant, ctx.clock.now()):
         return None
-    require(subject, "update", workspace_resource(row))
-    await ctx.db.run(_set_dormant, view, dormant, ctx.clock.now())
     return await present(ctx, await load_workspace(ctx, subject, workspace_id))
 
 
-async def _set_dormant(tx: Tx, view: WorkspaceView, dormant: bool, now: datetime) -> None:
-    row = view.workspace
+async def _set_dormant(tx: Tx, subject: Subject, workspace_id: UUID, dormant: bool, now: datetime) -> bool:
+    row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+    if (row.dormant_at is not None) == dormant:
+        return False
+    require(subject, "update", workspace_resource(row))
     template = await template_store.get_template(tx, row.template_id)
     deletes_after = template.time_til_dormant_autodelete_ms if template else 0
-    values: dict[str, Any] = {"dormant_at": None, "deleting_at": None, "last_used_at": now}
+    values: workspace_store.WorkspaceChanges = {"dormant_at": None, "deleting_at": None, "last_used_at": now}
     if dormant:
         deleting_at = now + timedelta(milliseconds=deletes_after) if deletes_after else None
         values = {"dormant_at": now, "deleting_at": deleting_at}
-    await workspace_store.update_workspace(tx, row.id, **values)
-    await _tell(tx, row, "state")
+    await _edit(tx, row, "state", **values)
+    return True
 
 
 async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> bool:
@@ -176,15 +182,15 @@ async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> b
 
 async def record_usage(ctx: Context, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str) -> None:
     """Somebody uses the workspace. Unknown agents and apps are ignored, as upstream does."""
-    view = await load_workspace(ctx, subject, workspace_id)
-    require(subject, "update", workspace_resource(view.workspace))
     now = ctx.clock.now()
+    await ctx.db.run(_record_usage, subject, workspace_id, agent_id, app, now)
     ctx.part(LastUse).note(workspace_id, now)
-    await ctx.db.run(_record_usage, view, agent_id, app, now)
 
 
-async def _record_usage(tx: Tx, view: WorkspaceView, agent_id: UUID | None, app: str, now: datetime) -> None:
-    row = view.workspace
+async def _record_usage(
+    tx: Tx, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str, now: datetime
+) -> None:
+    row = (await lock_workspace(tx, subject, workspace_id)).workspace
     place = await agent_store.get_agent_place(tx, agent_id) if agent_id is not None and app in _APPS else None
     if place is not None and place.workspace_id == row.id:
         stats: stats_store.AgentStats = {
@@ -207,25 +213,33 @@ async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -
 
 async def share_port(ctx: Context, subject: Subject, share: PortShareRow) -> WorkspaceAgentPortShare:
     """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
-    view = await load_workspace(ctx, subject, share.workspace_id, "update")
+    await ctx.db.run(_share_port, subject, share)
+    return _present_share(share)
+
+
+async def _share_port(tx: Tx, subject: Subject, share: PortShareRow) -> None:
+    view = await lock_workspace(tx, subject, share.workspace_id)
     refusal = explain_port_share(share.port, share.share_level, view.template.max_port_share_level)
     if refusal is not None:
         raise Invalid(refusal.detail, validations=[(refusal.field, refusal.detail)])
     if share.protocol not in SHARE_PROTOCOLS:
         said = "Port protocol not allowed."
         raise Invalid(said, validations=[("protocol", said)])
-    agents = await ctx.db.read(agent_store.list_agents_of_jobs, [view.latest.job.id])
+    agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
-    await ctx.db.run(share_store.put_port_share, share)
-    return _present_share(share)
+    await share_store.put_port_share(tx, share)
+    await notify_shared_less(tx)  # whoever came in by a wider share
 
 
 async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
-    view = await load_workspace(ctx, subject, workspace_id)
-    require(subject, "update", workspace_resource(view.workspace))
-    if not await ctx.db.run(share_store.delete_port_share, workspace_id, agent_name, port):
-        raise NotFound
+    async def write(tx: Tx) -> None:
+        await lock_workspace(tx, subject, workspace_id)
+        if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):
+            raise NotFound
+        await notify_shared_less(tx)
+
+    await ctx.db.run(write)
 
 
 def _present_share(row: PortShareRow) -> WorkspaceAgentPortShare:
@@ -283,45 +297,45 @@ async def update_acl(
     group_roles: Mapping[str, str],
 ) -> None:
     """Gives or takes (empty role) access. Raises Invalid, Forbidden, NotFound."""
-    view = await load_workspace(ctx, subject, workspace_id)
+    organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
 
     async def update(tx: Tx) -> None:
-        row = await _lock_shareable(ctx, tx, subject, view.workspace)
+        row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
         # Ids have several spellings; asked in ours, nobody gets past a check with another.
         if str(subject.user_id) in acl_store.by_id(user_roles):
             raise Invalid("You cannot change your own workspace sharing role.")
         await _check_actors(tx, subject, row.organization_id, user_roles, group_roles)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
-        await workspace_store.update_workspace(tx, row.id, user_acl=user_acl, group_acl=group_acl)
+        await _edit(tx, row, user_acl=user_acl, group_acl=group_acl)
         await notify_shared_less(tx)
-        await _tell(tx, row)
 
     await ctx.db.run(update)
 
 
 async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
-    view = await load_workspace(ctx, subject, workspace_id)
+    organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
 
     async def clear(tx: Tx) -> None:
-        row = await _lock_shareable(ctx, tx, subject, view.workspace)
-        await workspace_store.update_workspace(tx, row.id, user_acl={}, group_acl={})
+        row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
+        await _edit(tx, row, user_acl={}, group_acl={})
         await notify_shared_less(tx)
-        await _tell(tx, row)
 
     await ctx.db.run(clear)
 
 
-async def _lock_shareable(ctx: Context, tx: Tx, subject: Subject, seen: WorkspaceRow) -> WorkspaceRow:
+async def _lock_shareable(
+    ctx: Context, tx: Tx, subject: Subject, workspace_id: UUID, organization_id: UUID
+) -> WorkspaceRow:
     """The workspace as it is now, held until the transaction ends. Raises Forbidden, NotFound.
 
     The organization is held, too: turning sharing off waits for us and clears what we write, or we see that it is off.
     """
     if ctx.config.disable_workspace_sharing:
         raise Forbidden("Workspace sharing is disabled for this deployment.")
-    organization = await organization_store.get_organization(tx, seen.organization_id, lock=True)
-    row = await workspace_store.get_workspace(tx, seen.id, lock=True)
-    if organization is None or row is None:
+    organization = await organization_store.get_organization(tx, organization_id, lock=True)
+    if organization is None:
         raise NotFound
+    row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     if organization.workspace_sharing == "none":
         raise Forbidden("Workspace sharing is disabled for this organization.")
     if organization.workspace_sharing == "service_accounts":
@@ -355,13 +369,9 @@ def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
     return {key: role for key, role in merged.items() if role}
 
 
-async def _edit(ctx: Context, row: WorkspaceRow, **values: Unpack[workspace_store.WorkspaceChanges]) -> None:
-    async def edit(tx: Tx) -> None:
-        await workspace_store.update_workspace(tx, row.id, **values)
-        await _tell(tx, row)
-
-    await ctx.db.run(edit)
-
-
-async def _tell(tx: Tx, row: WorkspaceRow, kind: Kind = "settings") -> None:
+async def _edit(
+    tx: Tx, row: WorkspaceRow, kind: Kind = "settings", **values: Unpack[workspace_store.WorkspaceChanges]
+) -> None:
+    """Writes to a row that `lock_workspace` gave, and tells those who watch."""
+    await workspace_store.update_workspace(tx, row.id, **values)
     await notify_change(tx, kind, owner_id=row.owner_id, workspace_id=row.id)

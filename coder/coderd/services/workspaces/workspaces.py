@@ -12,7 +12,13 @@ from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.access.workspace_access import load_workspace, readers, template_resource, workspace_resource
+from coder.coderd.services.access.workspace_access import (
+    load_workspace,
+    lock_workspace,
+    readers,
+    template_resource,
+    workspace_resource,
+)
 from coder.coderd.services.agents.resource_view import LoadedResources
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
@@ -28,6 +34,7 @@ from coder.coderd.services.workspaces.builds import (
     rules_of,
     strict_tags,
 )
+from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspace_search import read_search
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store.engine.errors import IntegrityError
@@ -99,7 +106,9 @@ async def create_workspace(
         return await ctx.db.run(enqueue_first, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now())
 
     try:
-        queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
+        with counted(ctx, request) as count:
+            queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
+            count(queued.view.job.provisioner)
     except IntegrityError as error:
         if _NAME_INDEX not in str(error):
             raise
@@ -306,27 +315,26 @@ async def _list(
 
 async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceRequest) -> None:
     """Raises InvalidFields, Invalid (renames are off), Forbidden, Conflict (name taken)."""
-    view = await load_workspace(ctx, subject, workspace_id)
-    row = view.workspace
-    check_request(wanted, {"name": row.name})
-    name = str(wanted.name)
-    if name == row.name:
-        return
-    if not ctx.config.allow_workspace_renames:
-        raise Invalid(
-            "Workspace renames are not allowed.", "Enable --allow-workspace-renames to let people rename workspaces."
-        )
-    if not may(subject, "update", workspace_resource(row)):
-        raise Forbidden
+
+    async def rename(tx: Tx) -> None:
+        row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
+        check_request(wanted, {"name": row.name})
+        if wanted.name == row.name:
+            return
+        if not ctx.config.allow_workspace_renames:
+            raise Invalid(
+                "Workspace renames are not allowed.",
+                "Enable --allow-workspace-renames to let people rename workspaces.",
+            )
+        if not may(subject, "update", workspace_resource(row)):
+            raise Forbidden
+        await workspace_store.update_workspace(tx, row.id, name=str(wanted.name))
+        await notify_change(tx, "settings", owner_id=row.owner_id, workspace_id=row.id)
+
     try:
-        await ctx.db.run(_rename, row, name)
+        await ctx.db.run(rename)
     except IntegrityError as error:
         raise Conflict(
-            f'The workspace "{name}" already exists.',
+            f'The workspace "{wanted.name}" already exists.',
             validations=[("name", "This value is already in use and should be unique.")],
         ) from error
-
-
-async def _rename(tx: Tx, row: WorkspaceRow, name: str) -> None:
-    await workspace_store.update_workspace(tx, row.id, name=name)
-    await notify_change(tx, "settings", owner_id=row.owner_id, workspace_id=row.id)

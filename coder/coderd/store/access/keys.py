@@ -8,13 +8,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, delete, insert, select, text, update
+from sqlalchemy import and_, bindparam, case, delete, insert, select, text, update
 
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.tables.identity import api_keys, users
 from coder.domain.access.roles import BuiltinRole
 
 if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+
     from coder.coderd.store.engine.database import Tx
 
 
@@ -149,8 +151,8 @@ async def touch(
     await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
     # being seen is a change, too: clients find both times equal
     seen: dict[str, Any] = {"last_seen_at": now, "updated_at": now}
-    if activate:
-        seen["status"] = "active"
+    if activate:  # who was suspended since the caller was read stays so
+        seen["status"] = case((users.c.status == "dormant", "active"), else_=users.c.status)
     await tx.execute(update(users).where(users.c.id == user_id).values(**seen))
 
 
@@ -185,6 +187,8 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
 
 
 NO_SESSIONS = ("token", "oauth2_provider_app")
+SHOWN_SESSIONS = 500
+"""The most that one list shows: a program that signs in each minute would otherwise make it endless."""
 
 
 async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
@@ -198,6 +202,7 @@ async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
             api_keys.c.expires_at > now,
         )
         .order_by(api_keys.c.last_used.desc(), api_keys.c.id)
+        .limit(SHOWN_SESSIONS)
     )
     return [KeyRow(*row) for row in await tx.execute(statement)]
 
@@ -217,10 +222,19 @@ async def notify_shared_less(tx: Tx) -> None:
     await notify(tx, ENDED, "sharing")
 
 
+async def delete_keys(tx: Tx, condition: ColumnElement[bool]) -> int:
+    """Deletes the keys the condition selects and cuts what each of them holds open, on every replica.
+
+    The one way to delete keys that may still be good. Returns how many there were.
+    """
+    gone = (await tx.execute(delete(api_keys).where(condition).returning(api_keys.c.id))).scalars().all()
+    for key_id in gone:
+        await notify(tx, ENDED, f"key {key_id}")
+    return len(gone)
+
+
 async def delete_key(tx: Tx, key_id: str) -> bool:
-    await notify(tx, ENDED, f"key {key_id}")
-    result = await tx.execute(delete(api_keys).where(api_keys.c.id == key_id))
-    return bool(result.rowcount)
+    return bool(await delete_keys(tx, api_keys.c.id == key_id))
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
@@ -230,14 +244,12 @@ async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
 
 async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
     """All keys of a user, or only those with exactly one scope."""
-    statement = delete(api_keys).where(api_keys.c.user_id == user_id)
-    if scope:
-        statement = statement.where(api_keys.c.scopes == [scope])
-    await tx.execute(statement)
+    mine = api_keys.c.user_id == user_id
+    await delete_keys(tx, and_(mine, api_keys.c.scopes == [scope]) if scope else mine)
+    # Applications are open by tickets, too, which name the user and no key.
     await notify_user_out(tx, user_id)
 
 
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:
     """Removes the session-like token of that name (one per workspace, for instance)."""
-    await tx.execute(delete(api_keys).where(api_keys.c.user_id == user_id, api_keys.c.token_name == name))
-    await notify_user_out(tx, user_id)
+    await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name))

@@ -325,6 +325,12 @@ async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 
+async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
+    """False when the agent has ended a start before."""
+    query = update(_agents).where(_agents.c.id == agent_id, _agents.c.first_ready_at.is_(None))
+    return (await tx.execute(query.values(first_ready_at=at).returning(_agents.c.id))).first() is not None
+
+
 async def mark_connected(
     tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None, path: dict[str, Any] | None = None
 ) -> None:

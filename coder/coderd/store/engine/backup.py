@@ -154,8 +154,6 @@ async def _load(url: str, dump: Path, programs: Programs) -> None:
 
 async def _run(programs: Programs, name: str, args: list[str], url: str, **streams: Any) -> None:
     program, options = client_program(programs.data_path, name, programs.bin_dir)
-    if not program.exists():
-        raise CoderError("postgres_missing", f"there is no {name} beside {program.parent / 'postgres'}")
     public, password = _without_password(url)
     options |= {"env": child_env({"PGPASSWORD": password} if password else None)} | streams
     command = [str(program), *args, f"--dbname={public}"]

@@ -17,9 +17,9 @@ from coder.base.errors import CoderError
 from coder.base.log import get_logger
 
 if TYPE_CHECKING:
-    from coder.coderd.store.engine.database import Database, Tx
+    from coder.coderd.store.engine.database import Database
 
-_LOCK = 0x636F646572  # any constant: "coder"
+MIGRATION_LOCK = 0x636F646572  # any constant: "coder"
 _FOLDER = Path(__file__).parents[1] / "migrations"
 _log = get_logger("migrate")
 
@@ -37,37 +37,44 @@ async def migrate(database: Database) -> None:
         raise CoderError(
             "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
         ) from error
-    known = known_revisions()
-    if current and current not in known:
-        raise CoderError(
-            "schema_newer",
-            f"the database was used by a newer release (schema {current}, this release knows {known[-1]})",
-            "Start that release again. To go back to this one, restore a backup made before the upgrade with "
-            "`coder server restore FILE`.",
-        )
-    if current == known[-1]:
+    if _is_current(current):
         return
-    _log.info("updating the database", from_revision=current or "nothing", to_revision=known[-1])
+    _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
     await database.call(lambda: _upgrade(database.engine))
 
 
-async def _current_revision(tx: Tx) -> str:
-    exists = (await tx.execute(text("SELECT to_regclass('alembic_version')::text"))).scalar_one()
+def _is_current(revision: str) -> bool:
+    """Whether nothing is to be done. Raises CoderError `schema_newer`."""
+    known = known_revisions()
+    if revision and revision not in known:
+        raise CoderError(
+            "schema_newer",
+            f"the database was used by a newer release (schema {revision}, this release knows {known[-1]})",
+            "Start that release again. To go back to this one, restore a backup made before the upgrade with "
+            "`coder server restore FILE`.",
+        )
+    return revision == known[-1]
+
+
+async def _current_revision(connection: Any) -> str:
+    exists = (await connection.execute(text("SELECT to_regclass('alembic_version')::text"))).scalar_one()
     if not exists:
         return ""
-    return (await tx.execute(text("SELECT version_num FROM alembic_version"))).scalar() or ""
+    return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar() or ""
 
 
 async def _upgrade(engine: Any) -> None:
     async with engine.connect() as connection:
-        await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+        await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
         await connection.commit()
         try:
-            await connection.run_sync(_run_alembic)
-            await connection.commit()
+            # Asked again: while this replica waited for the lock another one, of a newer release, may have been here.
+            if not _is_current(await _current_revision(connection)):
+                await connection.run_sync(_run_alembic)
+                await connection.commit()
         finally:
             await connection.rollback()
-            await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+            await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
 
 
 def _run_alembic(connection: Any) -> None:

@@ -35,7 +35,7 @@ from coder.coderd.store.engine.postgres_cluster import (
     make_folder,
     temporary_root,
 )
-from coder.coderd.store.engine.postgres_programs import find_programs
+from coder.coderd.store.engine.postgres_programs import find_client_programs, find_programs
 
 _log = get_logger("postgres")
 _START_TIMEOUT = 60.0  # crash recovery of a large log takes its time
@@ -74,9 +74,9 @@ def builtin_url(data_path: Path) -> str:
 
 
 def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
-    """A program beside `postgres`, and how subprocess starts it as whom the built-in database lets in."""
+    """`pg_dump` or `pg_restore`, and how subprocess starts it as whom the built-in database lets in."""
     cluster = cluster_of(data_path, find_account())
-    return find_programs(cluster, bin_dir) / name, _spawn_options(cluster)
+    return find_client_programs(cluster, bin_dir) / name, _spawn_options(cluster)
 
 
 def set_aside(data_path: Path, name: str) -> Path | None:
@@ -133,10 +133,12 @@ async def _run_program(cluster: Cluster, command: list[str], text: bytes = b"") 
         )
     )
     if result.returncode != 0:
-        last = result.stdout.decode(errors="replace").strip().splitlines()[-1:]
+        lines = result.stdout.decode(errors="replace").strip().splitlines()
+        # What follows the cause is how it was cleaned up after.
+        told = next((line for line in lines if "error:" in line or "FATAL:" in line), "".join(lines[-1:]))
         raise CoderError(
             "postgres_failed",
-            f"{Path(command[0]).name} failed: {' '.join(last) or result.returncode}",
+            f"{Path(command[0]).name} failed: {told or result.returncode}",
             "Check the free space and the rights of the data directory, or give --postgres-url.",
         )
 

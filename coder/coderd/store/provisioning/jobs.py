@@ -252,7 +252,7 @@ async def lock_silent_jobs(tx: Tx, *, hung_since: datetime, pending_since: datet
     """Locks jobs without news for too long; jobs somebody else is changing are skipped."""
     silent = or_(
         and_(_jobs.c.started_at.is_not(None), _jobs.c.updated_at <= hung_since),
-        # A job somebody parked waits for its daemon as long as that takes (store/provisioning/queue_queries.py).
+        # A parked job waits for its daemon as long as that takes (store/provisioning/queue_forecast_queries.py).
         and_(
             _jobs.c.started_at.is_(None),
             _jobs.c.updated_at <= pending_since,

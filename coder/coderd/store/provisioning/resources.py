@@ -1,4 +1,4 @@
-"""Queries on resources of jobs. Agents inside them are `agents.py`'s."""
+"""Queries on resources of jobs. Agents inside them are `store/agents/agents.py`'s."""
 
 from __future__ import annotations
 

@@ -35,8 +35,19 @@ _APP_STATS = text(
     "(SELECT session_id FROM workspace_app_stats WHERE session_ended_at < :before LIMIT :batch)"
 ).bindparams(_BEFORE)
 _KEYS = text(
-    "DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE expires_at < :before LIMIT :batch)"
+    """DELETE FROM api_keys WHERE id IN (
+        SELECT k.id FROM api_keys k WHERE k.expires_at < :before AND NOT EXISTS (
+            SELECT 1 FROM oauth2_provider_app_tokens t WHERE t.api_key_id = k.id AND t.expires_at >= :before)
+        LIMIT :batch)"""
 ).bindparams(_BEFORE)
+"An application's refresh token goes with its access token, and lives longer: while it is good, both stay."
+_CODES, _USED_TOKENS = (
+    text(
+        f"DELETE FROM {table} WHERE prefix IN "  # noqa: S608 - a constant below, nothing of a caller
+        f"(SELECT prefix FROM {table} WHERE expires_at < :before LIMIT :batch)"
+    ).bindparams(_BEFORE)
+    for table in ("oauth2_provider_app_codes", "oauth2_provider_app_used_refresh_tokens")
+)
 _AUDIT = text(
     "DELETE FROM audit_logs WHERE id IN (SELECT id FROM audit_logs WHERE time < :before LIMIT :batch)"
 ).bindparams(_BEFORE)
@@ -57,6 +68,8 @@ STATEMENTS = {
     "workspace_agent_stats": _STATS,
     "workspace_app_stats": _APP_STATS,
     "expired_api_keys": _KEYS,
+    "oauth2_codes": _CODES,
+    "used_oauth2_refresh_tokens": _USED_TOKENS,
     "audit_logs": _AUDIT,
     "connection_logs": _CONNECTIONS,
     "notification_messages": _MESSAGES,

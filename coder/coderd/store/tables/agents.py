@@ -54,6 +54,7 @@ workspace_agents = Table(
     Column("lifecycle_state", Text, nullable=False, server_default="created"),
     Column("started_at", Timestamp),
     Column("ready_at", Timestamp),
+    Column("first_ready_at", Timestamp),
     Column("connection_timeout_seconds", Integer, nullable=False, server_default="0"),
     Column("troubleshooting_url", Text, nullable=False, server_default=""),
     Column("motd_file", Text, nullable=False, server_default=""),

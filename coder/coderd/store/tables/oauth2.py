@@ -49,7 +49,7 @@ oauth2_provider_app_codes = Table(
     Column("hashed_secret", Bytes, nullable=False),
     Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
-    Column("expires_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False, index=True),
     Column("redirect_uri", Text, nullable=False),
     Column("code_challenge", Text, nullable=False, server_default=""),
     Column("scopes", TextArray, nullable=False, server_default="{}"),
@@ -67,8 +67,10 @@ oauth2_provider_app_tokens = Table(
     Column("expires_at", Timestamp, nullable=False),
     Column("scopes", TextArray, nullable=False, server_default="{}"),
     Column("grant_id", Text, nullable=False, server_default=""),
+    Column("app_secret_id", Uuid, ForeignKey("oauth2_provider_app_secrets.id", ondelete="SET NULL"), index=True),
 )
-"A row is one refresh token and the API key it renews; `grant_id` is the code it all began with."
+"""A row is one refresh token and the API key it renews; `grant_id` is the code it all began with, `app_secret_id` what
+the application proved itself by."""
 
 oauth2_provider_app_used_refresh_tokens = Table(
     "oauth2_provider_app_used_refresh_tokens",
@@ -78,6 +80,6 @@ oauth2_provider_app_used_refresh_tokens = Table(
     Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False, index=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("grant_id", Text, nullable=False),
-    Column("expires_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False, index=True),
 )
 "Remembered for as long as they would have been good: one that comes again was stolen."

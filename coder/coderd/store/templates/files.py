@@ -45,9 +45,15 @@ async def get_file_head(tx: Tx, file_id: UUID) -> FileRow | None:
     return None if row is None else FileRow(data=b"", **row._mapping)
 
 
-async def read_piece(tx: Tx, file_id: UUID, offset: int) -> bytes:
-    """At most `PIECE` bytes of a file from there on; empty at its end, and of one that is no more."""
-    statement = select(func.substring(files.c.data, offset + 1, PIECE)).where(files.c.id == file_id)
+async def get_size(tx: Tx, file_id: UUID) -> int | None:
+    """Bytes of the file's data; None of one that is no more."""
+    statement = select(func.octet_length(files.c.data)).where(files.c.id == file_id)
+    return (await tx.execute(statement)).scalar_one_or_none()
+
+
+async def read_piece(tx: Tx, file_id: UUID, offset: int, size: int = PIECE) -> bytes:
+    """At most `size` bytes of a file from there on; empty at its end, and of one that is no more."""
+    statement = select(func.substring(files.c.data, offset + 1, size)).where(files.c.id == file_id)
     return (await tx.execute(statement)).scalar_one_or_none() or b""
 
 

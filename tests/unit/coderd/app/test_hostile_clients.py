@@ -39,8 +39,8 @@ async def _everything(stream: trio.SocketStream) -> bytes:
 
 
 async def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_PATIENCE", 0.05)
     async with running_coderd(first_user=True) as world:
+        monkeypatch.setattr(bodies, "BODY_PATIENCE", 0.05)
         stream = await _connect(world)
         head = f"POST /api/v2/authcheck HTTP/1.1\r\nHost: x\r\nCoder-Session-Token: {world.token}\r\n"
         await stream.send_all(head.encode() + b'Content-Length: 1000\r\n\r\n{"checks"')

@@ -23,7 +23,7 @@ from coder.coderd.store.site import purge
 from coder.domain.events.notification_templates import TEST
 from tests.kit.coderd import running_coderd
 from tests.kit.daemon import new_version
-from tests.unit.coderd.services.workspaces.test_prebuilds import world_with_preset
+from tests.kit.prebuilds import world_with_preset
 
 T = TypeVar("T")
 

@@ -32,6 +32,7 @@ from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.certificates import Authority
 from tests.kit.coderd import FIRST_USER, World
+from tests.kit.forgery import forged as forge
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
 
@@ -131,7 +132,7 @@ async def _ticket_alone(s: Scene, cookie: str) -> None:
     assert "cookie" not in _headers(again)
     other = await s.get("/@admin/dev/apps/query/echo", token="", headers={"Cookie": cookie})
     assert other.status_code == 303
-    forged = await s.get(f"{WEB}/echo", token="", headers={"Cookie": cookie[:-2] + "AA"})
+    forged = await s.get(f"{WEB}/echo", token="", headers={"Cookie": forge(cookie)})
     assert forged.status_code == 303
 
 
@@ -237,6 +238,7 @@ async def _refusals(s: Scene) -> None:
         ("/@admin/dev/apps/dead/", 400, "400 - Bad Request"),
         ("/@admin/dev/apps/cmd/", 400, "400 - Bad Request"),
         (f"{WEB}/broken", 502, "502 - Bad Gateway"),
+        (f"{WEB}/lines", 502, "502 - Bad Gateway"),
     ):
         page = await s.get(path)
         assert page.status_code == status, path
@@ -359,6 +361,7 @@ async def _who_may_stay(s: Scene) -> None:
     assert (await world.post("/api/v2/users/logout", token=second)).status_code == 200
     with trio.fail_after(10):
         await _ended(brief)  # at once: nobody looked
+    await _shared_ports_end(s, token)
     sockets = [
         await connect_websocket(own, "/ws"),
         await connect_websocket(policy, f"{pty}?{query}"),
@@ -370,6 +373,31 @@ async def _who_may_stay(s: Scene) -> None:
     assert (await world.patch(shared, {"user_roles": {dana: ""}})).status_code == 204
     with trio.fail_after(10):
         for socket in sockets:
+            await _ended(socket)
+
+
+async def _shared_ports_end(s: Scene, token: str) -> None:
+    """With the share, and with what the template allows: at once, nobody looked."""
+    share = {"agent_name": "main", "port": s.app.port, "share_level": "authenticated", "protocol": "http"}
+    path, template = (
+        f"/api/v2/workspaces/{s.agent.workspace['id']}",
+        f"/api/v2/templates/{s.agent.workspace['template_id']}",
+    )
+    _, stranger = await s.world.member("erin")
+    host = f"http://{s.app.port}--main--dev--admin.apps.test:{urlsplit(s.world.url).port}"
+    guest = DialPolicy(host, token=Secret(stranger), address="127.0.0.1")
+
+    async def unshare() -> httpx.Response:
+        return await s.world.request("DELETE", f"{path}/port-share", json=share)
+
+    async def narrow() -> httpx.Response:
+        return await s.world.patch(template, {"max_port_share_level": "owner"})
+
+    for end in (unshare, narrow):
+        assert (await s.world.post(f"{path}/port-share", share)).status_code == 200
+        socket = await connect_websocket(guest, "/ws")
+        assert (await end()).status_code == 200
+        with trio.fail_after(10):
             await _ended(socket)
 
 
@@ -470,7 +498,7 @@ async def _terminal(s: Scene) -> None:
     ticket = (await s.world.post(route, body)).json()["signed_token"]
     policy = DialPolicy(s.world.url)
     query = f"reconnect={uuid4()}&command=echo+through%3B+sleep+60&coder_signed_app_token_23db1dde="
-    for token, at in ((ticket[:-2] + "AA", path), (ticket, path.replace(str(s.agent.agent_id), str(uuid4())))):
+    for token, at in ((forge(ticket), path), (ticket, path.replace(str(s.agent.agent_id), str(uuid4())))):
         with pytest.raises(HttpError):
             await connect_websocket(policy, f"{at}?{query}{token}")
     socket = await connect_websocket(policy, f"{path}?{query}{ticket}")

@@ -36,7 +36,7 @@ OTHER_DEFAULTS = {
 
 def readers(names: set[str]) -> dict[str, set[str]]:
     """By setting: the files that read it, without those that only declare or show all of them."""
-    pattern = re.compile(r'\bconfig\.(\w+)|\["(\w+)"\]')
+    pattern = re.compile(r'\b_?config\.(\w+)|\["(\w+)"\]')
     found: dict[str, set[str]] = {name: set() for name in names}
     for folder in (SOURCES / "coderd", SOURCES / "cli"):
         for path in folder.rglob("*.py"):
@@ -61,6 +61,7 @@ OTHER_VALUES = {
 def another_value(option: ServerOption) -> str:
     """As somebody would write it, and other than the default wherever there is a choice."""
     by_kind = {"bool": str(not option.default).lower(), "int": "7", "duration": "37m", "struct": '{"a": "b"}'}
+    by_kind["host:port"] = "127.0.0.1:7"
     return OTHER_VALUES.get(option.name) or by_kind.get(option.kind, "something")
 
 

@@ -135,3 +135,18 @@ async def test_a_body_of_many_elements_is_refused_by_the_server() -> None:
             answer = await world.request("POST", "/api/v2/authcheck", content=raw, headers=headers)
             assert answer.status_code == 413, answer.text
             assert "smaller requests" in answer.json()["detail"]
+
+
+async def test_an_address_with_too_many_parameters_is_refused_before_they_are_read() -> None:
+    handshake = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+    }  # fmt: skip
+    async with running_coderd() as world:
+        for path in ("/healthz", "/api/v2/users/me", "/api/v2/workspaceagents/me/rpc", "/oauth2/authorize", "/"):
+            good = await world.get(f"{path}?{'a=1&' * 999}")
+            assert good.status_code in {200, 401, 403}, path
+            for headers in ({}, handshake):
+                many = await world.get(f"{path}?{'a=1&' * 1000}", headers=headers)
+                assert many.status_code == 414, path
+                assert many.json()["message"] == "The address has too many parameters."

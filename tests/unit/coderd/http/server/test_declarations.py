@@ -8,12 +8,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from typing import get_args, get_origin
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
+import msgspec
 import pytest
 import trio
+from msgspec import Struct
 
 from coder.coderd.app import ENDPOINTS
 from coder.coderd.http.server import fast_path, route
@@ -72,6 +75,22 @@ def test_every_kind_of_refusal_has_a_status() -> None:
         waiting += kind.__subclasses__()
         missing += [kind.__name__] * (kind.kind not in STATUS)
     assert not missing
+
+
+def test_what_an_audit_entry_looks_for_in_an_answer_is_in_it() -> None:
+    """An object with the field, or a list of such objects; anything else would be an entry about nothing."""
+    wrong, seen = [], 0
+    for method, path, said in _routes():
+        source, _, name = (said.audit.key if said.audit else "").partition(":")
+        if source != "body":
+            continue
+        seen += 1
+        answer = get_args(said.answers)[0] if get_origin(said.answers) is list else said.answers
+        fields = msgspec.structs.fields(answer) if isinstance(answer, type) and issubclass(answer, Struct) else ()
+        if name not in {field.encode_name for field in fields}:
+            wrong.append(f"{method} {path}: no {name} in {said.answers}")
+    assert seen > 10
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_body_that_is_declared_is_the_one_that_is_read() -> None:

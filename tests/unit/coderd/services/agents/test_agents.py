@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import h11
 import httpx
@@ -299,3 +300,10 @@ async def test_init_scripts_and_programs(tmp_path: Path) -> None:
         assert "Built here: coder-linux-amd64." in absent.json()["detail"]
         assert (await world.get("/bin/passwd")).status_code == 404
         assert "root:" not in (await world.get("/bin/..%2f..%2fetc%2fpasswd")).text
+
+
+async def test_banners_are_for_people_and_agents() -> None:
+    async with workspace_world() as (world, _):
+        await new_workspace(world)
+        for token, status in ((TOKEN, 200), (world.token, 200), (str(uuid4()), 401), ("x" * 36, 401), ("", 401)):
+            assert (await world.get("/api/v2/appearance", token=token)).status_code == status, token

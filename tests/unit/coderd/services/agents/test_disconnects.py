@@ -67,6 +67,22 @@ async def test_an_absence_is_named_when_the_agent_is_back() -> None:
             assert len(await disconnects(scene)) == 2, "a clock that jumps is no absence"
 
 
+async def test_what_was_told_before_explains_no_later_absence() -> None:
+    """A way that is cut while the agent tells: the server has heard, and the agent tells all of it once more."""
+    async with workspace_world() as scene:
+        await _come_and_go(scene, 1)
+        began = event("started", previous="died", same_boot=True)
+        async with connected_agent(scene):
+            await eventually(lambda: _status(scene, "connected"))
+            assert await tell(scene, began) == 204
+        await eventually(lambda: _status(scene, "disconnected"))
+        async with connected_agent(scene):
+            await eventually(lambda: _status(scene, "connected"))
+            cut = event("disconnected", how="closed") | {"at": "2026-11-22T12:30:00Z"}
+            assert await tell(scene, began, cut) == 204
+            assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
+
+
 async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_back() -> None:
     async with workspace_world() as scene:
         then = datetime(2026, 1, 1, tzinfo=UTC)

@@ -75,6 +75,23 @@ async def test_people_and_their_secrets() -> None:
         assert (gone["is_deleted"] and gone["diff"]["username"] == {"old": "maria", "new": "", "secret": False}) or gone
 
 
+async def test_a_file_of_secrets_is_an_entry_for_each() -> None:
+    async with running_coderd(first_user=True) as world:
+        path = "/api/v2/users/me/secrets/batch"
+        made = await world.post(path, {"format": "env", "content": "ONE=1st-value\nTWO=2nd-value\n"})
+        assert made.status_code == 201, made.text
+        log = await entries(world, "resource_type:user_secret")
+        assert [(entry["resource_target"], entry["resource_id"], entry["status_code"]) for entry in reversed(log)] == [
+            (secret["name"], secret["id"], 201) for secret in made.json()
+        ]
+        for entry, name in zip(reversed(log), ("ONE", "TWO"), strict=True):
+            assert entry["diff"]["name"] == {"old": "", "new": name, "secret": False}
+            assert entry["diff"]["env_name"]["new"] == name
+        assert "-value" not in json.dumps(log)
+        assert (await world.post(path, {"format": "env", "content": "TWO=x\n"})).status_code == 409
+        assert len(await entries(world, "resource_type:user_secret")) == 2, "what was refused made nothing"
+
+
 async def test_settings_are_compared_as_their_service_has_them() -> None:
     async with running_coderd(first_user=True) as world:
         _, member = await world.member()

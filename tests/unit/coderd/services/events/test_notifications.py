@@ -160,7 +160,8 @@ async def test_a_message_nobody_takes_is_given_up() -> None:
                 return [(row[0], row[1]) for row in await world.ctx.db.read(_states)]
 
             async def tried_once() -> bool:
-                return await states() == [(1, "pending")]
+                # With its reason: counted it is when it begins, and its retry is counted from its end.
+                return [row[2] for row in await world.ctx.db.read(_states)] == ["the webhook answered 500"]
 
             async def given_up() -> bool:
                 return await states() == [(2, "failed")]
@@ -200,7 +201,7 @@ async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
 
 
 async def _states(tx: Any) -> list[Any]:
-    return list(await tx.execute(text("SELECT attempts, status FROM notification_messages")))
+    return list(await tx.execute(text("SELECT attempts, status, status_reason FROM notification_messages")))
 
 
 async def test_a_lease_that_ran_out_settles_nothing() -> None:
@@ -218,9 +219,9 @@ async def test_a_lease_that_ran_out_settles_nothing() -> None:
         again = await db.run(store.lease, soon, soon + timedelta(minutes=1))
         assert again and (again.id, again.attempts) == (first.id, 2)
         await db.run(store.settle, first, "failed", "too late", soon)
-        assert (await db.read(_states)).count((2, "pending")) == 1
+        assert (await db.read(_states)).count((2, "pending", "")) == 1
         await db.run(store.settle, again, "sent", "", soon)
-        assert (await db.read(_states)).count((2, "sent")) == 1
+        assert (await db.read(_states)).count((2, "sent", "")) == 1
 
 
 async def test_paused_unwanted_and_switched_off() -> None:

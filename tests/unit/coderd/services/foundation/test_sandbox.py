@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from coder.coderd.services.foundation import sandbox
-from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxFailedError, TooMuchWorkError
+from coder.coderd.services.foundation.sandbox import Documents, NewFile, Sandbox, SandboxFailedError, TooMuchWorkError
 from coder.coderd.services.templates.sandbox_worker import CALLS
 from tests.kit.daemon import tar
 
@@ -73,8 +73,8 @@ async def opened() -> AsyncIterator[Sandbox]:
 
 
 def documents(name: str, files: Mapping[str, str]) -> Documents:
-    async def load() -> list[bytes]:
-        return [tar(files)]
+    async def load(new_file: NewFile) -> None:
+        new_file().write(tar(files))
 
     return Documents(name, load)
 
@@ -130,9 +130,9 @@ async def test_one_caller_waits_for_himself() -> None:
     async with opened() as box:
         gate = trio.Event()
 
-        async def slow() -> list[bytes]:
+        async def slow(new_file: NewFile) -> None:
             await gate.wait()
-            return [tar({"main.tf": SHOWN % '"x"'})]
+            new_file().write(tar({"main.tf": SHOWN % '"x"'}))
 
         async def ask(who: str, what: Documents) -> None:
             await box.call("form", {**BASE, **MORE["form"]}, what, caller=who)
@@ -171,6 +171,6 @@ async def test_our_own_errors_are_not_said_to_be_the_authors() -> None:
                 await box.call("form", {**BASE, **MORE["form"]}, plain)
             await box.call("form", {**BASE, **MORE["form"]}, plain)
         (worker,) = box._all
-        await worker._sink.send_all(b"\0\0\0\1\0\0\0\0{")  # a frame that is no JSON ends it with a traceback
+        await worker._sink.send_all(b"\0\0\0\1{")  # a frame that is no JSON ends it with a traceback
         with pytest.raises(SandboxFailedError):
             await box.call("form", {**BASE, **MORE["form"]}, plain)

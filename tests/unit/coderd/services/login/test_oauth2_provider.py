@@ -17,13 +17,14 @@ import httpx
 import pytest
 import trio
 
-from coder.coderd.http.server.rate_limits import REGISTRATION_LIMIT
 from coder.coderd.services.access import keys
 from coder.coderd.services.login.oauth2_clients import _accepted
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.access import keys as key_store
+from coder.domain.access.rate_budgets import REGISTRATION
 from coder.domain.login.oauth2 import redirect_problem, split_secret
 from tests.kit.coderd import World, running_coderd
+from tests.kit.forgery import forged as forge
 
 CALLBACK = "http://localhost:19190/cb"
 VERIFIER = "v" * 60
@@ -148,7 +149,7 @@ async def test_a_refresh_token_that_comes_again_ends_all_its_consent_gave() -> N
         # A later consent is none of its business, and a guess of the secret nobody's.
         anew = (await it.exchange(await it.code())).json()
         for old in (first, second, third):
-            for token in (old["refresh_token"], anew["refresh_token"][:-8] + "AAAAAAAA"):
+            for token in (old["refresh_token"], forge(anew["refresh_token"])):
                 assert refusal(await it.ask(grant_type="refresh_token", refresh_token=token)) == (400, "invalid_grant")
         assert await it.me(anew["access_token"]) == 200
 
@@ -197,6 +198,7 @@ async def test_the_question_is_asked_on_a_page_that_cannot_be_forged() -> None:
         page = await browser.get(it.query())
         assert page.status_code == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
         assert "app-1" in page.text and "full access to your alice account" in page.text
+        assert page.headers["referrer-policy"] == "same-origin", "without a referrer browsers hide a form's origin"
         token = re.search(r"name='csrf_token' value='([^']+)'", page.text)
         assert token is not None
         assert (await browser.post(it.query(), data={"csrf_token": "forged"})).status_code == 400
@@ -313,7 +315,7 @@ async def test_registrations_of_strangers_are_counted() -> None:
         await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
         seen = {
             (await it.world.post("/oauth2/register", {"redirect_uris": [CALLBACK]}, token="")).status_code
-            for _ in range(REGISTRATION_LIMIT + 1)
+            for _ in range(REGISTRATION.limit + 1)
         }
         assert seen == {201, 429}
 
@@ -327,7 +329,8 @@ async def test_only_a_client_that_an_owner_calls_legacy_asks_without_a_challenge
         for token in (it.user_token, admin):
             assert (await it.world.put(mark, {"legacy": True}, token=token)).status_code in {403, 404}
         assert refusal(await it.world.post(it.query(**bare), token=it.user_token)) == (400, "invalid_request")
-        assert (await it.world.put(mark, {"legacy": True})).json() == {"legacy": True}
+        marked = await it.world.put(mark, {"legacy": True})
+        assert marked.json() == {"legacy": True} and await it.world.left_an_entry(marked)
         assert (await it.exchange(await it.code(**bare), code_verifier="")).status_code == 200
         # A challenge that is given is kept to, and only S256 is one.
         assert refusal(await it.exchange(await it.code(), code_verifier=""))[1] == "invalid_grant"

@@ -12,6 +12,7 @@ from coder.coderd.rpc_endpoints.upgrades import EndpointTable
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unavailable
 from coder.coderd.services.network import http_tunnels
 from coder.coderd.services.network.http_tunnels import HttpTunnels, Pool, TunnelServerStream
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PUBLIC
 from coder.net import http_tunnel
 from coder.net.errors import HttpError
@@ -137,7 +138,7 @@ def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def also(self: EndpointTable, pattern: str, handler: Any, **said: Any) -> None:
         if not self.routes:
-            add(self, "/echo", echo, scope=PUBLIC)
+            add(self, "/echo", echo, scope=PUBLIC, budgets=(PUBLIC_ROUTE,))
         add(self, pattern, handler, **said)
 
     monkeypatch.setattr(EndpointTable, "add", also)

@@ -194,7 +194,8 @@ async def test_parked_jobs_outlive_the_reaper() -> None:
         _, stranger = await world.member("eve")
         body = {"parked": True}
         assert (await world.put(path_of(world, parked, "parked"), body, token=stranger)).status_code == 404
-        assert (await world.put(path_of(world, parked, "parked"), body)).status_code == 204
+        done = await world.put(path_of(world, parked, "parked"), body)
+        assert done.status_code == 204 and await world.left_an_entry(done)
         clock.advance(PENDING_AFTER.total_seconds() + 1)
         assert [str(job.id) for job in await reap(world.ctx)] == [plain["job"]["id"]]
         assert (await world.get(path_of(world, parked))).json()["parked"] is True

@@ -26,6 +26,7 @@ from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
 from tests.kit.coderd import World, running_coderd
+from tests.kit.forgery import forged as forge
 from tests.kit.schema import check, check_list
 
 PATH = "/api/v2/workspaceproxies"
@@ -108,7 +109,7 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
             assert (await world.post(f"{PATH}/me/{name}", {}, token="")).status_code == 401, name
             assert (await world.post(f"{PATH}/me/{name}", {})).status_code == 401, "no person is a proxy"
             assert (await call("POST", name, json=[])).status_code == 400, name
-        wrong = {"Coder-External-Proxy-Token": made["proxy_token"][:-2] + "xx"}
+        wrong = {"Coder-External-Proxy-Token": forge(made["proxy_token"])}
         assert (await world.post(f"{PATH}/me/register", {}, token="", headers=wrong)).status_code == 401
         assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=wrong)).status_code == 401
         body = _registration()

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from typing import cast
 
 import httpx
+import pytest
 import trio
 
+from coder.agent.counters import FAMILIES as FORWARDED_BY_OURS
 from coder.base.secret import Secret
 from coder.coderd.services.events.metric_families import Family, exposition
 from coder.coderd.services.events.metrics import Metrics
@@ -19,6 +21,9 @@ from coder.coderd.services.events.metrics_endpoint import MetricsEndpoint
 from coder.coderd.services.foundation.context import Context
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents import connected_agent
+from tests.kit.agents import workspace_world as agent_world
 from tests.kit.coderd import running_coderd
 from tests.kit.paths import DATA, ROOT
 from tests.kit.schema import check
@@ -112,7 +117,7 @@ def test_every_recorded_family_is_served_or_left_out_with_a_reason() -> None:
     page = (ROOT / "docs" / "guides" / "metrics.md").read_text()
     left_out = re.findall(r"^- `(\w+)`$", page, re.MULTILINE)
     config = SimpleNamespace(prometheus_collect_agent_stats=True)
-    served = set(Metrics(cast("Context", SimpleNamespace(config=config))).families)
+    served = set(Metrics(cast("Context", SimpleNamespace(config=config))).families) | set(FORWARDED_BY_OURS)
     assert len(left_out) == len(set(left_out)) and served & set(left_out) == set()
     assert recorded == (served & recorded) | set(left_out)
 
@@ -128,6 +133,13 @@ async def test_what_is_open_is_counted() -> None:
             await connect_websocket(policy, "/api/v2/tailnet?version=2.0"),
         ):
             await watch.receive_message()
+            probed = f'coderd_api_websocket_probes_total{{path="{watching}",result="success"}} 1'
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch.receive_message)  # whoever reads answers pings
+                with trio.fail_after(10):
+                    while probed not in await metrics.exposition():
+                        await trio.sleep(0.02)
+                nursery.cancel_scope.cancel()
             text = await metrics.exposition()
             for path in (watching, coordinating):
                 assert f'coderd_api_concurrent_websockets{{path="{path}"}} 1' in text
@@ -168,3 +180,24 @@ def test_the_text_form() -> None:
         'b_seconds_bucket{le="0.1"} 2\nb_seconds_bucket{le="1"} 3\nb_seconds_bucket{le="+Inf"} 4\n'
         "b_seconds_sum 7.65\nb_seconds_count 4\n"
     )
+
+
+@pytest.mark.parametrize("collect", [True, False])
+async def test_metrics_of_agents_are_forwarded_where_they_are_asked_for(collect: bool) -> None:
+    async with agent_world(prometheus_collect_agent_stats=collect) as machine:
+        sent = agent_pb2.Stats.Metric(
+            name="agent_sessions_total", type=agent_pb2.Stats.Metric.COUNTER, value=3,
+            labels=[
+                agent_pb2.Stats.Metric.Label(name="magic_type", value="ssh"),
+                agent_pb2.Stats.Metric.Label(name="pty", value="yes"),
+            ],
+        )  # fmt: skip
+        unknown = agent_pb2.Stats.Metric(name="no_kind", value=3)
+        request = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(metrics=[sent, unknown]))
+        async with connected_agent(machine) as one:
+            await one.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
+        text = await machine.world.ctx.part(Metrics).exposition()
+    template = r'template_name="[^"]+",username="admin",workspace_name="dev"'
+    line = rf'^agent_sessions_total\{{magic_type="ssh",pty="yes",agent_name="main",{template}\}} 3$'
+    assert bool(re.search(line, text, re.MULTILINE)) == collect
+    assert "no_kind" not in text

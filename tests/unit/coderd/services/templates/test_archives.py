@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import stat
 import tarfile
@@ -90,6 +91,56 @@ def test_names_that_are_not_utf8_or_too_long() -> None:
         zip_to_tar(broken)
     with pytest.raises(ArchiveError):
         tar_to_zip(_tar_with_name("n" * 70_000))
+
+
+class Disk(io.BytesIO):
+    """A file of ours whose disk does not take or give what it should."""
+
+    def __init__(self, number: int, data: bytes = b"", *, reads: int = 1 << 30, writes: int = 1 << 30) -> None:
+        super().__init__(data)
+        self._number, self._reads, self._writes = number, reads, writes
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._reads -= 1
+        if self._reads < 0:
+            raise OSError(self._number, "of the disk")
+        return super().read(size)
+
+    def write(self, data) -> int:  # type: ignore[no-untyped-def]
+        self._writes -= 1
+        if self._writes < 0:
+            raise OSError(self._number, "of the disk")
+        return super().write(data)
+
+
+TAR = zip_to_tar(zipped({f"{number}.tf": b"x" * 3000 for number in range(5)}))
+CONVERSIONS = {"zip_to_tar": zipped({"main.tf": b"x" * 30_000, "a": b""}), "tar_to_zip": TAR}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG])
+@pytest.mark.parametrize("kind", CONVERSIONS)
+def test_what_our_disk_does_is_not_the_archives_fault(kind: str, number: int) -> None:
+    """Whenever it happens: at the beginning, in a member, in the table of contents at the end."""
+    convert, data = getattr(archives, kind), CONVERSIONS[kind]
+    for count in (0, 1, 2, 3):
+        for source, target in (
+            (Disk(number, data), Disk(number, writes=count)),
+            (Disk(number, data, reads=count), io.BytesIO()),
+        ):
+            with pytest.raises(OSError, match="of the disk") as caught:
+                convert(source, target)
+            assert caught.value.errno == number
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, None])
+@pytest.mark.parametrize("kind", CONVERSIONS)
+def test_a_place_before_the_beginning_is(kind: str, number: int | None) -> None:
+    class Lying(Disk):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(*[number, "no such place"][number is None :])
+
+    with pytest.raises(ArchiveError, match="no such place"):
+        getattr(archives, kind)(Lying(0, CONVERSIONS[kind]), io.BytesIO())
 
 
 def _tar_with_name(name: str) -> bytes:

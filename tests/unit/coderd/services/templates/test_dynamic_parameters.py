@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -165,16 +166,17 @@ async def test_modules_kept_by_the_import_are_rendered() -> None:
             assert answer["diagnostics"] == []
 
 
-def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sandbox_worker, "MAX_REMEMBERED", 5000)
     worker = sandbox_worker.Worker()
     values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
     for number in range(5):
         call = {"call": "form", "documents": f"city{number}", "values": values}
-        assert worker.answer(call, b"") == {"missing": True}
-        archive = tar({"main.tf": CITY % f"city{number}"})
-        assert worker.answer({"load": f"city{number}", "sizes": [len(archive)]}, archive) == {"value": None}
-        shown = worker.answer(call, b"")["value"]
+        assert worker.answer(call) == {"missing": True}
+        archive = tmp_path / str(number)
+        archive.write_bytes(tar({"main.tf": CITY % f"city{number}"}))
+        assert worker.answer({"load": f"city{number}", "files": [str(archive)]}) == {"value": None}
+        shown = worker.answer(call)["value"]
         assert [one["value"]["value"] for one in shown["parameters"]] == [f"city{number}"]
     assert 0 < len(worker._kept) < 5
     assert worker._size == sum(cost for _, cost in worker._kept.values()) <= 5000
@@ -195,10 +197,10 @@ async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pyte
 
 
 def test_archives_that_lie_give_what_came_before() -> None:
-    assert unpack_untrusted(b"") == {}
+    assert unpack_untrusted(io.BytesIO()) == {}
     good = tar({"main.tf": "x", "../evil.tf": "y"})
-    assert unpack_untrusted(good) == {"main.tf": b"x"}
-    assert unpack_untrusted(tar({"main.tf": "x" * 5000})[:2000]) == {}
+    assert unpack_untrusted(io.BytesIO(good)) == {"main.tf": b"x"}
+    assert unpack_untrusted(io.BytesIO(tar({"main.tf": "x" * 5000})[:2000])) == {}
 
 
 # ---- what versions and builds make of it

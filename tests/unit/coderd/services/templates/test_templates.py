@@ -16,6 +16,7 @@ from coder.domain.rendering.parameters import render
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, ended, new_template, new_version, upload, working_daemon
+from tests.kit.replay import load_area
 from tests.kit.schema import check, check_list
 
 ORG = "/api/v2/organizations/default"
@@ -380,10 +381,22 @@ async def test_the_queue_as_its_keepers_see_it() -> None:
         assert (await world.get(f"{ORG}/provisionerjobs/{NOBODY}")).status_code == 404
 
 
+def test_examples_are_those_recorded_and_two_of_our_own() -> None:
+    (line,) = (line for line in load_area("templates") if line["note"] == "starter templates")
+    recorded = {one["id"].replace("<hostname>", "vm"): one for one in line["response"]["body"]}
+    ours = {example.id: example for example in examples()}
+    assert set(ours) == {*recorded, "externally-managed-workspace", "local-process"}
+    for name, one in recorded.items():
+        found = ours[name]
+        tags = [tag.replace("<hostname>", "vm") for tag in one["tags"]]
+        assert (found.name, found.icon, list(found.tags)) == (one["name"], one["icon"], tags), name
+        assert found.description and found.markdown, name
+
+
 def test_examples_have_what_a_page_shows() -> None:
     for example in examples():
         assert example.name and example.description and example.markdown.startswith("# "), example.id
-        files = unpack_untrusted(example.archive)
+        files = unpack_untrusted(io.BytesIO(example.archive))
         for name in files:
             if name.endswith(".tf"):
                 parse_file_untrusted(files[name].decode(), name)

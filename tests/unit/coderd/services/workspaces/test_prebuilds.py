@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,70 +15,19 @@ from coder.coderd.services.foundation.errors import Conflict
 from coder.coderd.services.workspaces.prebuilds import Reconciled, is_paused, reconcile
 from coder.coderd.services.workspaces.subscriptions import watch_claim
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from coder.coderd.store.workspaces import prebuilds as store
-from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import AgentWorld, connected_agent, eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, agent, resource
+from tests.kit.agents import eventually
+from tests.kit.coderd import running_coderd
+from tests.kit.prebuilds import listens, make_ready, prebuilt, world_with_preset
 from tests.kit.schema import check
-from tests.kit.workspaces import TOKEN, parameters, settled, workspace_world
-
-
-def _import(instances: int) -> Any:
-    preset = pb.Preset(
-        name="EU",
-        parameters=[pb.PresetParameter(name="region", value="eu")],
-        prebuild=pb.Prebuild(instances=instances, expiration_policy=pb.ExpirationPolicy(ttl=3600)),
-    )
-    return lambda job: {
-        "start_resources": [resource("box", agents=[agent()])],
-        "rich_parameters": parameters(),
-        "presets": [preset],
-    }
-
-
-def _build(job: Any) -> dict[str, Any]:
-    metadata = job.workspace_build.metadata
-    if metadata.workspace_transition != pb.START:
-        return {"state": b""}
-    tokens = [one.token for one in metadata.running_agent_auth_tokens]
-    return {"state": b"{}", "resources": [resource("box", agents=[agent(token=tokens[0] if tokens else TOKEN)])]}
-
-
-@asynccontextmanager
-async def world_with_preset(instances: int = 1, **settings: Any) -> AsyncIterator[tuple[World, Answers, str]]:
-    answers = Answers(import_=_import(instances), build=_build)
-    async with workspace_world(answers, **settings) as (world, _):
-        version = world.extra["template"]["active_version_id"]
-        presets = (await world.get(f"/api/v2/templateversions/{version}/presets")).json()
-        yield world, answers, presets[0]["ID"]
-
-
-async def _running(world: World) -> list[UUID]:
-    found = await world.ctx.db.read(store.list_existing)
-    return [one.id for ones in found.values() for one in ones if one.is_running]
-
-
-async def _listens(world: World) -> bool:
-    listeners = world.ctx.db._listeners
-    return listeners is not None and store.CLAIMED in str(vars(listeners))
-
-
-async def _ready(world: World, workspace_id: UUID) -> None:
-    """Its agent comes up and says so."""
-    workspace = await settled(world, str(workspace_id))
-    agent_id = workspace["latest_build"]["resources"][0]["agents"][0]["id"]
-    async with connected_agent(AgentWorld(world, workspace, UUID(agent_id), TOKEN)) as one:
-        lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.READY)
-        await one.call("UpdateLifecycle", agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle), agent_pb2.Lifecycle)
+from tests.kit.workspaces import TOKEN, settled
 
 
 async def test_made_claimed_and_made_again() -> None:
     async with world_with_preset() as (world, answers, preset):
         assert await reconcile(world.ctx) == Reconciled(created=1)
         assert await reconcile(world.ctx) == Reconciled(), "one is on its way"
-        (ahead,) = await eventually(lambda: _running(world))
+        (ahead,) = await eventually(lambda: prebuilt(world))
         shown = await settled(world, str(ahead))
         assert shown["is_prebuild"] and shown["owner_name"] == "prebuilds"
         assert answers.seen[-1].workspace_build.metadata.prebuilt_workspace_build_stage == pb.CREATE
@@ -87,7 +35,7 @@ async def test_made_claimed_and_made_again() -> None:
         early = await world.post("/api/v2/users/me/workspaces", {**body, "name": "early"})
         assert early.json()["id"] != str(ahead), "its agent is not ready yet"
         await settled(world, early.json()["id"])
-        await _ready(world, ahead)
+        await make_ready(world, ahead)
         async with (
             aclosing(watch_claim(world.ctx, ahead, only_prebuilt=True)) as claims,  # type: ignore[type-var]
             trio.open_nursery() as nursery,
@@ -98,7 +46,7 @@ async def test_made_claimed_and_made_again() -> None:
                 told.append(await anext(claims))
 
             nursery.start_soon(listen)
-            await eventually(lambda: _listens(world))
+            await eventually(lambda: listens(world))
             claimed = await world.post("/api/v2/users/me/workspaces", body)
             with pytest.raises(Conflict):
                 await anext(watch_claim(world.ctx, UUID(early.json()["id"]), only_prebuilt=True))
@@ -117,8 +65,8 @@ async def test_made_claimed_and_made_again() -> None:
 async def test_asked_for_new_ones() -> None:
     async with world_with_preset() as (world, _, preset):
         assert (await reconcile(world.ctx)).created == 1
-        (ahead,) = await eventually(lambda: _running(world))
-        await _ready(world, ahead)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await make_ready(world, ahead)
         path = f"/api/v2/templates/{world.extra['template']['id']}/prebuilds/invalidate"
         _, token = await world.member()
         assert (await world.post(path, token="")).status_code == 401
@@ -139,7 +87,7 @@ async def test_expired_paused_and_unwanted() -> None:
         assert (await reconcile(world.ctx)).created == 2
 
         async def both() -> bool:
-            return len(await _running(world)) == 2
+            return len(await prebuilt(world)) == 2
 
         await eventually(both)
         settings = "/api/v2/prebuilds/settings"

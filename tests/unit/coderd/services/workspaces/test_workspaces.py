@@ -199,6 +199,27 @@ async def test_who_may_do_what() -> None:
         assert (await world.get(path, token=stranger)).status_code == 404
 
 
+async def test_refusals_around_builds_say_what_is_meant() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world)
+        path = f"/api/v2/workspaces/{workspace['id']}/builds"
+        user_id, token = await world.member("tadm")
+        assert (await world.put(f"/api/v2/users/{user_id}/roles", {"roles": ["template-admin"]})).status_code == 200
+        for transition, action in (("start", "update"), ("stop", "update"), ("delete", "delete")):
+            answer = await world.post(path, {"transition": transition}, token=token)
+            said = answer.json()
+            assert answer.status_code == 403
+            assert said["message"] == f"You do not have permission to {action} this workspace."
+            assert said["detail"].startswith("You don't have permission to view this content.")
+        _, stranger = await world.member("stranger")
+        assert (await world.post(path, {"transition": "stop"}, token=stranger)).status_code == 404
+        unknown = "11111111-1111-4111-8111-111111111111"
+        answer = await world.get(path, params={"after_id": unknown})
+        assert (answer.status_code, answer.json()) == (
+            400, {"message": f'Record at "after_id" ("{unknown}") does not exist.'},
+        )  # fmt: skip
+
+
 async def test_ports() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")

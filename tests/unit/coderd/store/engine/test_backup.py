@@ -23,10 +23,9 @@ from tests.kit.cli import run_cli
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    for part in (tmp_path, *tmp_path.parents[:3]):
-        part.chmod(0o755)  # Postgres runs as somebody else when we are root
-    return tmp_path
+def home(open_path: Path) -> Path:
+    """Postgres runs as somebody else when we are root."""
+    return open_path
 
 
 async def run(url: str, *statements: str) -> list[str]:

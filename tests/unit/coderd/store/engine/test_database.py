@@ -13,7 +13,7 @@ from coder.coderd.store import tables
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.metadata import metadata
-from coder.coderd.store.engine.migrate import known_revisions, migrate
+from coder.coderd.store.engine.migrate import MIGRATION_LOCK, known_revisions, migrate
 from coder.coderd.store.engine.pubsub import notify
 from tests.kit.coderd import fresh_database, shared_postgres
 
@@ -154,6 +154,30 @@ async def test_a_newer_schema_is_refused() -> None:
         await db.run(pretend)
         with pytest.raises(CoderError) as caught:
             await migrate(db)
+        assert caught.value.code == "schema_newer"
+
+
+async def test_a_schema_that_became_newer_while_a_replica_waited_is_refused() -> None:
+    async with fresh_database() as url, open_database(url) as db, open_database(url) as newer:
+        token, locked = trio.lowlevel.current_trio_token(), trio.Event()
+
+        async def be_behind(tx: Tx) -> None:
+            await tx.execute(text("UPDATE alembic_version SET version_num = :old"), {"old": known_revisions()[-2]})
+
+        async def upgrade_as_a_newer_release(tx: Tx) -> None:
+            await tx.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+            token.run_sync_soon(locked.set)
+            waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+            while not (await tx.execute(waiting)).scalar_one():
+                await tx.execute(text("SELECT pg_sleep(0.01)"))
+            await tx.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+        await db.run(be_behind)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(newer.run, upgrade_as_a_newer_release)
+            await locked.wait()
+            with pytest.raises(CoderError) as caught:
+                await migrate(db)
         assert caught.value.code == "schema_newer"
 
 

@@ -1,0 +1,253 @@
+"""How many requests a minute: per user (or address when signed out) and endpoint, in this process's memory.
+
+A sliding window of two counters, as upstream's. What a route draws on it says itself
+(`coder/domain/access/rate_budgets.py`). Not shared between replicas: each counts for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+import trio
+
+from coder.coderd.services.foundation.client_address import network_of
+from coder.coderd.services.foundation.errors import PreconditionRequired, RateLimited
+from coder.domain.access.rate_budgets import API, Budget
+
+if TYPE_CHECKING:
+    from coder.base.clock import Clock
+    from coder.coderd.config.settings import ServerConfig
+    from coder.coderd.services.access.authentication import Caller
+
+WINDOW = 60.0
+"Seconds."
+_MOST_KEYS = 50_000
+"Above this, keys whose window has passed are forgotten, and what a caller asks for the first time is counted together."
+_ANYTHING = "*"
+"In a path's place."
+BYPASS_HEADER = "X-Coder-Bypass-Ratelimit"
+_BYPASS = "bypass-"
+_API_ONLY = (API,)
+_MOST_WAITING = 16
+"Times a budget of refusals: how many of one address wait while as many as the budget are being answered."
+PATIENCE = 10.0
+"Seconds they wait. Whoever dials again after half a minute is answered while he listens."
+NO_ANSWER = 0
+"In a status's place: whoever asked has left, and learned nothing."
+
+
+class Limited(Protocol):
+    """The server, or a workspace proxy."""
+
+    @property
+    def config(self) -> ServerConfig: ...
+    @property
+    def clock(self) -> Clock: ...
+
+
+@dataclass(slots=True)
+class _Counter:
+    window: int
+    current: int = 0
+    previous: int = 0
+    asked: int = 0
+    "Being answered now; of budgets of refusals alone, as what follows."
+    waiting: dict[_Waiter, None] = field(default_factory=dict)
+    "In the order they came."
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.asked or self.waiting)
+
+    def move_to(self, window: int) -> None:
+        if self.window != window:
+            self.previous = self.current if self.window == window - 1 else 0
+            self.window, self.current = window, 0
+
+    def rate(self, elapsed: float) -> float:
+        """Of the last minute, `elapsed` seconds into the window."""
+        return self.current + self.previous * (WINDOW - elapsed) / WINDOW
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A request that may not go on before others are answered."""
+
+    told: trio.Event = field(default_factory=trio.Event)
+    let_in: bool = False
+
+
+@dataclass(slots=True)
+class Counted:
+    """A request that may go on. What was lent it has to be settled, however it ends."""
+
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    "That tell how much is left."
+    lent: list[_Loan] = field(default_factory=list)
+    "Held until the answer is known: many at once may not all pass before the first is refused."
+
+    def settle(self, status: int) -> None:
+        """The answer is known, or NO_ANSWER: refusals are counted. Again: nothing happens."""
+        lent, self.lent = self.lent, []
+        for loan in lent:
+            loan.settle(status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loan:
+    """One request's place among those that are being answered."""
+
+    budget: Budget
+    limit: int
+    counter: _Counter
+    clock: Clock
+
+    def settle(self, status: int) -> None:
+        counter, (window, elapsed) = self.counter, _window(self.clock)
+        counter.move_to(window)
+        counter.asked -= 1
+        counter.current += status in self.budget.refused
+        rate = counter.rate(elapsed)
+        while counter.waiting and (rate >= self.limit or rate + counter.asked < self.limit):
+            waiter = next(iter(counter.waiting))
+            del counter.waiting[waiter]
+            waiter.let_in = rate < self.limit
+            counter.asked += waiter.let_in
+            waiter.told.set()
+
+
+class RateLimits:
+    """All counters of one process, see `Context.part`."""
+
+    def __init__(self, ctx: Limited) -> None:
+        self._config = ctx.config
+        self._clock = ctx.clock
+        self._counters: dict[tuple[str, str], _Counter] = {}
+        self._forgot_in = -1
+        "The window in which old keys were last looked for: once is enough."
+
+    @property
+    def enabled(self) -> bool:
+        return not self._config.dangerous_disable_rate_limits
+
+    def limit_of(self, budget: Budget) -> int:
+        """Requests a minute; 0 when they are not limited."""
+        if budget.unlimited_because or self._config.dangerous_disable_rate_limits:
+            return 0
+        return budget.limit or max(self._config.api_rate_limit * budget.times, 0)
+
+    def count(self, who: str, path: str, budgets: Sequence[Budget] = _API_ONLY, *, route: str = "") -> Counted:
+        """Counts one request of `who` (see `key_of`). Raises RateLimited when one of its budgets is spent.
+
+        `route` is the pattern `path` matched. Budgets of refusals are not looked at, see `enter`.
+        """
+        counted = Counted()
+        window, elapsed = _window(self._clock)
+        for budget in budgets:
+            limit = self.limit_of(budget)
+            if limit and not budget.refused:
+                counter = self._counter(who, path, route, budget, window)
+                rate = counter.rate(elapsed)
+                if rate >= limit:
+                    raise _spent(limit, window, elapsed)
+                counter.current += 1
+                counted.headers = _told(limit, max(0, limit - int(rate) - 1), window)
+        return counted
+
+    async def enter(
+        self, who: str, path: str, budgets: Sequence[Budget], *, route: str = "", address: str = ""
+    ) -> Counted:
+        """As `count`, and takes a place among those of `address` whose answer may be a refusal. The caller settles it.
+
+        Waits while refusals of the last minute and open questions together are as many as a budget allows: so no more
+        guesses are answered than that, and many who know the secret get through beside each other. Raises RateLimited
+        when a budget is spent, when too many wait, and after PATIENCE.
+        """
+        counted = self.count(who, path, budgets, route=route)
+        try:
+            for budget in budgets:
+                limit = self.limit_of(budget)
+                if limit and budget.refused and not who.startswith(_BYPASS):
+                    counter = self._counter(_address_key(address), path, route, budget, _window(self._clock)[0])
+                    await self._take_place(counter, limit)
+                    counted.lent.append(_Loan(budget, limit, counter, self._clock))
+        except BaseException:
+            counted.settle(NO_ANSWER)
+            raise
+        return counted
+
+    async def _take_place(self, counter: _Counter, limit: int) -> None:
+        window, elapsed = _window(self._clock)
+        rate = counter.rate(elapsed)
+        if not counter.waiting and rate + counter.asked < limit:
+            counter.asked += 1
+            return
+        # Somebody is being answered whenever the rate is below the limit, so there is somebody to wait for.
+        if rate >= limit or len(counter.waiting) >= limit * _MOST_WAITING:
+            raise _spent(limit, window, elapsed)
+        waiter = _Waiter()
+        counter.waiting[waiter] = None
+        try:
+            with trio.move_on_after(PATIENCE):
+                await waiter.told.wait()
+        finally:
+            counter.waiting.pop(waiter, None)
+        if not waiter.let_in:
+            raise _spent(limit, *_window(self._clock))
+
+    def _counter(self, who: str, path: str, route: str, budget: Budget, window: int) -> _Counter:
+        # Routes answer with a slash at the end as well.
+        key = (who, f"{budget.name} {route}" if budget.whole_route else path.rstrip("/"))
+        counter = self._counters.get(key)
+        if counter is None and len(self._counters) > _MOST_KEYS:
+            if self._forgot_in != window:
+                self._forget(window)
+            if len(self._counters) > _MOST_KEYS and not budget.whole_route:
+                # Somebody makes paths up. None of the counters there are may be lost to that.
+                key = (key[0], _ANYTHING)
+                counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = _Counter(window)
+        counter.move_to(window)
+        return counter
+
+    def _forget(self, window: int) -> None:
+        self._forgot_in = window
+        self._counters = {key: item for key, item in self._counters.items() if item.window >= window - 1 or item.in_use}
+
+
+def _window(clock: Clock) -> tuple[int, float]:
+    """The number of the present one, and seconds into it."""
+    now = clock.now().timestamp()
+    return int(now // WINDOW), now % WINDOW
+
+
+def _told(limit: int, remaining: int, window: int) -> list[tuple[str, str]]:
+    return [
+        ("X-Ratelimit-Limit", str(limit)),
+        ("X-Ratelimit-Remaining", str(remaining)),
+        ("X-Ratelimit-Reset", str(int((window + 1) * WINDOW))),
+    ]
+
+
+def _spent(limit: int, window: int, elapsed: float) -> RateLimited:
+    return RateLimited(
+        f"You've been rate limited for sending more than {limit} requests in 1m0s.",
+        headers=[*_told(limit, 0, window), ("Retry-After", str(max(1, int(WINDOW - elapsed))))],
+    )
+
+
+def key_of(caller: Caller | None, remote_ip: str, wants_bypass: bool) -> str:
+    """Whom a request is counted for. Raises PreconditionRequired for a bypass that is not allowed."""
+    if wants_bypass:
+        if caller is None or not caller.subject.is_owner:
+            raise PreconditionRequired("Rate limit bypass is for owners.")
+        return f"{_BYPASS}{uuid4()}"
+    return f"user-{caller.user.id}" if caller is not None else _address_key(remote_ip)
+
+
+def _address_key(remote_ip: str) -> str:
+    return f"ip-{network_of(remote_ip)}"

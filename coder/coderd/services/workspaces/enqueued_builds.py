@@ -1,0 +1,49 @@
+"""Counting the builds that were asked for, whoever asked: people, the clock, prebuilds, tasks.
+
+Counted after the transaction that queued them, or when it was refused; one that is run again must not count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.workspaces.build_requests import BuildRequest
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+FAMILY = "coderd_workspace_builds_enqueued_total"
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueuedBuild:
+    """What is counted of a build that was queued inside a transaction."""
+
+    request: BuildRequest
+    provisioner: str
+
+    def count(self, ctx: Context) -> None:
+        _add(ctx, self.request, self.provisioner, "success")
+
+
+@contextmanager
+def counted(ctx: Context, request: BuildRequest) -> Iterator[Callable[[str], None]]:
+    """Around queuing one build; gives what to call with the job's provisioner. A refusal counts as failed."""
+
+    def queued(provisioner: str) -> None:
+        _add(ctx, request, provisioner, "success")
+
+    try:
+        yield queued
+    except Refusal:
+        _add(ctx, request, "", "failed")
+        raise
+
+
+def _add(ctx: Context, request: BuildRequest, provisioner: str, status: str) -> None:
+    ctx.part(Metrics)[FAMILY].add(request.reason, provisioner, status, request.transition)

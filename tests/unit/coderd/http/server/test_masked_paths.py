@@ -1,0 +1,57 @@
+"""Secrets in paths are in no log line of a request, whatever becomes of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+
+from coder.coderd.http.server.middleware import _shown_path
+from coder.net.masking import SECRET_PATHS, masked
+from tests.kit.openapi import application
+
+SECRET = "kept-to-Oneself.9"
+OF_SECRETS = sorted({rule.rule for rule in application().url_map.iter_rules() if "<secret>" in rule.rule})
+"""A route's argument is called so when it is one; an id of a secret is none (`<id:secret>`)."""
+
+
+def scope(raw: str) -> dict[str, Any]:
+    """As the listener makes it, and the frame around the application leaves it."""
+    path = unquote(raw.partition("?")[0])
+    return {"path": re.sub("/+", "/", path) if path.startswith("/api/") else path, "raw_path": raw.encode()}
+
+
+def test_the_table_has_the_routes_with_a_secret() -> None:
+    assert sorted(rule.partition("<")[0] for rule in OF_SECRETS) == sorted(SECRET_PATHS)
+    assert all(rule.endswith("/<secret>") for rule in OF_SECRETS)
+
+
+def test_no_other_route_is_masked() -> None:
+    rules = [rule.rule for rule in application().url_map.iter_rules() if "<secret>" not in rule.rule]
+    assert len(rules) > 300 and not [rule for rule in rules if masked(rule) != rule]
+
+
+@pytest.mark.parametrize("rule", OF_SECRETS)
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{0}", "{0}/", "{0}/more", "/nowhere{0}", "{double}", "{encoded}",
+        "{0}%0Aforged", "{0}%3F{0}", "{0};x", "{0}?x=1",
+    ],
+)  # fmt: skip
+def test_a_secret_is_not_logged_whatever_takes_it(rule: str, written: str) -> None:
+    """A route, a slash too many, nobody at all, a 405 (which no route is noted for)."""
+    path = rule.replace("<secret>", SECRET)
+    first = path.split("/")[2]
+    double, encoded = path.replace(f"/{first}/", f"//{first}//"), path.replace(first, f"%{ord(first[0]):X}{first[1:]}")
+    asked = written.format(path, double=double, encoded=encoded)
+    shown = _shown_path(scope(asked))
+    assert SECRET not in shown and SECRET not in unquote(shown)
+    assert shown.isprintable() and "***" in shown
+
+
+def test_other_paths_are_as_they_came() -> None:
+    asked = quote("/api/v2/users/né\n", safe="/")
+    assert _shown_path(scope(asked)) == asked

@@ -1,0 +1,37 @@
+"""What the dashboard's pages may reach beyond their own server."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from coder.coderd.http.site.site import _proxy_sources
+
+
+def sources(url: str, wildcard: str = "", derp_only: bool = False) -> tuple[list[str], list[str]]:
+    row = SimpleNamespace(url=url, wildcard_hostname=wildcard, derp_only=derp_only)
+    health = SimpleNamespace(well=lambda: (row,))
+    return _proxy_sources(cast("Any", SimpleNamespace(part=lambda _: health)))
+
+
+def test_a_proxy_may_be_connected_to_and_framed() -> None:
+    assert sources("https://sydney.test", "*.sydney.test") == (
+        ["https://sydney.test", "wss://sydney.test"],
+        ["sydney.test", "*.sydney.test"],
+    )
+    assert sources("http://10.0.0.7:3001")[0] == ["http://10.0.0.7:3001", "ws://10.0.0.7:3001"]
+
+
+@pytest.mark.parametrize("url", ["https://a; script-src *", "https://a b", "https://*'none'", "https:///path"])
+def test_what_is_no_address_writes_no_directive(url: str) -> None:
+    assert sources(url) == ([], [])
+
+
+def test_a_wildcard_that_is_none_frames_nothing() -> None:
+    assert sources("https://a.test", "*.a.test; object-src *") == (["https://a.test", "wss://a.test"], ["a.test"])
+
+
+def test_a_proxy_that_only_relays_is_not_for_pages() -> None:
+    assert sources("https://a.test", "*.a.test", derp_only=True) == ([], [])

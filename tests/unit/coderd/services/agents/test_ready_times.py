@@ -1,0 +1,65 @@
+"""A start is measured once, when its last agent has ended its start, and says how the worst of them ended."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from coder.coderd.services.events.metrics import Metrics
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents import AgentWorld, connected_agent
+from tests.kit.coderd import World
+from tests.kit.daemon import Answers, agent, resource
+from tests.kit.workspaces import new_workspace, workspace_world
+
+FAMILY = "coderd_template_workspace_build_duration_seconds"
+TOKENS = {name: str(uuid4()) for name in ("one", "two")}
+
+
+def _build(job: Any) -> dict[str, Any]:
+    return {"state": b"{}", "resources": [resource("box", agents=[agent(n, token=t) for n, t in TOKENS.items()])]}
+
+
+async def _say(world: World, workspace: Any, name: str, *states: str) -> None:
+    agents = {one["name"]: one["id"] for part in workspace["latest_build"]["resources"] for one in part["agents"]}
+    async with connected_agent(AgentWorld(world, workspace, UUID(agents[name]), TOKENS[name])) as one:
+        for state in states:
+            lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.State.Value(state))
+            lifecycle.changed_at.FromDatetime(datetime.now(UTC) + timedelta(seconds=7))
+            request = agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle)
+            await one.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
+
+
+async def _shown(world: World) -> list[str]:
+    text = await world.ctx.part(Metrics).exposition()
+    return [line for line in text.splitlines() if line.startswith((f"{FAMILY}_count", f"{FAMILY}_sum"))]
+
+
+async def test_a_start_with_two_agents() -> None:
+    async with workspace_world(Answers(build=_build)) as (world, _):
+        workspace = await new_workspace(world)
+        await _say(world, workspace, "one", "STARTING", "READY", "READY")
+        assert await _shown(world) == [], "the other has not said anything"
+        await _say(world, workspace, "two", "STARTING", "START_ERROR")
+        place = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
+        count, total = sorted(await _shown(world))
+        assert count == f"{FAMILY}_count{{{place}}} 1"
+        assert 7 < float(total.rpartition(" ")[2]) < 60
+        await _say(world, workspace, "two", "STARTING", "READY")
+        assert sorted(await _shown(world)) == [count, total], "its machine came back: that is no start of the workspace"
+        for name, state in (("one", "READY"), ("two", "START_TIMEOUT")):
+            await _say(world, workspace, name, "STARTING")
+            await _say(world, workspace, name, state)
+        assert sorted(await _shown(world)) == [count, total], "its connection dropped before the end of a later start"
+
+
+async def test_a_first_start_over_two_connections() -> None:
+    async with workspace_world(Answers(build=_build)) as (world, _):
+        workspace = await new_workspace(world)
+        await _say(world, workspace, "one", "STARTING", "READY")
+        await _say(world, workspace, "two", "STARTING")
+        assert await _shown(world) == []
+        await _say(world, workspace, "two", "READY")
+        count, _ = sorted(await _shown(world))
+        assert count.endswith(" 1") and 'status="success"' in count
