@@ -50,3 +50,11 @@ export function useAppPlace(): AppPlace | null {
   if (host.isPending || (chosen !== "" && found.isPending)) return null;
   return placeOf(found.data?.regions.find((one) => one.id === chosen), host.data?.host ?? "");
 }
+
+/** Where terminals open: "" at this server. null until it is known; nothing is asked while no proxy is chosen. */
+export function useTerminalPlace(): string | null {
+  const chosen = useChosenProxy();
+  const found = useQuery({ ...regions, enabled: chosen !== "" });
+  if (chosen === "") return "";
+  return found.isPending ? null : placeOf(found.data?.regions.find((one) => one.id === chosen), "").path;
+}

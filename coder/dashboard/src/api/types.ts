@@ -2722,6 +2722,15 @@ export interface WorkspaceBuildTimings {
   agent_connection_timings: AgentConnectionTiming[];
 }
 
+export interface WorkspaceBuildUpdate {
+  workspace_id: string;
+  workspace_name: string;
+  build_id: string;
+  transition: string;
+  job_status: string;
+  build_number: number;
+}
+
 export interface WorkspaceConnectionLatencyMS {
   P50: number;
   P95: number;

@@ -30,6 +30,7 @@ export function themeFor(settings: UserAppearanceSettings | undefined, dark: boo
 
 export function applyTheme(theme: Theme, remembered: string): void {
   document.documentElement.dataset["theme"] = theme;
+  document.documentElement.className = theme.startsWith("dark") ? "dark" : "light"; // what browser extensions and tests look at
   try {
     localStorage.setItem(STORED, remembered);
   } catch {

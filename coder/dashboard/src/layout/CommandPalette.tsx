@@ -27,7 +27,7 @@ function organizationPages(homes: readonly Organization[]): NavItem[] {
     const home = `/organizations/${seg(name)}`;
     return [
       { to: home, text: `Members${of}`, words: "people roles", allowed: (may) => may.viewAnyMembers },
-      { to: `${home}/provisioners`, text: `Provisioners${of}`, words: "daemons", allowed: (may) => may.viewAnyProvisioners },
+      { to: `${home}/provisioners`, text: `Provisioners${of}`, words: "daemons", allowed: (may) => may.viewAnyProvisionerJobs },
       { to: `${home}/provisioner-jobs`, text: `Provisioner jobs${of}`, words: "queue waits pending builds", allowed: (may) => may.viewAnyProvisionerJobs },
     ] satisfies NavItem[];
   });

@@ -19,6 +19,7 @@ import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
 
 const CommandPalette = lazy(async () => ({ default: (await import("./CommandPalette")).CommandPalette }));
+const DeploymentBar = lazy(async () => ({ default: (await import("./DeploymentBar")).DeploymentBar }));
 
 export function Frame({ user, children }: { user: User | null; children: ReactNode }) {
   const info = useQuery(buildInfo);
@@ -58,6 +59,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         {info.data ? <span>Coder {info.data.version}</span> : null}
         <Link to="/install" className="hover:text-text hover:underline">Install the command line</Link>
       </footer>
+      {user ? <Suspense fallback={null}><DeploymentBar /></Suspense> : null}
       {palette ? <Suspense fallback={null}><CommandPalette onClose={() => setPalette(false)} /></Suspense> : null}
     </>
   );

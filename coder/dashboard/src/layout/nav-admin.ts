@@ -10,7 +10,7 @@ const looksAfterOrganizations = (may: Permissions): boolean =>
 export const ADMIN: readonly NavItem[] = [
   { to: "/deployment", text: "Deployment", allowed: (may) => DEPLOYMENT.some((group) => group.items.some((item) => item.allowed?.(may) ?? true)), words: "settings administration" },
   { to: "/organizations", text: "Organizations", allowed: looksAfterOrganizations, words: "members groups roles provisioners" },
-  { to: "/audit", text: "Audit log", allowed: (may) => may.viewAnyAuditLog, words: "history changes" },
-  { to: "/connectionlog", text: "Connection log", allowed: (may) => may.viewAnyConnectionLog, words: "ssh sessions" },
+  { to: "/audit", text: "Audit logs", allowed: (may) => may.viewAnyAuditLog, words: "history changes" },
+  { to: "/connectionlog", text: "Connection logs", allowed: (may) => may.viewAnyConnectionLog, words: "ssh sessions" },
   { to: "/health", text: "Health", allowed: (may) => may.viewDebugInfo, words: "status database derp websocket" },
 ];

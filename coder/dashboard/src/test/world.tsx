@@ -67,7 +67,7 @@ export function visit(routes: RouteObject[], address: string, answers: Answers):
     if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
     asked.push(`${method} ${path}`);
     const found = known[`${method} ${path}`];
-    const answer: unknown = typeof found === "function" ? (found as (body: unknown) => unknown)(body) : found;
+    const answer: unknown = await (typeof found === "function" ? (found as (body: unknown) => unknown)(body) : found);
     if (answer === undefined) return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
     if (answer instanceof Refusal) return Response.json({ message: answer.message }, { status: answer.status });
     return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);

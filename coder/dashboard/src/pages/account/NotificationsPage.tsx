@@ -4,7 +4,7 @@ import { Bell, Mail, Webhook } from "lucide-react";
 import type { ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { askAgainIfAsking } from "../../api/overtaken";
+import { setKnown } from "../../api/overtaken";
 import { dispatchMethods, notificationPreferences, notificationTemplates } from "../../api/queries/account";
 import type { NotificationMethodsResponse, NotificationPreference, NotificationTemplate } from "../../api/types";
 import { useMe } from "../../app/guards";
@@ -56,8 +56,7 @@ function Groups({ user, templates, preferences, methods }: GroupsProps) {
   const change = async (disabled: Record<string, boolean>) => {
     try {
       const now = await put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, { template_disabled_map: disabled });
-      queries.setQueryData(key, now ?? []);
-      askAgainIfAsking(queries, key);
+      setKnown(queries, key, now ?? []);
     } catch (error) {
       toast.failed("Your choice was not saved", error);
     }

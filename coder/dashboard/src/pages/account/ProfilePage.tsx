@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Users } from "lucide-react";
 
 import { get, put } from "../../api/client";
-import { askAgainIfAsking } from "../../api/overtaken";
+import { setKnown } from "../../api/overtaken";
 import { useChecks, authorizationCheck } from "../../api/permissions";
 import { myGroups } from "../../api/queries/account";
 import { me as meQuery, organizations } from "../../api/queries/session";
@@ -45,8 +45,7 @@ function Profile({ me }: { me: User }) {
   const may = useChecks(["rename", me.id], { rename: authorizationCheck("user", "update", { resource_id: me.id }) });
   const form = useSettingsForm(() => get<User>("/api/v2/users/me"), fields, fields(me), async (values) => {
     const saved = await put<User>("/api/v2/users/me/profile", values);
-    queries.setQueryData(meQuery.queryKey, saved);
-    askAgainIfAsking(queries, meQuery.queryKey);
+    setKnown(queries, meQuery.queryKey, saved);
     toast.done("Your account is updated.");
   });
   const { values, set, problem } = form;

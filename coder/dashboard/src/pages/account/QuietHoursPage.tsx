@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../api/client";
-import { askAgainIfAsking } from "../../api/overtaken";
+import { setKnown } from "../../api/overtaken";
 import { quietHours } from "../../api/queries/account";
 import type { UserQuietHoursScheduleResponse } from "../../api/types";
 import { useMe } from "../../app/guards";
@@ -46,8 +46,7 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
   const save = async (schedule: string, said: string) => {
     const now = await put<UserQuietHoursScheduleResponse>(path, { schedule });
     conflict.saved(pick(now));
-    queries.setQueryData(quietHours(user).queryKey, now);
-    askAgainIfAsking(queries, quietHours(user).queryKey);
+    setKnown(queries, quietHours(user).queryKey, now);
     toast.done(said);
     return now;
   };

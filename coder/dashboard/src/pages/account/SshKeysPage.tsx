@@ -4,6 +4,7 @@ import { RefreshCw } from "lucide-react";
 import { useState } from "react";
 
 import { put } from "../../api/client";
+import { setKnown } from "../../api/overtaken";
 import { gitSshKey } from "../../api/queries/account";
 import type { GitSSHKey } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -25,7 +26,7 @@ export function SshKeysPage() {
   const key = useQuery(gitSshKey);
   const [asking, setAsking] = useState(false);
   const regenerate = async () => {
-    queries.setQueryData(gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
+    setKnown(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
     toast.done("You have a new key.", "Add it where the old one was.");
   };
   return (

@@ -1,11 +1,11 @@
-// The accounts elsewhere a template needs: each is linked in another tab, and this page sees it by itself.
+// The accounts elsewhere a template needs: each is linked in a window of its own, and this page sees it by itself.
 import { useQuery } from "@tanstack/react-query";
 import { Check, ExternalLink } from "lucide-react";
 
 import { versionExternalAuth } from "../../api/queries/templates";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
-import { buttonClass } from "../../ui/Button";
+import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 
@@ -35,7 +35,7 @@ export function ExternalAuthStep({ version }: { version: string }) {
             {item.authenticated ? (
               <span className="inline-flex items-center gap-1.5 text-good"><Check className="size-4" aria-hidden="true" />Authenticated</span>
             ) : (
-              <a className={buttonClass("primary")} href={`/external-auth/${encodeURIComponent(item.id)}`} target="_blank" rel="noreferrer">Login with {item.display_name || item.id}<ExternalLink aria-hidden="true" /></a>
+              <Button look="primary" onClick={() => window.open(`/external-auth/${encodeURIComponent(item.id)}`, "_blank", "width=900,height=600,noopener")}>Login with {item.display_name || item.id}<ExternalLink aria-hidden="true" /></Button>
             )}
           </li>
         ))}

@@ -1,5 +1,6 @@
 // The parameters of a template as the server sees them for the values given so far: each change is sent, each answer says
-// which parameters there are now, their options, and what is wrong with them.
+// which parameters there are now, their options, and what is wrong with them. The other end of the stream is
+// coder/coderd/services/templates/dynamic_parameters.py.
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { useSocket } from "../../api/socket";

@@ -51,25 +51,29 @@ export const SecurityPage = () => <Options page="security" />;
 export const ObservabilityPage = () => <Options page="observability" />;
 export const AllSettingsPage = () => <Options page="all" />;
 
+/** Classes name each option by its flag and each value by its kind: scripts read the page by them. */
 export function OptionTable({ label, options }: { label: string; options: readonly DeploymentOption[] }) {
   return (
-    <ul aria-label={label} className="options-table divide-y divide-line">
-      {options.map((option) => (
-        <li key={option.name} className={`grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] gap-x-6 gap-y-1.5 px-5 py-3 max-sm:grid-cols-1 option-${option.flag ?? ""}`}>
-          <div className="min-w-0">
-            <p className="font-medium">{option.name}</p>
-            {option.description ? <p className="text-sm text-muted [overflow-wrap:anywhere]">{option.description}</p> : null}
-            <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
-              {option.flag ? <span>--{option.flag}</span> : null}{option.env ? <span>{option.env}</span> : null}
-            </p>
-          </div>
-          <div className="min-w-0">
-            <OptionValue option={option} />
-            {option.value_source ? <p className="mt-1"><Tag tone={option.value_source === "default" ? "idle" : "accent"}>{SOURCES[option.value_source] ?? option.value_source}</Tag></p> : null}
-          </div>
-        </li>
-      ))}
-    </ul>
+    <table aria-label={label} className="options-table block w-full sm:table sm:table-fixed">
+      <thead className="sr-only"><tr><th scope="col">Option</th><th scope="col">Value</th></tr></thead>
+      <tbody className="block divide-y divide-line sm:table-row-group">
+        {options.map((option) => (
+          <tr key={option.name} className={`block align-top sm:table-row option-${option.flag ?? ""}`}>
+            <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
+              <p className="font-medium [overflow-wrap:anywhere]">{option.name}</p>
+              {option.description ? <p className="text-sm text-muted [overflow-wrap:anywhere]">{option.description}</p> : null}
+              <p className="mt-1 flex flex-wrap gap-x-3 font-mono text-xs text-faint [overflow-wrap:anywhere]">
+                {option.flag ? <span>--{option.flag}</span> : null}{option.env ? <span>{option.env}</span> : null}
+              </p>
+            </td>
+            <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
+              <OptionValue option={option} />
+              {option.value_source ? <p className="mt-1"><Tag tone={option.value_source === "default" ? "idle" : "accent"}>{SOURCES[option.value_source] ?? option.value_source}</Tag></p> : null}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -77,9 +81,9 @@ function OptionValue({ option }: { option: DeploymentOption }) {
   const value = shownValue(option);
   switch (value.kind) {
     case "secret": return <span className="text-muted">Not shown: it is a secret</span>;
-    case "unset": return <span className="text-muted">Not set</span>;
-    case "boolean": return value.on ? <span className="option-value-boolean inline-flex items-center gap-1.5 font-medium text-good"><Check className="size-4" aria-hidden="true" />Enabled</span> : <span className="option-value-boolean inline-flex items-center gap-1.5 text-muted"><Minus className="size-4" aria-hidden="true" />Disabled</span>;
-    case "list": return <ul className="flex flex-col gap-0.5">{value.items.map((item) => <li key={item} className="font-mono text-sm [overflow-wrap:anywhere]">{item}</li>)}</ul>;
-    case "text": return <code className="option-value-string text-sm [overflow-wrap:anywhere]">{value.text}</code>;
+    case "unset": return <span className="option-value-empty text-muted">Not set</span>;
+    case "boolean": return value.on ? <span className="option-enabled inline-flex items-center gap-1.5 font-medium text-good"><Check className="size-4" aria-hidden="true" />Enabled</span> : <span className="option-disabled inline-flex items-center gap-1.5 text-muted"><Minus className="size-4" aria-hidden="true" />Disabled</span>;
+    case "list": return <ul className="option-array flex flex-col gap-0.5">{value.items.map((item) => <li key={item} className="font-mono text-sm [overflow-wrap:anywhere]">{item}</li>)}</ul>;
+    case "text": return <code className={`${typeof option.value === "number" && option.annotations?.["format_duration"] !== "true" ? "option-value-number" : "option-value-string"} text-sm [overflow-wrap:anywhere]`}>{value.text}</code>;
   }
 }

@@ -68,7 +68,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
     {
       id: "user", header: "User",
       cell: ({ row: { original: user } }) => (
-        <div className="flex min-w-40 items-center gap-3"><Avatar name={user.username} src={user.avatar_url} /><div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{user.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email}</p></div></div>
+        <div className="flex items-center gap-3 sm:min-w-40"><Avatar name={user.username} src={user.avatar_url} /><div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{user.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email}</p></div></div>
       ),
     },
     { id: "status", header: "Status", meta: { extra: true }, cell: ({ row }) => <StatusText tone={row.original.status === "active" ? "good" : "idle"}>{row.original.status[0]?.toUpperCase()}{row.original.status.slice(1)}</StatusText> },

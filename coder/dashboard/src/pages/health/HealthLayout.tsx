@@ -5,6 +5,7 @@ import { useState } from "react";
 import { Outlet, useOutletContext } from "react-router";
 
 import { get } from "../../api/client";
+import { setKnown } from "../../api/overtaken";
 import { usePermissions } from "../../api/permissions";
 import { healthReport } from "../../api/queries/health";
 import type { HealthcheckReport } from "../../api/types";
@@ -44,7 +45,7 @@ function Whole({ report }: { report: HealthcheckReport }) {
   const again = async () => {
     setBusy(true);
     try {
-      queries.setQueryData(healthReport.queryKey, await get<HealthcheckReport>("/api/v2/debug/health?force=true"));
+      setKnown(queries, healthReport.queryKey, await get<HealthcheckReport>("/api/v2/debug/health?force=true"));
     } catch (error) {
       toast.failed("The health could not be checked", error);
     } finally {

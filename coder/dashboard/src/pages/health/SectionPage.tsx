@@ -4,7 +4,7 @@ import { BellOff, BellRing } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { askAgainIfAsking } from "../../api/overtaken";
+import { setKnown } from "../../api/overtaken";
 import { usePermissions } from "../../api/permissions";
 import { healthReport, healthSettings } from "../../api/queries/health";
 import type { HealthSettings } from "../../api/types";
@@ -46,8 +46,7 @@ function Dismiss({ section }: { section: HealthSection }) {
     try {
       const next: HealthSettings = { dismissed_healthchecks: off ? now.filter((name) => name !== section.dismiss) : [...now, section.dismiss] };
       await put("/api/v2/debug/health/settings", next);
-      queries.setQueryData(healthSettings.queryKey, next);
-      askAgainIfAsking(queries, healthSettings.queryKey);
+      setKnown(queries, healthSettings.queryKey, next);
       await queries.invalidateQueries({ queryKey: healthReport.queryKey, exact: true });
       toast.done(off ? `${section.title} warns again.` : `${section.title} no longer warns.`);
     } catch (error) {

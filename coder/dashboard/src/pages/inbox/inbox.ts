@@ -2,7 +2,7 @@
 import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { askAgainIfAsking } from "../../api/overtaken";
+import { askAgainIfAsking, setAhead, setAheadBelow } from "../../api/overtaken";
 import { unread } from "../../api/queries/inbox";
 import type { GetInboxNotificationResponse, InboxNotification, ListInboxNotificationsResponse } from "../../api/types";
 import { toast } from "../../ui/toast";
@@ -21,8 +21,8 @@ export function withRead(list: ListInboxNotificationsResponse, id: string | null
 export function useInboxActions() {
   const queries = useQueryClient();
   const change = (how: (list: ListInboxNotificationsResponse, first: boolean) => ListInboxNotificationsResponse) => {
-    queries.setQueryData<ListInboxNotificationsResponse>(unread.queryKey, (list) => (list ? how(list, true) : list));
-    queries.setQueriesData<Pages>({ queryKey: ["inbox", "pages"] }, (data) => (data ? { ...data, pages: data.pages.map((page, index) => how(page, index === 0)) } : data));
+    setAhead<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) => (list ? how(list, true) : list));
+    setAheadBelow<Pages>(queries, ["inbox", "pages"], (data) => (data ? { ...data, pages: data.pages.map((page, index) => how(page, index === 0)) } : data));
   };
   const failed = (error: unknown) => {
     toast.failed("The inbox was not changed", error);
@@ -38,15 +38,17 @@ export function useInboxActions() {
     read: (message: InboxNotification, is_read: boolean) => {
       if ((message.read_at !== null) === is_read) return;
       const step = is_read ? -1 : 1;
-      change((list) => withRead(list, message.id, is_read ? new Date().toISOString() : null, Math.max(0, list.unread_count + step)));
+      const at = is_read ? new Date().toISOString() : null;
+      change((list) => withRead(list, message.id, at, Math.max(0, list.unread_count + step)));
       void put<GetInboxNotificationResponse>(`/api/v2/notifications/inbox/${message.id}/read-status`, { is_read }).then((answer) => {
-        change((list) => ({ ...list, unread_count: answer.unread_count }));
+        // Once more: what was asked before may have come meanwhile, with the message as it was.
+        change((list) => withRead(list, message.id, at, answer.unread_count));
         askAgainIfAsking(queries, ["inbox"]);
       }, failed);
     },
     readAll: () => {
       change((list) => withRead(list, null, new Date().toISOString(), 0));
-      void put("/api/v2/notifications/inbox/mark-all-as-read").catch(failed);
+      void put("/api/v2/notifications/inbox/mark-all-as-read").then(() => askAgainIfAsking(queries, ["inbox"]), failed);
     },
   };
 }

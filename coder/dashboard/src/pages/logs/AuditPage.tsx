@@ -48,7 +48,7 @@ export function AuditPage() {
   const found = list.data;
   return (
     <>
-      <PageHead title="Audit log" description={<span role="status">{found ? `${found.count >= (found.count_cap || COUNT_CAP_SHOWN) ? `More than ${found.count_cap}` : found.count} ${found.count === 1 ? "entry" : "entries"}` : " "}</span>} />
+      <PageHead title="Audit logs" description={<span role="status">{found ? `${found.count >= (found.count_cap || COUNT_CAP_SHOWN) ? `More than ${found.count_cap}` : found.count} ${found.count === 1 ? "entry" : "entries"}` : " "}</span>} />
       <FilterBar label="Search the audit log" placeholder="username:ana action:delete date_from:2026-01-31" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows rows={8} /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
@@ -84,7 +84,7 @@ function Entry({ entry }: { entry: AuditLog }) {
           <p className="text-sm text-muted [overflow-wrap:anywhere]">
             <time dateTime={entry.time} title={dateTime(entry.time)}>{new Date(entry.time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })}</time>
             {entry.ip ? <> · {entry.ip}</> : null}{entry.user_agent ? <span title={entry.user_agent}> · {program(entry.user_agent)}</span> : null}
-            {entry.organization && !entry.organization.name.startsWith("default") ? <span className="max-sm:hidden"> · {entry.organization.display_name || entry.organization.name}</span> : null}
+            {entry.organization && !entry.organization.name.startsWith("default") ? <span> · {entry.organization.display_name || entry.organization.name}</span> : null}
           </p>
         </div>
         <Tag tone={failed ? "bad" : "idle"} title={failed ? "It was refused or failed." : "It succeeded."}>{entry.status_code}</Tag>

@@ -81,7 +81,7 @@ export function ConnectionLogPage() {
   if (may.known && !may.viewAnyConnectionLog) return <Refused what="the connection log" />;
   return (
     <>
-      <PageHead title="Connection log" description={<span role="status">{list.data ? `${list.data.count} ${list.data.count === 1 ? "connection" : "connections"}` : " "}</span>} />
+      <PageHead title="Connection logs" description={<span role="status">{list.data ? `${list.data.count} ${list.data.count === 1 ? "connection" : "connections"}` : " "}</span>} />
       <FilterBar label="Search the connection log" placeholder="workspace_owner:ana type:ssh connected_after:2026-01-31T00:00:00Z" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows rows={8} /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}

@@ -49,9 +49,9 @@ function Members({ view }: { view: OrganizationView }) {
     {
       id: "user", header: "User",
       cell: ({ row: { original: member } }) => (
-        <div className="flex min-w-40 items-center gap-3">
+        <div className="flex items-center gap-3 sm:min-w-40">
           <Avatar name={member.username} src={member.avatar_url} />
-          <div className="min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{member.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{member.email || member.name}</p></div>
+          <div className="min-w-24 sm:min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{member.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{member.email || member.name}</p></div>
         </div>
       ),
     },

@@ -21,7 +21,7 @@ const PAGES: readonly { title: string; items: readonly Entry[] }[] = [
   {
     title: "Provisioners",
     items: [
-      { rest: "/provisioners", text: "Provisioners", allowed: (may) => may.viewDaemons },
+      { rest: "/provisioners", text: "Provisioners", allowed: (may) => may.viewJobs },
       { rest: "/provisioner-keys", text: "Provisioner keys", allowed: (may) => may.viewDaemons },
       { rest: "/provisioner-jobs", text: "Provisioner jobs", allowed: (may) => may.viewJobs },
     ],

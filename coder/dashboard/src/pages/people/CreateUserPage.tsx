@@ -5,10 +5,12 @@ import { useNavigate } from "react-router";
 import { post } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { authMethods, organizations } from "../../api/queries/session";
+import type { AuthMethods } from "../../api/types";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { Checkbox, RadioCards, TextField } from "../../ui/forms/Field";
+import { Combobox, type Choice } from "../../ui/forms/Combobox";
+import { Checkbox, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
@@ -47,12 +49,7 @@ export function CreateUserPage() {
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
           <Section title="How they sign in">
-            <RadioCards label="Login type" value={values.login_type} onChange={(value) => set("login_type", value)} options={[
-              { value: "password", text: "Password", hint: "You choose the first one; they can change it." },
-              { value: "oidc", text: methods?.oidc.signInText || "OpenID Connect", hint: methods?.oidc.enabled ? "By the organization's identity provider." : "Not set up on this server.", disabled: !methods?.oidc.enabled },
-              { value: "github", text: "GitHub", hint: methods?.github.enabled ? "By their GitHub account." : "Not set up on this server.", disabled: !methods?.github.enabled },
-              { value: "service", text: "Service account", hint: "For programs: no password and no mail, only tokens." },
-            ]} />
+            <Combobox label="Login type" testId="login-type-input" value={values.login_type} onChange={(value) => set("login_type", value)} options={loginTypes(methods)} />
           </Section>
           <Section title="Who it is">
             <Stack>
@@ -77,4 +74,14 @@ export function CreateUserPage() {
       </form>
     </Narrow>
   );
+}
+
+/** What is set up on this server, and what always is. */
+function loginTypes(methods: AuthMethods | undefined): Choice[] {
+  return [
+    { value: "password", text: "Password", hint: "You choose the first one; they can change it." },
+    ...(methods?.oidc.enabled ? [{ value: "oidc", text: methods.oidc.signInText || "OpenID Connect", hint: "By the organization's identity provider." }] : []),
+    ...(methods?.github.enabled ? [{ value: "github", text: "GitHub", hint: "By their GitHub account." }] : []),
+    { value: "service", text: "Service account", hint: "For programs: it has no mail and signs in by tokens alone." },
+  ];
 }

@@ -66,9 +66,9 @@ function columnsOf(ask: (user: User, action: UserAction) => void): Column<User>[
     {
       id: "user", header: "User",
       cell: ({ row: { original: user } }) => (
-        <div className="flex min-w-40 items-center gap-3">
+        <div className="flex items-center gap-3 sm:min-w-40">
           <Avatar name={user.username} src={user.avatar_url} />
-          <div className="min-w-32">
+          <div className="min-w-24 sm:min-w-32">
             <p className="font-medium [overflow-wrap:anywhere]">{user.username}{user.is_service_account ? <> <Tag>Service account</Tag></> : null}</p>
             <p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email || user.name}</p>
           </div>

@@ -27,7 +27,8 @@ export function DaemonsPage() {
   const view = useOrganization();
   useTitle("Provisioners", view?.name ?? "");
   if (!view?.known) return null;
-  return view.may.viewDaemons ? <Daemons view={view} /> : <Refused what="the provisioners of this organization" />;
+  // The list asks for the right to the queue, as the jobs do: to read a daemon is less.
+  return view.may.viewJobs ? <Daemons view={view} /> : <Refused what="the provisioners of this organization" />;
 }
 
 function Daemons({ view }: { view: OrganizationView }) {
@@ -47,7 +48,7 @@ function Daemons({ view }: { view: OrganizationView }) {
         </div>
       ),
     },
-    { id: "status", header: "Status", cell: ({ row }) => <DaemonState daemon={row.original} jobs={view.may.viewJobs ? `${view.home}/provisioner-jobs` : null} /> },
+    { id: "status", header: "Status", cell: ({ row }) => <DaemonState daemon={row.original} jobs={`${view.home}/provisioner-jobs`} /> },
     { id: "key", header: "Key", meta: { extra: true }, cell: ({ row }) => row.original.key_name ?? <span className="text-muted">–</span> },
     { id: "tags", header: "Tags", meta: { extra: true }, cell: ({ row }) => <Tags tags={row.original.tags} none="untagged" /> },
     { id: "machine", header: "Machine", meta: { extra: true }, cell: ({ row }) => <Machine health={health?.find((one) => one.daemon_id === row.original.id)} /> },
@@ -56,7 +57,7 @@ function Daemons({ view }: { view: OrganizationView }) {
   return (
     <>
       <PageHead title="Provisioners" description="Programs that run Terraform. A job is taken by one that has all of the job's tags."
-        actions={view.may.viewJobs ? <ButtonLink to={`${view.home}/provisioner-jobs`}>Jobs</ButtonLink> : null} />
+        actions={<ButtonLink to={`${view.home}/provisioner-jobs`}>Jobs</ButtonLink>} />
       <div className="mb-4 flex flex-wrap items-end gap-3">
         <div className="w-36"><SelectField label="Status" value={status} options={CHOICES} onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })} /></div>
         {ids ? <Button onClick={() => setParams({}, { replace: true })}>Show all provisioners</Button> : null}
@@ -71,14 +72,14 @@ function Daemons({ view }: { view: OrganizationView }) {
   );
 }
 
-function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string | null }) {
+function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string }) {
   const [text, tone] = STATUS[daemon.status ?? "offline"];
   const job = daemon.current_job ?? daemon.previous_job;
   const what = job ? job.template_display_name || job.template_name || "a job" : "";
   return (
     <div>
       <StatusText tone={tone} pulse={daemon.status === "busy"}>{text}</StatusText>
-      {job ? <p className="text-sm text-muted">{daemon.current_job ? "works on " : `last: ${job.status}, `}{jobs ? <TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink> : what}</p> : null}
+      {job ? <p className="text-sm text-muted">{daemon.current_job ? "works on " : `last: ${job.status}, `}<TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink></p> : null}
     </div>
   );
 }

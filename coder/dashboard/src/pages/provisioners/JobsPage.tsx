@@ -49,7 +49,7 @@ function Jobs({ view }: { view: OrganizationView }) {
   return (
     <>
       <PageHead title="Provisioner jobs" description="Each build of a workspace and each import of a template is a job. The newest hundred are here."
-        actions={view.may.viewDaemons ? <ButtonLink to={`${view.home}/provisioners`}>Provisioners</ButtonLink> : null} />
+        actions={<ButtonLink to={`${view.home}/provisioners`}>Provisioners</ButtonLink>} />
       <div className="mb-4 flex flex-wrap items-end gap-3">
         <div className="w-36"><SelectField label="Status" value={status} options={CHOICES} onChange={(value) => setParams(value ? { status: value } : {}, { replace: true })} /></div>
         {ids ? <Button onClick={() => setParams({}, { replace: true })}>Show all jobs</Button> : null}

@@ -1,8 +1,8 @@
 // Linking an account elsewhere (GitHub, GitLab, …) to this one: through the provider's page, or by a code to type there.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
-import { useState } from "react";
-import { useParams } from "react-router";
+import { useEffect, useState } from "react";
+import { useParams, useSearchParams } from "react-router";
 
 import { ApiError, get, post, seg } from "../../api/client";
 import type { ExternalAuth, ExternalAuthDevice } from "../../api/types";
@@ -18,6 +18,7 @@ import { Door } from "./Door";
 
 export function ExternalAuthPage() {
   const provider = useParams()["provider"] ?? "";
+  const returned = useSearchParams()[0].has(BACK);
   const path = `/api/v2/external-auth/${seg(provider)}`;
   const auth = useQuery({ queryKey: ["external-auth", provider], queryFn: () => get<ExternalAuth>(path), retry: false });
   const name = auth.data?.display_name || provider;
@@ -28,9 +29,27 @@ export function ExternalAuthPage() {
     return <Door title="External authentication"><Failure error={auth.error} retry={() => void auth.refetch()} /></Door>;
   }
   if (auth.data.authenticated) return <Linked provider={provider} auth={auth.data} name={name} />;
-  return auth.data.device ? <ByDevice path={path} provider={provider} name={name} /> : (
-    <Door title={`Link ${name}`} description={`${name} will ask whether this deployment may act for you, for example to clone your repositories.`}>
-      <a className={buttonClass("primary")} href={`/external-auth/${seg(provider)}/callback?redirect=${encodeURIComponent(window.location.pathname)}`}>Continue with {name}</a>
+  if (auth.data.device) return <ByDevice path={path} provider={provider} name={name} />;
+  return returned ? <NotLinked provider={provider} name={name} /> : <ToProvider provider={provider} />;
+}
+
+/** The provider's own page asks whether it may be; what comes back from there unlinked must not be sent there again. */
+const BACK = "redirected";
+
+function wayThere(provider: string): string {
+  const page = `/external-auth/${seg(provider)}`;
+  return `${page}/callback?redirect=${encodeURIComponent(`${page}?${BACK}=true`)}`;
+}
+
+function ToProvider({ provider }: { provider: string }) {
+  useEffect(() => window.location.replace(wayThere(provider)), [provider]);
+  return <Loading label="Going to the provider" />;
+}
+
+function NotLinked({ provider, name }: { provider: string; name: string }) {
+  return (
+    <Door title={`Link ${name}`} description={`${name} was asked whether this deployment may act for you, for example to clone your repositories, and did not confirm it.`}>
+      <a className={buttonClass("primary")} href={wayThere(provider)}>Continue with {name}</a>
       <ButtonLink to="/workspaces">Not now</ButtonLink>
     </Door>
   );
@@ -61,16 +80,16 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
 }
 
 function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth; name: string }) {
-  const again = auth.device ? null : `/external-auth/${seg(provider)}/callback`;
+  const again = auth.device ? null : wayThere(provider);
   return (
-    <Door title={`You are authenticated with ${name}`} description="You can close this window, or go on.">
+    <Door title={`You've authenticated with ${name}!`} description="You are now authenticated. Feel free to close the window, or go on.">
       {auth.user ? (
         <div className="flex items-center gap-3 rounded-lg border border-line bg-inset px-3 py-2.5">
           <Avatar name={auth.user.login} src={auth.user.avatar_url} />
           <div className="min-w-0"><p className="truncate font-medium">{auth.user.name || auth.user.login}</p><p className="truncate text-sm text-muted">{auth.user.login}</p></div>
         </div>
       ) : null}
-      {auth.installations.length > 0 ? <p className="text-sm text-muted">The application is installed for {auth.installations.map((item) => item.account.login).join(", ")}.</p> : null}
+      {auth.installations.length > 0 ? <p className="text-sm text-muted">{auth.installations.length} {auth.installations.length === 1 ? "organization" : "organizations"} authorized: {auth.installations.map((item) => item.account.login).join(", ")}.</p> : null}
       {auth.app_installable && auth.installations.length === 0 ? (
         <Notice kind="warning" title={`The application is not installed at ${name} yet`} actions={
           /^https?:/i.test(auth.app_install_url) ? <a className={buttonClass("secondary", "sm")} href={auth.app_install_url} target="_blank" rel="noreferrer">Install<ExternalLink aria-hidden="true" /></a> : null

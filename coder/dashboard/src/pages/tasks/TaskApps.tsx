@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useState } from "react";
 
-import { appHost } from "../../api/queries/session";
+import { useAppPlace, type AppPlace } from "../../api/app-place";
 import { workspaceByName } from "../../api/queries/workspaces";
 import type { Task, Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 import { buttonClass } from "../../ui/Button";
@@ -25,23 +25,23 @@ export function TaskApps({ task }: { task: Task }) {
 }
 
 function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
-  // Framed pages may come from this deployment's own hosts alone: no proxy stands between.
-  const host = useQuery(appHost).data?.host ?? "";
+  const place = useAppPlace();
   const all = workspace.latest_build.resources.flatMap((resource) => (resource.agents ?? []).flatMap((agent) => agent.apps.map((app) => ({ app, agent }))));
   const shown = all.filter(({ app }) => !app.external && (!app.hidden || app.id === task.workspace_app_id));
   const [chosen, setChosen] = useState("");
   const first = shown.find(({ app }) => app.id === task.workspace_app_id) ?? shown[0];
+  if (place === null) return <SkeletonRows rows={2} />;
   if (!first) return <Section title="Applications"><p className="text-muted">Its template has none that open in a browser.</p></Section>;
   const value = shown.some(({ app }) => app.id === chosen) ? chosen : first.app.id;
   return (
     <Tabs label="Applications" value={value} onChange={setChosen} items={shown.map(({ app }) => ({ value: app.id, text: app.display_name || app.slug }))}>
-      {shown.map(({ app, agent }) => <TabPanel key={app.id} value={app.id} className="pt-3"><AppFrame app={app} agent={agent} workspace={workspace} host={host} /></TabPanel>)}
+      {shown.map(({ app, agent }) => <TabPanel key={app.id} value={app.id} className="pt-3"><AppFrame app={app} agent={agent} workspace={workspace} place={place} /></TabPanel>)}
     </Tabs>
   );
 }
 
-function AppFrame({ app, agent, workspace, host }: { app: WorkspaceApp; agent: WorkspaceAgent; workspace: Workspace; host: string }) {
-  const address = addressOf(app, workspace, agent, { path: "", host });
+function AppFrame({ app, agent, workspace, place }: { app: WorkspaceApp; agent: WorkspaceAgent; workspace: Workspace; place: AppPlace }) {
+  const address = addressOf(app, workspace, agent, place);
   const name = app.display_name || app.slug;
   if (address === null) return <p className="text-muted">{name} needs a host of its own, and this deployment has no wildcard access URL.</p>;
   // An application on this very origin could act as the person if it were framed: it gets a tab of its own instead.

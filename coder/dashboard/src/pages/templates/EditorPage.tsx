@@ -28,6 +28,7 @@ import { archiveOf, createVersion, imported, textOf, uploadFiles } from "./archi
 import { FileTree } from "./FileTree";
 import { ImportLog } from "./ImportLog";
 import { templatePath } from "./paths";
+import { TagEditor, type ProvisionerTags } from "./TagEditor";
 import type { ArchiveFile } from "./tar";
 import { useTemplate } from "./useTemplate";
 import { givenValues, VariablesForm } from "./VariablesForm";
@@ -59,11 +60,13 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
   const [path, setPath] = useState(start.has("main.tf") ? "main.tf" : (files[0]?.path ?? ""));
   const [version, setVersion] = useState(base);
   const [values, setValues] = useState<Record<string, string>>({});
+  const [tags, setTags] = useState<ProvisionerTags>(() => base.job.tags as ProvisionerTags);
+  const [builtTags, setBuiltTags] = useState(tags);
   const [building, setBuilding] = useState(false);
   const [failure, setFailure] = useState<Error | null>(null);
   const [tab, setTab] = useState("log");
   const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | null>(null);
-  const dirty = current !== built;
+  const dirty = current !== built || tags !== builtTags;
   const published = version.id === template.active_version_id;
   const blocker = useBlocker(({ currentLocation, nextLocation }) => dirty && currentLocation.pathname !== nextLocation.pathname);
   useEffect(() => {
@@ -79,9 +82,10 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
     setTab("log");
     try {
       const hash = await uploadFiles([...current].map(([name, data]) => ({ path: name, data })));
-      const made = await createVersion(template.organization_id, { template_id: template.id, file_id: hash, tags: base.job.tags as Record<string, string>, user_variable_values: givenValues(values) });
+      const made = await createVersion(template.organization_id, { template_id: template.id, file_id: hash, tags, user_variable_values: givenValues(values) });
       setVersion(made);
       setBuilt(current);
+      setBuiltTags(tags);
       const done = await imported(made.id);
       setVersion(done);
       if (done.job.status === "succeeded") setTab("resources");
@@ -106,6 +110,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
           <ButtonLink to={home}>Close</ButtonLink>
           {ready ? <ButtonLink to={`${home}/workspace?version=${version.id}`}>Create workspace</ButtonLink> : null}
           {building && version.id !== base.id ? <Button icon={<Ban />} onClick={() => void cancel()}>Cancel build</Button> : null}
+          <TagEditor tags={tags} onChange={setTags} />
           <Button icon={<Hammer />} busy={building} onClick={() => void build()} look={ready ? "secondary" : "primary"}>Build</Button>
           <Button icon={<Rocket />} look={ready ? "primary" : "secondary"} disabled={!ready && (published || version.job.status !== "succeeded" || dirty)} onClick={() => setDialog("publish")}>Publish</Button>
         </>} />

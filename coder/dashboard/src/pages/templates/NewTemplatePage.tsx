@@ -8,7 +8,7 @@ import { Link, useNavigate, useSearchParams } from "react-router";
 import { post, upload } from "../../api/client";
 import { organizations } from "../../api/queries/session";
 import { templateById, templateExamples, templateVersion, versionVariables } from "../../api/queries/templates";
-import type { Template, TemplateVersion, UploadResponse } from "../../api/types";
+import type { CreateTemplateVersionRequest, Template, TemplateVersion, UploadResponse } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Card, Section } from "../../ui/Card";
@@ -21,15 +21,18 @@ import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { createVersion, imported } from "./archive";
 import { ImportLog } from "./ImportLog";
 import { templatePath } from "./paths";
+import { TagEditor, type ProvisionerTags } from "./TagEditor";
 import { givenValues, startValues, VariablesForm } from "./VariablesForm";
 
 export function NewTemplatePage({ title = "Create Template" }: { title?: string }) {
   const [params] = useSearchParams();
   const example = params.get("exampleId") ?? "";
   const from = params.get("fromTemplate") ?? "";
+  const provisioner = params.get("provisioner_type") === "echo" ? "echo" : "terraform"; // what a server for tests runs
   const copied = useQuery({ ...templateById(from), enabled: from !== "" });
   const copiedVersion = useQuery({ ...templateVersion(copied.data?.active_version_id ?? ""), enabled: copied.data !== undefined });
   const examples = useQuery({ ...templateExamples, enabled: example !== "" });
@@ -39,11 +42,11 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
   if ((example !== "" && examples.isPending) || (from !== "" && copiedVersion.isPending)) return <SkeletonRows />;
   const chosen = examples.data?.find((item) => item.id === example);
   const source: Source = copied.data && copiedVersion.data
-    ? { body: { file_id: copiedVersion.data.job.file_id }, name: `${copied.data.name}-copy`, display: copied.data.display_name ? `Copy of ${copied.data.display_name}` : "", description: copied.data.description, icon: copied.data.icon, title: `Copy of ${copied.data.name}` }
+    ? { body: { file_id: copiedVersion.data.job.file_id }, name: `${copied.data.name}-copy`, display: copied.data.display_name ? `Copy of ${copied.data.display_name}` : "", description: copied.data.description, icon: copied.data.icon, title: `Copy of ${copied.data.name}`, tags: copiedVersion.data.job.tags as ProvisionerTags }
     : file
       ? { body: { file_id: file.hash }, name: file.name, display: "", description: "", icon: "", title: "Template from an archive" }
       : { body: { example_id: example }, name: example, display: chosen?.name ?? "", description: chosen?.description ?? "", icon: chosen?.icon ?? "", title: chosen?.name ?? example };
-  return <CreateForm source={source} />;
+  return <CreateForm source={source} provisioner={provisioner} />;
 }
 
 interface Source {
@@ -53,6 +56,7 @@ interface Source {
   description: string;
   icon: string;
   title: string;
+  tags?: ProvisionerTags;
 }
 
 function Gallery({ onFile }: { onFile: (file: { hash: string; name: string }) => void }) {
@@ -117,18 +121,19 @@ function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) 
   );
 }
 
-function CreateForm({ source }: { source: Source }) {
+function CreateForm({ source, provisioner }: { source: Source; provisioner: CreateTemplateVersionRequest["provisioner"] }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const orgs = useQuery(organizations).data ?? [];
   const [version, setVersion] = useState<TemplateVersion | null>(null);
   const [values, setValues] = useState<Record<string, string>>({});
+  const [tags, setTags] = useState<ProvisionerTags>(source.tags ?? {});
   const missing = version?.job.error_code === "REQUIRED_TEMPLATE_VARIABLES";
   const variables = useQuery({ ...versionVariables(version?.id ?? ""), enabled: missing }).data ?? [];
   const start = { organization: "", name: source.name, display_name: source.display, description: source.description, icon: source.icon, everyone: true };
   const form = useForm(start, async (form_values) => {
     const organization = form_values.organization || orgs.find((org) => org.is_default)?.id || orgs[0]?.id || "default";
-    const made = await createVersion(organization, { ...source.body, user_variable_values: givenValues(values) });
+    const made = await createVersion(organization, { ...source.body, provisioner, tags, user_variable_values: givenValues(values) });
     setVersion(made);
     const done = await imported(made.id);
     setVersion(done);
@@ -142,7 +147,7 @@ function CreateForm({ source }: { source: Source }) {
     });
     await queries.invalidateQueries({ queryKey: ["templates"] });
     toast.done(`${form_values.display_name || form_values.name} is ready.`);
-    await navigate(templatePath(template));
+    await navigate(`${orgs.length > 1 ? templatePath(template) : `/templates/${template.name}`}/files`);
   });
   const known = variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
   return (
@@ -154,7 +159,8 @@ function CreateForm({ source }: { source: Source }) {
           <Section title="General">
             <Stack>
               {orgs.length > 1 ? <SelectField label="Organization" value={form.values.organization || (orgs.find((org) => org.is_default)?.id ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}
-              <TextField label="Name" required hint="Part of its address, and what the command line calls it." value={form.values.name} problem={form.problem("name")} maxLength={32} onChange={(value) => form.set("name", value)} />
+              {/* Other programs find this field by its star; a screen reader is told without it. */}
+              <TextField label={<>Name<span aria-hidden="true" className="text-bad"> *</span></>} aria-required hint="Part of its address, and what the command line calls it." value={form.values.name} problem={form.problem("name")} maxLength={32} onChange={(value) => form.set("name", value)} />
               <TextField label="Display name" value={form.values.display_name} problem={form.problem("display_name")} onChange={(value) => form.set("display_name", value)} />
               <TextArea label="Description" rows={2} value={form.values.description} problem={form.problem("description")} onChange={(value) => form.set("description", value)} />
               <IconField value={form.values.icon} problem={form.problem("icon")} onChange={(value) => form.set("icon", value)} />
@@ -167,8 +173,13 @@ function CreateForm({ source }: { source: Source }) {
               <div className="mt-4"><VariablesForm variables={variables} values={known} onChange={(name, value) => setValues({ ...known, [name]: value })} /></div>
             </Section>
           ) : null}
+          {version?.job.status === "pending" ? <WaitingNotice organization={version.organization_id ?? ""} job={version.job} /> : null}
           {version ? <ImportLog key={version.id} version={version.id} /> : null}
-          <div className="flex justify-end gap-2"><ButtonLink to="/templates/new">Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy} data-testid="create">Create template</Button></div>
+          <div className="flex flex-wrap justify-end gap-2">
+            <span className="mr-auto"><TagEditor tags={tags} onChange={setTags} /></span>
+            <ButtonLink to="/templates/new">Cancel</ButtonLink>
+            <Button type="submit" look="primary" busy={form.busy} data-testid="create">Save template</Button>
+          </div>
         </Stack>
       </form>
       <p className="mt-4 text-sm text-muted">Its schedule, permissions and the like are under <em>Settings</em> once it is there. <Link to="/templates" className="underline">All templates</Link></p>

@@ -54,6 +54,29 @@ it("builds all files with what was changed, for the provisioners of the version 
   expect(made?.body).toMatchObject({ template_id: "t", file_id: "f2", tags: { gpu: "a100", scope: "organization" } });
 });
 
+it("builds for the provisioners that are asked for", async () => {
+  const page = open();
+  await userEvent.click(await screen.findByRole("button", { name: "Expand provisioner tags" }));
+  const panel = within(await screen.findByRole("dialog", { name: "Provisioner tags" }));
+  expect(panel.queryByText("scope=organization")).toBeNull(); // it is on every version, and says nothing
+  await userEvent.click(panel.getByRole("button", { name: "Remove tag gpu" }));
+  for (const [key, why] of [["", "Say its key."], ["scope", "The server sets this one."]] as const) {
+    if (key !== "") await userEvent.type(panel.getByLabelText("Key"), key);
+    await userEvent.click(panel.getByRole("button", { name: "Add tag" }));
+    expect(panel.getByText(why)).toBeVisible();
+  }
+  await userEvent.clear(panel.getByLabelText("Key"));
+  await userEvent.type(panel.getByLabelText("Key"), "os");
+  await userEvent.type(panel.getByLabelText("Value"), "linux");
+  await userEvent.click(panel.getByRole("button", { name: "Add tag" }));
+  expect(panel.getByText("os=linux")).toBeVisible();
+  await userEvent.keyboard("{Escape}");
+  expect(screen.getByText("Changed, not built yet")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Build" }));
+  await waitFor(() => expect(page.sent.at(-1)?.body).toMatchObject({ tags: { os: "linux", scope: "organization" } }));
+  expect((page.sent.at(-1)?.body as { tags: object }).tags).not.toHaveProperty("gpu");
+});
+
 it("publishes under the name and with the message given", async () => {
   const page = open();
   await change();

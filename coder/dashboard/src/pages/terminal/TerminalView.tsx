@@ -7,12 +7,12 @@ import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { useEffect, useRef } from "react";
 
-import { useAppPlace } from "../../api/app-place";
-import { socketUrl, withQuery } from "../../api/client";
+import { useAppPlace, useTerminalPlace } from "../../api/app-place";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../workspace/agent/Ports";
+import { streamAddress } from "./stream-address";
 import type { TerminalRequest } from "./TerminalPage";
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
@@ -33,6 +33,7 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
   const host = useAppPlace()?.host ?? "";
+  const place = useTerminalPlace();
   const tell = useRef(onState);
   const links = useRef({ host, workspace, agent });
   useEffect(() => { tell.current = onState; links.current = { host, workspace, agent }; });
@@ -46,7 +47,7 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
   }, [font]);
   useEffect(() => {
     const found = box.current;
-    if (!found) return;
+    if (!found || place === null) return;
     const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: terminalFamily(""), fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
     terminal.current = screen;
     const fit = new FitAddon();
@@ -57,7 +58,7 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
     screen.open(found);
     fit.fit();
     screen.focus();
-    const end = connect(screen, agent.id, request, (state) => tell.current(state));
+    const end = connect(screen, place, agent.id, request, (state) => tell.current(state));
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(found);
     const repaint = new MutationObserver(() => { screen.options.theme = themeOf(found); });
@@ -68,12 +69,12 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
       end();
       screen.dispose();
     };
-  }, [agent.id, request]);
+  }, [agent.id, request, place]);
   return <div ref={box} data-testid="terminal" className="min-h-0 flex-1 overflow-hidden p-2" />;
 }
 
 /** Connects, and again from where it was when the connection is lost. Returns how to end it. */
-function connect(screen: Terminal, agent: string, request: TerminalRequest, onState: (state: TerminalState) => void): () => void {
+function connect(screen: Terminal, place: string, agent: string, request: TerminalRequest, onState: (state: TerminalState) => void): () => void {
   const encoder = new TextEncoder();
   let socket: WebSocket | undefined;
   let timer: number | undefined;
@@ -81,11 +82,24 @@ function connect(screen: Terminal, agent: string, request: TerminalRequest, onSt
   let left = ATTEMPTS;
   let closed = false;
   const send = (value: unknown) => { if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value))); };
+  const lost = () => {
+    onState("connecting");
+    left -= 1;
+    timer = window.setTimeout(open, wait);
+    wait = Math.min(wait * 2, LONGEST_MS);
+  };
   const open = () => {
     onState("connecting");
-    const current = new WebSocket(socketUrl(withQuery(`/api/v2/workspaceagents/${agent}/pty`, {
-      reconnect: request.reconnect, width: screen.cols, height: screen.rows, command: request.command, container: request.container, container_user: request.containerUser,
-    })));
+    const wanted = { reconnect: request.reconnect, width: screen.cols, height: screen.rows, command: request.command, container: request.container, container_user: request.containerUser };
+    // Each attempt has an address of its own: a proxy's ticket is good for a minute.
+    streamAddress(place, agent, wanted).then((address) => { if (!closed) attach(address); }, () => {
+      if (closed) return;
+      if (left === 0) onState("disconnected");
+      else lost();
+    });
+  };
+  const attach = (address: string) => {
+    const current = new WebSocket(address);
     current.binaryType = "arraybuffer";
     socket = current;
     current.onopen = () => {
@@ -103,10 +117,7 @@ function connect(screen: Terminal, agent: string, request: TerminalRequest, onSt
         onState("disconnected");
         return;
       }
-      onState("connecting");
-      left -= 1;
-      timer = window.setTimeout(open, wait);
-      wait = Math.min(wait * 2, LONGEST_MS);
+      lost();
     };
   };
   const typed = screen.onData((data) => send({ data }));

@@ -2,7 +2,7 @@
 // why it cannot be started or stopped.
 import { useQueryClient } from "@tanstack/react-query";
 import { Ban, CloudDownload, Copy, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
-import { useState, type ReactNode } from "react";
+import { lazy, Suspense, useState, type ReactNode } from "react";
 import { useNavigate } from "react-router";
 
 import { ApiError, put, remove } from "../../api/client";
@@ -14,10 +14,12 @@ import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
 import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
-import { BuildOptions } from "./builds/BuildOptions";
 import { ChangeVersion } from "./builds/ChangeVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
 import { duplicatePath, workspacePath } from "./paths";
+
+// The form of parameters is large, and few templates have any for one build.
+const BuildOptions = lazy(async () => ({ default: (await import("./builds/BuildOptions")).BuildOptions }));
 
 export const EXTERNAL_REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it.";
 
@@ -60,10 +62,10 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       {may.start === false && may.stop === false ? <span className="text-sm text-muted">You may look at this workspace, not start or stop it.</span> : (
         <>
           {button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), canStart)}
-          {canStart && !external ? <BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startBuild(workspace.id, "start", { rich_parameter_values: values }))} /> : null}
+          {canStart && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startBuild(workspace.id, "start", { rich_parameter_values: values }))} /></Suspense> : null}
           {button("Stop", <Square />, "workspace-stop-button", () => run(() => startBuild(workspace.id, "stop")), status === "running" || status === "failed")}
           {button("Restart", <RotateCw />, "workspace-restart-button", () => setAsked("restart"), status === "running")}
-          {status === "running" && !external ? <BuildOptions workspace={workspace} verb="Restart" onBuild={(values) => run(() => stopThenStart(workspace, { rich_parameter_values: values }))} /> : null}
+          {status === "running" && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Restart" onBuild={(values) => run(() => stopThenStart(workspace, { rich_parameter_values: values }))} /></Suspense> : null}
         </>
       )}
       {active && (workspace.template_allow_user_cancel_workspace_jobs || may.config) ? (

@@ -1,7 +1,7 @@
 // One workspace kept current by its WebSocket.
 import { useQueryClient } from "@tanstack/react-query";
 
-import { askAgainIfAsking } from "../../api/overtaken";
+import { setKnown } from "../../api/overtaken";
 import { useSocket } from "../../api/socket";
 import type { ServerSentEvent, Workspace } from "../../api/types";
 
@@ -11,8 +11,7 @@ export function useWorkspaceWatch(id: string | undefined, key: readonly unknown[
     onMessage: (data) => {
       const event = data as ServerSentEvent;
       if (event.type !== "data") return;
-      queries.setQueryData<Workspace>(key, event.data as Workspace);
-      askAgainIfAsking(queries, key);
+      setKnown(queries, key, event.data as Workspace);
     },
   });
 }

@@ -12,6 +12,7 @@ import { buttonClass, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { addressOf } from "../workspace/agent/app-address";
+import { appEntry, isPlainLink, openApp } from "../workspace/agent/app-open";
 import { startBuild } from "../workspace/builds/builds";
 import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
 import { duplicatePath, terminalPath } from "../workspace/paths";
@@ -41,7 +42,8 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
       {status === "running" && agent && mayEnter ? (
         <span className="contents max-lg:hidden">
           {apps.map(({ app, address }) => (
-            <a key={app.id} href={address} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}>
+            <a key={app.id} href={address} target="_blank" rel="noreferrer" title={app.display_name || app.slug} aria-label={`Open ${app.display_name || app.slug} of ${workspace.name}`} className={buttonClass("quiet", "md", "w-8.5 px-0! max-lg:hidden")}
+              onClick={(event) => { if (!isPlainLink(app, address)) { event.preventDefault(); openApp(app, address); } }}>
               <Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />
             </a>
           ))}
@@ -49,6 +51,14 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
         </span>
       ) : null}
       <Menu trigger={<IconButton label={`Actions for ${workspace.name}`} data-testid={`actions-${workspace.name}`}><EllipsisVertical /></IconButton>}>
+        {/* Everywhere, and on a narrow screen only here. */}
+        {status === "running" && agent && mayEnter ? (
+          <>
+            {apps.map(({ app, address }) => <MenuItem key={app.id} {...appEntry(app, address)} icon={<Avatar name={app.display_name || app.slug} src={app.icon} size="xs" square />}>{app.display_name || app.slug}</MenuItem>)}
+            <MenuItem href={terminalPath(workspace, agent)} icon={<SquareTerminal />}>Terminal</MenuItem>
+            <MenuSeparator />
+          </>
+        ) : null}
         {status === "running" ? <MenuItem icon={<Square />} disabled={external} hint={external ? "It is managed elsewhere." : undefined} onSelect={() => act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)}>Stop</MenuItem> : null}
         {["stopped", "failed", "canceled"].includes(status) ? <MenuItem icon={<Play />} disabled={external} onSelect={() => act(() => startBuild(workspace.id, "start"), `Starting ${workspace.name}.`)}>Start</MenuItem> : null}
         {workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>

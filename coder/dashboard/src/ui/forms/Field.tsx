@@ -135,7 +135,7 @@ interface RadioCardsProps {
 export function RadioCards({ label, value, onChange, options, columns = false }: RadioCardsProps) {
   const name = useId();
   return (
-    <fieldset className="flex flex-col gap-1.5">
+    <fieldset aria-label={label} className="flex flex-col gap-1.5">
       <legend className="mb-1 text-base font-medium">{label}</legend>
       <div className={columns ? "grid grid-cols-[repeat(auto-fill,minmax(13rem,1fr))] gap-2" : "flex flex-col gap-2"}>
         {options.map((option) => (

@@ -1,5 +1,5 @@
-import { render, screen } from "@testing-library/react";
-import { expect, it } from "vitest";
+import { act, render, screen, within } from "@testing-library/react";
+import { afterEach, expect, it, vi } from "vitest";
 
 import { DataTable } from "./DataTable";
 
@@ -15,4 +15,34 @@ it("keeps the focus in a row that is shown anew", () => {
   expect(screen.getByText("2")).toBeVisible();
   expect(screen.getByRole("button", { name: "ana" })).toBe(button);
   expect(button).toHaveFocus();
+});
+
+/** A screen whose width changes; returns how to change it. */
+function screenOf(narrow: boolean): (narrow: boolean) => void {
+  const told = new Set<() => void>();
+  const query = { matches: narrow, addEventListener: (_: string, one: () => void) => told.add(one), removeEventListener: (_: string, one: () => void) => told.delete(one) };
+  vi.stubGlobal("matchMedia", () => query);
+  return (next) => { query.matches = next; for (const one of told) one(); };
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+const machines = (
+  <DataTable label="Machines" data={[{ name: "gpu-box", version: "2.1", seen: "today" }]} rowKey={(row) => row.name} rowTestId={(row) => row.name} selection={{ selected: {}, onChange: () => undefined, name: (row) => row.name }}
+    columns={[{ id: "name", header: "Name", cell: ({ row }) => row.original.name }, { id: "version", header: "Version", meta: { extra: true }, cell: ({ row }) => row.original.version }, { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => row.original.seen }]} />
+);
+
+it("shows on a phone what gives way in a second line, by its name", () => {
+  const resize = screenOf(true);
+  render(machines);
+  expect(screen.queryByRole("columnheader", { name: "Version" })).toBeNull();
+  const [, row, second] = screen.getAllByRole("row");
+  expect(row).toHaveAttribute("data-testid", "gpu-box");
+  expect(within(second as HTMLElement).getAllByRole("term").map((one) => one.textContent)).toEqual(["Version", "Last seen"]);
+  expect(within(second as HTMLElement).getAllByRole("definition").map((one) => one.textContent)).toEqual(["2.1", "today"]);
+  expect(within(second as HTMLElement).getByRole("cell")).toHaveAttribute("colspan", "2");
+  act(() => resize(false));
+  expect(screen.getByRole("columnheader", { name: "Version" })).toBeVisible();
+  expect(screen.getAllByRole("row")).toHaveLength(2);
+  expect(screen.getAllByText("2.1")).toHaveLength(1);
 });

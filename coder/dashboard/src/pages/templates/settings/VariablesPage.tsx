@@ -4,8 +4,8 @@ import { Variable } from "lucide-react";
 import { useState } from "react";
 
 import { get, patch } from "../../../api/client";
-import { templateVersion, versionVariables } from "../../../api/queries/templates";
-import type { Template, TemplateVersionVariable } from "../../../api/types";
+import { versionVariables } from "../../../api/queries/templates";
+import type { Template, TemplateVersion, TemplateVersionVariable } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { useConflict } from "../../../ui/forms/conflict";
@@ -25,32 +25,53 @@ import { useSettingsTemplate } from "./SettingsLayout";
 export function TemplateVariablesPage() {
   const template = useSettingsTemplate();
   useTitle(template.name, "Template variables");
-  const variables = useQuery(versionVariables(template.active_version_id));
   return (
     <>
       <PageHead title="Template variables" description="What the template’s files leave to this deployment." />
-      {variables.isPending ? <SkeletonRows rows={2} /> : null}
-      {variables.isError ? <Failure error={variables.error} retry={() => void variables.refetch()} /> : null}
-      {variables.data?.length === 0 ? <Empty icon={Variable} title="This template has no variables" /> : null}
-      {variables.data && variables.data.length > 0 ? <Values key={template.active_version_id} template={template} variables={variables.data} /> : null}
+      <Loaded key={template.id} template={template} />
     </>
   );
 }
 
-function Values({ template, variables }: { template: Template; variables: readonly TemplateVersionVariable[] }) {
+function Loaded({ template }: { template: Template }) {
+  const [version, take] = useState(template.active_version_id); // one that becomes active meanwhile takes nothing away that was typed
+  const variables = useQuery(versionVariables(version));
+  return (
+    <>
+      {variables.isPending ? <SkeletonRows rows={2} /> : null}
+      {variables.isError ? <Failure error={variables.error} retry={() => void variables.refetch()} /> : null}
+      {variables.data?.length === 0 ? <Empty icon={Variable} title="This template has no variables" /> : null}
+      {variables.data && variables.data.length > 0 ? <Values key={version} template={template} active={version} take={take} variables={variables.data} /> : null}
+    </>
+  );
+}
+
+interface ValuesProps {
+  template: Template;
+  /** The version the values are from. */
+  active: string;
+  /** Begins anew from another version. */
+  take: (version: string) => void;
+  variables: readonly TemplateVersionVariable[];
+}
+
+function Values({ template, active, take, variables }: ValuesProps) {
   const queries = useQueryClient();
-  const version = useQuery(templateVersion(template.active_version_id)).data;
   const [building, setBuilding] = useState("");
   // Another active version is somebody else's change, whatever its variables are.
   const pick = (found: Template) => ({ version: found.active_version_id });
-  const conflict = useConflict(() => get<Template>(`/api/v2/templates/${template.id}`), pick, pick(template));
+  const load = () => get<Template>(`/api/v2/templates/${template.id}`);
+  const conflict = useConflict(load, pick, { version: active });
   const form = useForm<Record<string, string>>(startValues(variables), conflict.guard(async (values: Record<string, string>) => {
-    const made = await createVersion(template.organization_id, { template_id: template.id, ...(version ? { file_id: version.job.file_id, tags: version.job.tags as Record<string, string> } : {}), user_variable_values: givenValues(values) });
+    // Saved over another version, the values are mine and the files its.
+    const { job } = await get<TemplateVersion>(`/api/v2/templateversions/${pick(await load()).version}`);
+    const made = await createVersion(template.organization_id, { template_id: template.id, file_id: job.file_id, tags: job.tags as Record<string, string>, user_variable_values: givenValues(values) });
     setBuilding(made.id);
     const done = await imported(made.id);
     if (done.job.status !== "succeeded") throw new Error(done.job.error || "The version could not be imported.");
     await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
     await queries.invalidateQueries({ queryKey: ["template"] });
+    take(made.id);
     toast.done("The variables are saved.", "A new version is active.");
   }));
   return (
@@ -58,12 +79,12 @@ function Values({ template, variables }: { template: Template; variables: readon
       <Stack>
         {conflict.theirs ? (
           <Notice kind="warning" title="Another version became active while you were editing" actions={
-            <><Button size="sm" onClick={() => { conflict.overwrite(); form.submit(); }}>Save mine over it</Button><Button size="sm" onClick={() => void queries.invalidateQueries({ queryKey: ["template"] })}>Take what is there now</Button></>
+            <><Button size="sm" onClick={() => { conflict.overwrite(); form.submit(); }}>Save mine over it</Button><Button size="sm" onClick={() => take(conflict.theirs?.version ?? active)}>Take what is there now</Button></>
           }>Nothing of yours is saved yet.</Notice>
         ) : form.error ? <Failure error={form.error} /> : null}
         <Section title="Variables"><VariablesForm variables={variables} values={form.values} onChange={form.set} /></Section>
         {building ? <ImportLog key={building} version={building} /> : null}
-        <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!version || !form.dirty}>Save as a new version</Button></div>
+        <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save as a new version</Button></div>
       </Stack>
     </form>
   );

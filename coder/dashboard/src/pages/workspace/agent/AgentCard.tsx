@@ -59,7 +59,7 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
             {offers("web_terminal") ? <Link to={terminalPath(workspace, agent)} target="_blank" className={buttonClass()}><SquareTerminal aria-hidden="true" />Terminal</Link> : null}
           </div></> : null}
           <AgentMetadata agent={agent} />
-          <Containers agent={agent} workspace={workspace} />
+          <Containers agent={agent} workspace={workspace} mayEnter={mayEnter} />
         </>
       ) : null}
       <AgentLogs agent={agent} />

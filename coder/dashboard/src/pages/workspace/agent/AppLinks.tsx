@@ -3,17 +3,13 @@ import { ChevronDown } from "lucide-react";
 import type { MouseEvent, ReactNode } from "react";
 
 import { useAppPlace } from "../../../api/app-place";
-import { post } from "../../../api/client";
-import type { GenerateAPIKeyResponse, Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
+import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
 import { Dot } from "../../../ui/Badge";
 import { Button, buttonClass } from "../../../ui/Button";
 import { Menu, MenuItem } from "../../../ui/Menu";
-import { toast } from "../../../ui/toast";
 import { addressOf } from "./app-address";
-
-const SLIM = "width=900,height=600";
-const TOKEN = "$SESSION_TOKEN";
+import { appEntry, isPlainLink, openApp } from "./app-open";
 
 export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const place = useAppPlace();
@@ -28,7 +24,7 @@ export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: Wo
         <Menu key={group} align="start" trigger={<Button>{group}<ChevronDown /></Button>}>
           {members.map((app) => {
             const address = addressOf(app, workspace, agent, place);
-            return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...(address === null ? {} : { href: address })}>{nameOf(app)}</MenuItem>;
+            return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...appEntry(app, address)}>{nameOf(app)}</MenuItem>;
           })}
         </Menu>
       ))}
@@ -55,15 +51,9 @@ function AppLink({ app, address }: { app: WorkspaceApp; address: string | null }
   );
   if (address === null) return <span className={buttonClass("secondary", "md", "opacity-50")} title={NO_HOST}>{body}</span>;
   const open = (event: MouseEvent) => {
-    if (app.external && address.includes(TOKEN)) {
-      // A program on this machine signs in with a key of its own; it is made only when somebody opens it.
-      event.preventDefault();
-      void post<GenerateAPIKeyResponse>("/api/v2/users/me/keys")
-        .then(({ key }) => window.location.assign(address.replaceAll(TOKEN, key)), (error: unknown) => toast.failed(`${name} could not be opened`, error));
-    } else if (app.open_in === "slim-window") {
-      event.preventDefault();
-      window.open(address, `app-${app.id}`, SLIM);
-    }
+    if (isPlainLink(app, address)) return;
+    event.preventDefault();
+    openApp(app, address);
   };
   return <a className={buttonClass()} href={address} target="_blank" rel="noreferrer" title={stateOf(app) || undefined} onClick={open}>{body}</a>;
 }

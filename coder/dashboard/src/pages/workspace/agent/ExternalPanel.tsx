@@ -4,6 +4,7 @@ import { RotateCw } from "lucide-react";
 import { useState } from "react";
 
 import { post, seg } from "../../../api/client";
+import { setKnown } from "../../../api/overtaken";
 import { externalCredentials } from "../../../api/queries/workspaces";
 import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../../api/types";
 import { Button } from "../../../ui/Button";
@@ -49,7 +50,7 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
   const [asking, setAsking] = useState(false);
   const rotate = async () => {
     const made = await post<ExternalAgentCredentials>(`/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}/rotate-token`);
-    queries.setQueryData(externalCredentials(workspace.id, agent.name).queryKey, { command: made.command, agent_token: made.agent_token });
+    setKnown(queries, externalCredentials(workspace.id, agent.name).queryKey, { command: made.command, agent_token: made.agent_token });
     toast.done("There is a new token.", "Run the command above on the machine; then the old token ends.");
   };
   return (

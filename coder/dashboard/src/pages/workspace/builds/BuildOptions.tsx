@@ -42,7 +42,7 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
       {shown === null ? <SkeletonRows rows={1} /> : shown.map((parameter) => (
         <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => dynamic.choose({ [parameter.name]: value })} />
       ))}
-      <Button type="submit" look="primary" disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}>{verb}</Button>
+      <Button type="submit" look="primary" data-testid="build-parameters-submit" disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}>{verb}</Button>
     </form>
   );
 }

@@ -25,10 +25,19 @@ import { useSettingsWorkspace } from "./SettingsLayout";
 export function ParametersPage() {
   const workspace = useSettingsWorkspace();
   useTitle(workspace.name, "Parameters");
-  const now = useQuery(buildParameters(workspace.latest_build.id));
   return (
     <>
       <PageHead title="Workspace parameters" description="What was chosen when the workspace was created. A change builds it again." />
+      <Loaded key={workspace.id} workspace={workspace} />
+    </>
+  );
+}
+
+function Loaded({ workspace }: { workspace: Workspace }) {
+  const [build] = useState(workspace.latest_build.id); // one that begins meanwhile takes nothing away that was typed
+  const now = useQuery(buildParameters(build));
+  return (
+    <>
       {now.isPending ? <SkeletonRows rows={3} /> : null}
       {now.isError ? <Failure error={now.error} retry={() => void now.refetch()} /> : null}
       {now.data ? <ParametersForm workspace={workspace} found={valuesOf(now.data)} /> : null}
@@ -48,7 +57,7 @@ async function newestValues(workspace: string): Promise<Values> {
 
 function ParametersForm({ workspace, found }: { workspace: Workspace; found: Values }) {
   const navigate = useNavigate();
-  const [start] = useState(found); // a build that begins meanwhile takes nothing away that was typed
+  const [start] = useState(found); // nor does the same asked anew
   const build = workspace.latest_build;
   const version = useSearchParams()[0].get("templateVersionId") ?? build.template_version_id;
   const dynamic = useDynamicParameters(version, workspace.owner_id, start);
