@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import gc
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +26,14 @@ LONG = (
     "test_every_parser.py",
 )
 """Names of files, longest first."""
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A new folder that other users reach, too: each session that begins closes what the others' `tmp_path` lies in."""
+    with tempfile.TemporaryDirectory(prefix="coder-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def pytest_configure() -> None:

@@ -38,6 +38,8 @@ INSIDE = re.compile(r"`((?:\w+/)+\w+)\.(\w+)`")
 "A name in a file: `services/access/keys.find`."
 ROOMS = re.compile(r"`(?:domain|store|services|http|loops|apps)\.[a-z_]+\.\w+`")
 "A dotted module is no path: nobody can open it."
+NEIGHBOUR = re.compile(r"(?<![\w./-])([a-z_]\w*\.py)\b")
+"A bare file name in a module's docstring: it stands in the same folder, or nobody knows which one is meant."
 RETIRED = re.compile(
     r"rpc-framing|agent-proto|tailnet-proto|product[\s#]+map|(?:agent|protocol|services) document|derp-disco", re.I
 )
@@ -85,7 +87,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def wrong_in(path: Path) -> list[str]:
-    if not any(rule.search(path.read_text()) for rule in (PATH, INSIDE, ROOMS, RFC, SECTION, RETIRED)):
+    if not any(rule.search(path.read_text()) for rule in (PATH, INSIDE, ROOMS, RFC, SECTION, RETIRED, NEIGHBOUR)):
         return []  # most files: nothing to parse
     prose = prose_of(path)
     wrong = []
@@ -99,9 +101,18 @@ def wrong_in(path: Path) -> list[str]:
     wrong += ROOMS.findall(prose) if path != Path(__file__) else []
     wrong += [f"RFC {number}" for number in RFC.findall(prose) if number not in listed()]
     wrong += RETIRED.findall(prose) if path != Path(__file__) else []
+    wrong += neighbours_missing(path)
     if path.suffix == ".py" and SECTION.search(prose) and not PUBLIC.search(prose):
         wrong.append("a section of nothing that is named")
     return wrong
+
+
+def neighbours_missing(path: Path) -> list[str]:
+    others = [ROOT / room for room in ("tests", "scripts", "build")]
+    if path.suffix != ".py" or any(path.is_relative_to(room) for room in others):
+        return []
+    said = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return [name for name in NEIGHBOUR.findall(said) if not (path.parent / name).exists()]
 
 
 @cache
@@ -117,6 +128,8 @@ def test_dead_ends_are_found(tmp_path: Path) -> None:
     assert wrong_in(page) == ["rooms/of_nobody.py#", "docs/protocol/rpc.md#nothing", "RFC 1", "product map"]
     page.write_text('"""As `rooms/nobody.does` and `store.jobs.take` say (product\nmap)."""\n')
     assert wrong_in(page) == ["rooms/nobody.does", "`store.jobs.take`", "product\nmap"]
+    page.write_text('"""What page.py does not say is in nowhere.py."""\n')
+    assert wrong_in(page) == ["nowhere.py"]
     page.write_text("# as in section 3\n")
     assert wrong_in(page) == ["a section of nothing that is named"]
 

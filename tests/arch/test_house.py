@@ -117,6 +117,18 @@ def test_foreign_packages_stay_behind_their_doors(module: str) -> None:
     assert not trespassers
 
 
+def test_every_reader_of_http_bounds_the_lines_of_a_head() -> None:
+    """By `coder/net/bounded_http.py`: h11's own connection bounds bytes alone."""
+    made = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in SOURCES
+        if "h11" in path.read_text()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"h11.Connection", "Connection"}
+    ]
+    assert not made
+
+
 def loaded_by(statement: str) -> set[str]:
     script = f"import sys; {statement}; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -120,7 +120,6 @@ def _walk_totals(outcomes: list[Outcome]) -> dict[str, int]:
         "succeeded": sum(item.succeeded for item in outcomes),
         "bodies_checked": sum(item.succeeded and item.checked for item in outcomes),
         "valid": sum(item.valid for item in outcomes),
-        "excused": sum(bool(item.excuse) for item in outcomes),
     }
 
 

@@ -57,7 +57,9 @@ RECORDED_WINS = frozenset(
     }
 )
 """The recorded body has not the documented type."""
+_CLOUDS = ("aws", "azure", "google")
 OWN_KEYS: dict[str, frozenset[str]] = {
+    **{f"POST /api/v2/workspaceagents/{cloud}-instance-identity": frozenset({"session_token"}) for cloud in _CLOUDS},
     "GET /api/v2/workspaceagents/me/gitauth": frozenset({"url", "username", "password", "access_token", "type"}),
     "GET /api/v2/workspaceproxies/me/crypto-keys": frozenset({"crypto_keys"}),
     "POST /api/v2/workspaceproxies/me/issue-signed-app-token": frozenset({"signed_token_str"}),

@@ -1,7 +1,6 @@
 """When does an operation count? A call answered its success status, and the body was compared with its shape.
 
-A refusal never counts, however right it is: it is either mended by a better call (`stories.py`), or listed in
-`EXCUSES` with the reason, and counted apart.
+A refusal never counts, however right it is: it is mended by a better call (`stories.py`, `machine_stories.py`).
 """
 
 from __future__ import annotations
@@ -15,26 +14,6 @@ from tests.conformance.shapes import operation_of, problems_of
 from tests.kit.recorded_areas import AREAS
 from tests.kit.replay import load_area
 
-_CLOUD = "only the cloud's own key can sign it; tests/unit/coderd/services/agents/test_instance_identity.py has keys"
-_ENGINE = "needs a container engine beside the agent, which the harness has not"
-_CHATTING = "needs a chat program in the workspace; tests/unit/coderd/services/tasks/test_tasks.py plays one"
-EXCUSES: dict[str, str] = {
-    "GET /api/experimental/watch-all-workspacebuilds": "its experiment is not offered; the refusal is the recorded one",
-    "GET /api/v2/workspaceagents/me/reinit": "says nothing until a prebuilt workspace is claimed",
-    "GET /api/v2/workspaceagents/{workspaceagent}/containers": _ENGINE,
-    "GET /api/v2/workspaceagents/{workspaceagent}/containers/watch": _ENGINE,
-    "POST /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}/recreate": _ENGINE,
-    "DELETE /api/v2/workspaceagents/{workspaceagent}/containers/devcontainers/{devcontainer}": _ENGINE,
-    "POST /api/v2/workspaceagents/aws-instance-identity": _CLOUD,
-    "POST /api/v2/workspaceagents/azure-instance-identity": _CLOUD,
-    "POST /api/v2/workspaceagents/google-instance-identity": _CLOUD,
-    "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials": (
-        "needs a template with an external agent; tests/system/test_main_job.py has one"
-    ),
-    "POST /api/v2/tasks/{user}/{task}/send": _CHATTING,
-    "POST /api/experimental/tasks/{user}/{task}/send": _CHATTING,
-}
-"""Operations no call of the harness can succeed with, each with the reason."""
 OTHERWISE: dict[str, frozenset[int]] = {
     # the document is wrong: the recorded permission matrix and the release's own handlers have these
     "DELETE /api/v2/organizations/{organization}/members/roles/{roleName}": frozenset({204}),
@@ -63,11 +42,6 @@ class Outcome:
     "What the last good call was answered when it did not succeed."
 
     @property
-    def excuse(self) -> str:
-        """Why no call can succeed here; empty for most."""
-        return "" if self.succeeded else EXCUSES.get(self.operation.name, "")
-
-    @property
     def valid(self) -> bool:
         return self.implemented and self.succeeded and self.checked and not self.problems
 
@@ -78,11 +52,11 @@ class Outcome:
             return "wrong"
         if self.valid:
             return "ok"
-        return "excused" if self.excuse else "unproved"
+        return "unproved"
 
     def why(self) -> str:
         """What a reader wants to know of an operation that is not valid."""
-        parts = [*self.problems, self.excuse or ("" if self.succeeded else self.refusal)]
+        parts = [*self.problems, "" if self.succeeded else self.refusal]
         if self.succeeded and not self.checked:
             parts.append("nothing is known of its body")
         return "; ".join(part for part in parts if part)

@@ -16,6 +16,7 @@ import re
 import httpx
 
 from tests.conformance.bodies import QUERIES
+from tests.conformance.machine_stories import machine_stories
 from tests.conformance.scope import Operation, in_scope, permission_rows
 from tests.conformance.stories import first_stories, stories
 from tests.conformance.success import Outcome, judge
@@ -55,6 +56,8 @@ _OWN_PROOF = frozenset(
      "POST /api/v2/workspaceagents/google-instance-identity", "PUT /oauth2/clients/{client_id}"}
 )  # fmt: skip
 """What comes in the body, or beside it, is the proof of who asks."""
+_TAKES_ANYTHING = "POST /api/v2/workspaces/{workspace}/usage"
+"""What cannot be read counts as plain use of the workspace: recorded."""
 _EVERYBODYS = (
     "/scim/",
     "/api/v2/external-auth/",
@@ -90,6 +93,7 @@ async def walk(world: Populated) -> list[Outcome]:
     outcomes = [await _one(world, operation, refused) for operation in operations]
     by_name = {item.operation.name: item for item in outcomes}
     told += [found async for found in stories(world)]
+    told += [found async for found in machine_stories()]
     for name, answer in told:
         judge(by_name[name], answer)
     return sorted(outcomes, key=lambda item: (item.operation.path, item.operation.method))
@@ -171,7 +175,8 @@ async def _bad_calls(
     token = await _credential(world, operation, who)
     if operation.request and operation.request.split(".")[0] not in {"oauth2"}:
         answer = await world.ask(operation.method, path + query, token, content=b'{"')
-        if answer.status_code not in ({400, 401} if operation.name in _OWN_PROOF else {400}):
+        unread = {204} if operation.name == _TAKES_ANYTHING else set()
+        if answer.status_code not in ({400, 401} if operation.name in _OWN_PROOF else {400} | unread):
             outcome.problems.append(f"bad body: {answer.status_code}")
     names = re.findall(r"\{(\w+)\}", operation.path)
     if not names or special or operation.path.startswith("/api/v2/provisionerkeys/"):

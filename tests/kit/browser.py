@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+LAYOUT_MS = 5_000
 SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
 PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
@@ -34,15 +36,15 @@ def missing() -> str:
     return "" if (ROOT / "coder/dashboard/dist/index.html").is_file() else "the dashboard is not built"
 
 
-def launched() -> Iterator[Browser]:
-    """For a fixture. Skips where Playwright's event loop cannot run."""
+def launched(*flags: str) -> Iterator[Browser]:
+    """For a fixture; `flags` of its command line besides the usual. Skips where Playwright's event loop cannot run."""
     import pytest
     from playwright.sync_api import sync_playwright
 
     if "trio_asyncio" in sys.modules:
         pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
         yield found
         found.close()
 
@@ -73,6 +75,15 @@ SWITCH = """async theme => {
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
+def excess(page: Page, measure: str) -> int:
+    """What an expression gives once the page has laid itself out anew: nothing beyond 0, or so much for good."""
+    from playwright.sync_api import TimeoutError as Missed
+
+    with contextlib.suppress(Missed):
+        page.wait_for_function(f"({measure}) <= 0", timeout=LAYOUT_MS)
+    return int(page.evaluate(measure))
+
+
 def faults(page: Page, paths: Iterable[str], ready: Callable[[Page], None]) -> list[str]:
     """What is wrong with the pages: errors they say, serious findings of axe-core in either theme, width on a phone."""
     found: list[str] = []
@@ -93,7 +104,7 @@ def faults(page: Page, paths: Iterable[str], ready: Callable[[Page], None]) -> l
             ]
         before = page.viewport_size
         page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-        over = page.evaluate(TOO_WIDE)
+        over = excess(page, TOO_WIDE)
         if over > 0:
             found.append(f"{path}: {over} px wider than a phone")
         if before:

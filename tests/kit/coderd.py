@@ -10,13 +10,14 @@ the database is real time.
 
 Many hundred servers are started in a run of the suite, so each is kept cheap: the cluster lies in memory where
 there is room (cloning a database of some hundred files took a second on a busy disk), passwords are hashed by the
-cheapest argon2id, and all clients share one TLS context.
+cheapest argon2id, all servers share one table of routes and all clients one TLS context.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import functools
 import itertools
 import os
@@ -24,9 +25,10 @@ import shutil
 import signal
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -39,6 +41,8 @@ from coder.base.clock import Clock
 from coder.base.secret import Secret
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server import application
+from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.services.access import passwords
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
@@ -87,6 +91,26 @@ def _place() -> str | None:
 def client_tls() -> ssl.SSLContext:
     """What clients verify servers with. Reading the list of authorities takes 40 ms: once is enough."""
     return httpx.create_ssl_context()
+
+
+@functools.cache
+def _application_of(limited: bool) -> Application:
+    """With all routes and nothing behind them: registering four hundred takes longer than all else of a start."""
+    config = ServerConfig(dangerous_disable_rate_limits=not limited)
+    return _make_application(SimpleNamespace(config=config))  # type: ignore[arg-type]
+
+
+def _make_another(ctx: Context, links: Sequence[Any] = ()) -> Application:
+    """Shares routes with the first application of this process, and nothing of a server."""
+    made = copy.copy(_application_of(not ctx.config.dangerous_disable_rate_limits))
+    made.config = copy.copy(made.config)
+    made.config["CODER_CONTEXT"], made.config["CODER_LINKS"] = ctx, links
+    made.background_tasks = set()
+    return made
+
+
+_make_application = application.make_application
+application.make_application = _make_another
 
 
 async def shared_postgres() -> _Session:
@@ -190,6 +214,11 @@ class World:
 
     async def delete(self, path: str, **rest: Any) -> httpx.Response:
         return await self.request("DELETE", path, **rest)
+
+    async def left_an_entry(self, answer: httpx.Response) -> bool:
+        """Does the audit log speak of the request that was answered so?"""
+        found = await self.get("/api/v2/audit", params={"q": f"request_id:{answer.headers['x-coder-request-id']}"})
+        return bool(found.json()["audit_logs"])
 
     async def first_user(self) -> str:
         """Creates `admin` and logs in; returns the session token."""

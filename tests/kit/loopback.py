@@ -185,7 +185,7 @@ def open_loopback(*options: str, before: Callable[[Loopback], None] | None = Non
     called when its address is known and before it starts."""
     folder = Path(tempfile.mkdtemp(prefix="coder-loopback-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
-    found = Loopback(folder, f"http://127.0.0.1:{_free_port()}", options)
+    found = Loopback(folder, f"http://127.0.0.1:{free_port()}", options)
     try:
         if before is not None:
             before(found)
@@ -218,7 +218,8 @@ def carriers(mark: str) -> list[int]:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

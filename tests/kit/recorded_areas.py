@@ -116,7 +116,8 @@ def _beside(
     if area == "agents":
         stack.enter_context(_echo_server())
         return stack.enter_context(_Agent(world.url, folder)).before
-    return {"ratelimit": _bursts, "deployment": _attempt, "builds": _applying}.get(area, _nothing)(world)
+    beside = {"ratelimit": _bursts, "deployment": _attempt, "users": _first_use, "builds": _applying}
+    return beside.get(area, _nothing)(world)
 
 
 def _claims(idp: IdentityProvider, recordings: Recordings) -> Before:
@@ -157,16 +158,28 @@ def _bursts(world: World) -> Before:
 
 
 def _attempt(world: World) -> Before:
-    """A line that is set aside: what later lines show of the audit log has alice's refused attempt in it."""
+    """What later lines show of the audit log has alice's refused attempt in it."""
+    return _set_aside(world, 116, "PATCH", "/api/v2/settings/idpsync/organization")
+
+
+def _first_use(world: World) -> Before:
+    """Lines after 39 show that alice has used the session she got in line 38; without a use nobody was seen."""
+    return _set_aside(world, 39, "GET", "/api/v2/users/me")
+
+
+def _set_aside(world: World, number: int, method: str, path: str) -> Before:
+    """Asks once, as alice, what a line that is set aside asked, where the replay has not got it."""
     done = False
 
-    async def before(number: int, names: Names) -> None:
+    async def before(now: int, names: Names) -> None:
         nonlocal done
-        if number > 115 and not done:
+        if now >= number and not done:
             done = True
-            headers = {"Coder-Session-Token": names.bound["token.alice"], "User-Agent": "conformance-client"}
-            async with httpx.AsyncClient(base_url=world.url) as client:
-                await client.patch("/api/v2/settings/idpsync/organization", json={}, headers=headers)
+            if now > number:
+                headers = {"Coder-Session-Token": names.bound["token.alice"], "User-Agent": "conformance-client"}
+                async with httpx.AsyncClient(base_url=world.url) as client:
+                    body: dict[str, str] | None = None if method == "GET" else {}
+                    await client.request(method, path, json=body, headers=headers)
 
     return before
 

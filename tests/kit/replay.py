@@ -164,6 +164,10 @@ def server_settings(area: str, idp_url: str = "", recordings: Recordings = OURS)
     settings = {name: Secret(resolved[name]) if name in SECRETS else resolved[name] for name in chosen}
     settings["external_auth_providers"] = config.external_auth_providers
     settings["dangerous_disable_rate_limits"] = not found["rate_limits"]
+    # off in every area, says the recordings' README
+    settings |= dict.fromkeys(
+        ("oauth2_github_default_provider_enable", "external_auth_github_default_provider_enable"), False
+    )
     return settings
 
 

@@ -62,6 +62,9 @@ class WebApp:
         if path.endswith("/broken"):
             await stream.send_all(b"SSH-2.0-OpenSSH\r\n")
             return False
+        if path.endswith("/lines"):
+            await stream.send_all(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 40_000 + b"content-length: 0\r\n\r\n")
+            return False
         if path.endswith("/early"):
             await answer(stream, connection, 413, b"too much")
             return False

@@ -6,13 +6,7 @@ The program that /bin serves is this source tree behind a shell script, or what 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,93 +14,17 @@ import pytest
 import trio
 
 from coder.domain.agents.init_scripts import init_script
-from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.agents import eventually, workspace_world
+from tests.kit.attached import NOBODY, attaching, connected, free_port, serve_program, tools
 from tests.kit.certificates import Authority
 from tests.kit.hostile import AuthProxy, serve_box
 
-ROOT = Path(__file__).resolve().parents[2]
-BASE = ("sh", "mktemp", "chmod", "head", "id", "sleep", "cat", "uname", "env")
-"What the script and the program need beside something to fetch with; `env` is the served script's own."
-NOBODY = 65534
 pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="the script of Linux")]
 
 
-def tools(folder: Path, *names: str) -> str:
-    """A PATH with these commands alone; skips where the machine lacks one."""
-    folder.mkdir()
-    for name in (*BASE, *names):
-        found = shutil.which(name)
-        if found is None:
-            pytest.skip(f"{name} is not installed")
-        (folder / name).symlink_to(found)
-    return str(folder)
-
-
-def serve_program(site: Path) -> None:
-    """Puts a program for this machine where the server finds it."""
-    (site / "bin").mkdir(parents=True)
-    target = site / "bin/coder-linux-amd64"
-    if built := os.environ.get("CODER_TEST_BINARY"):
-        shutil.copyfile(built, target)
-        return
-    target.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}"\nexec "{sys.executable}" -m coder "$@"\n')
-
-
-@dataclass
-class Attached:
-    process: trio.Process
-    log: Path
-
-
-@asynccontextmanager
-async def attaching(
-    view: AgentWorld, folder: Path, path: str, *, shell: tuple[str, ...] = ("sh",), user: int | None = None,
-    script: str = "", env: Mapping[str, str] | None = None,
-) -> AsyncIterator[Attached]:  # fmt: skip
-    """Runs the server's script as somebody would by hand; ends whatever it became."""
-    script = script or (await view.world.get("/api/v2/init-script/linux/amd64", token="")).text
-    home = folder / "home"
-    home.mkdir(mode=0o755)
-    if user is not None:
-        os.chown(home, user, user)
-    given = {"PATH": path, "HOME": str(home), "TMPDIR": str(home), "CODER_AGENT_TOKEN": view.token, **(env or {})}
-    given |= {"CODER_AGENT_LOG_DIR": str(home), "CODER_AGENT_SCRIPT_DATA_DIR": str(home)}
-    log = folder / "log"
-    with log.open("wb") as out:
-        process = await trio.lowlevel.open_process(
-            [str(Path(path) / shell[0]), *shell[1:]], stdin=subprocess.PIPE, stdout=out, stderr=out, env=given,
-            cwd="/", start_new_session=True, user=user, group=user,
-        )  # fmt: skip
-    assert process.stdin is not None
-    await process.stdin.send_all(script.encode())
-    await process.stdin.aclose()
-    try:
-        yield Attached(process, log)
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        with trio.move_on_after(20) as scope, trio.CancelScope(shield=True):
-            await process.wait()
-        if scope.cancelled_caught:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-
-
-async def connected(view: AgentWorld, attached: Attached) -> None:
-    async def look() -> bool:
-        assert attached.process.poll() is None, attached.log.read_text()
-        return bool((await view.agent())["status"] == "connected")
-
-    try:
-        await eventually(look, seconds=60)
-    except trio.TooSlowError:
-        raise AssertionError(attached.log.read_text()) from None
-
-
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    for part in (tmp_path, *tmp_path.parents[:2]):
-        part.chmod(0o755)  # others shall get there, too
-    return tmp_path
+def place(open_path: Path) -> Path:
+    return open_path
 
 
 @pytest.mark.parametrize(
@@ -164,7 +82,7 @@ async def test_with_an_authority_of_ones_own(tool: str, place: Path) -> None:
     serve_program(place / "site")
     authority = Authority(place)
     certificate, key = authority.issue("localhost")
-    port = _free_port()
+    port = free_port()
     settings: dict[str, Any] = {
         "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
         "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://localhost:{port}",
@@ -181,7 +99,7 @@ async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
     serve_program(place / "site")
     authority = Authority(place)
     certificate, key = authority.issue("coder.internal")
-    port = _free_port()
+    port = free_port()
     settings: dict[str, Any] = {
         "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
         "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://coder.internal:{port}",
@@ -230,11 +148,3 @@ async def test_a_server_without_a_program_says_what_to_do(system: str, place: Pa
                 f"the server has no program at {view.world.ctx.access_url.rstrip('/')}/bin/" in attached.log.read_text()
             )
             assert attached.process.poll() is None, "it tries again"
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

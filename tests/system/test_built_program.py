@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,3 +25,13 @@ def test_nothing_that_could_be_imported_is_missing(edition: str) -> None:
     report = check.check(program)
     assert report.edition == edition and report.missing == []
     assert report.loaded > 2000, "it was not asked for much"
+
+
+def test_the_first_processors_of_the_kind_will_do() -> None:
+    """All that the slim program could load is loaded on an x86-64 of 2003: nothing newer is used unasked."""
+    emulator = shutil.which("qemu-x86_64-static")
+    if emulator is None or sys.platform != "linux" or os.uname().machine != "x86_64":
+        pytest.skip("qemu-user-static is not installed")
+    program = Path(BUILT).with_name(Path(BUILT).name.replace("coder-", "coder-slim-", 1))
+    report = check.check(program, [emulator, "-cpu", "Opteron_G1"])
+    assert report.edition == "slim" and report.missing == []

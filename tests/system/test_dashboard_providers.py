@@ -1,12 +1,20 @@
-"""Signing in and linking an account in a real browser, at an OpenID provider nobody here wrote (`oidc-provider`)."""
+"""Signing in and linking an account in a real browser, at an OpenID provider nobody here wrote (`oidc-provider`); by a
+code to type elsewhere, at a provider of our own; and this deployment as the provider, asked by an application.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import http.server
+import json
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -17,7 +25,7 @@ from tests.kit.loopback import ROOT, Loopback, open_loopback
 PROVIDER = ROOT / "tests/interop/openid"
 SECRET = "a secret of ours"
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
-LINK = "CODER_EXTERNAL_AUTH_0_"
+LINK, BY_CODE = "CODER_EXTERNAL_AUTH_0_", "CODER_EXTERNAL_AUTH_1_"
 
 pytestmark = [
     pytest.mark.browser,
@@ -28,13 +36,60 @@ pytestmark = [
 ]
 
 
+class Desk(http.server.ThreadingHTTPServer):
+    """A provider of RFC 8628: it gives out a code, and a token once somebody has confirmed it."""
+
+    confirmed = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _AtTheDesk)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _AtTheDesk(http.server.BaseHTTPRequestHandler):
+    server: Desk
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/code":
+            page = f"{self.server.url}/confirm"
+            self._say(200, {"device_code": "d", "user_code": "WDJB-MJHT", "verification_uri": page, "interval": 1})
+        elif self.server.confirmed:
+            self._say(200, {"access_token": "t", "token_type": "bearer"})
+        else:
+            self._say(400, {"error": "authorization_pending"})
+
+    def do_GET(self) -> None:
+        self._say(200, {"login": "ada", "name": "Ada"})
+
+    def _say(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Desk]:
+    found = Desk()
+    yield found
+    found.shutdown()
+    found.server_close()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     yield from launched()
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser first: it may skip everything
     started: list[subprocess.Popen[bytes]] = []
 
     def with_provider(found: Loopback) -> None:
@@ -54,10 +109,14 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
             f"{LINK}CLIENT_ID": "coder", f"{LINK}CLIENT_SECRET": SECRET, f"{LINK}SCOPES": "openid profile",
             f"{LINK}AUTH_URL": f"{issuer}/auth", f"{LINK}TOKEN_URL": f"{issuer}/token",
             f"{LINK}VALIDATE_URL": f"{issuer}/me",
+            f"{BY_CODE}ID": "desk", f"{BY_CODE}TYPE": "custom", f"{BY_CODE}DISPLAY_NAME": "Desk",
+            f"{BY_CODE}CLIENT_ID": "coder", f"{BY_CODE}DEVICE_FLOW": "true", f"{BY_CODE}AUTH_URL": f"{desk.url}/auth",
+            f"{BY_CODE}DEVICE_CODE_URL": f"{desk.url}/code", f"{BY_CODE}TOKEN_URL": f"{desk.url}/token",
+            f"{BY_CODE}VALIDATE_URL": f"{desk.url}/me",
         }  # fmt: skip
 
     try:
-        with open_loopback(before=with_provider) as found:
+        with open_loopback("--experiments=oauth2", before=with_provider) as found:
             first = {"email": EMAIL, "username": "ana", "password": PASSWORD, "name": "", "trial": False}
             found.request("POST", "/api/v2/users/first", first)
             found.sign_in(EMAIL, PASSWORD)
@@ -95,11 +154,10 @@ def api(server: Loopback, path: str) -> Any:
 
 def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopback) -> None:
     signed_in(page, server)
-    page.goto("/external-auth/forge")
-    expect(page).to_have_title(re.compile("^Authenticate with Forge"))
-    page.get_by_role("link", name="Continue with Forge").click()
+    page.goto("/external-auth/forge")  # leads on to the provider by itself
     at_the_provider(page, "subject-1")
-    expect(page.get_by_role("heading", name="You are authenticated with Forge")).to_be_visible()
+    expect(page.get_by_role("heading", name="You've authenticated with Forge!")).to_be_visible()
+    expect(page).to_have_title(re.compile("^Authenticate with Forge"))
     assert page.url.startswith(f"{server.url}/external-auth/forge")
     assert api(server, "/external-auth/forge")["authenticated"] is True
     page.goto("/settings/external-auth")
@@ -108,6 +166,14 @@ def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopbac
     page.get_by_test_id("confirm-button").click()
     expect(page.get_by_text("Forge is unlinked")).to_be_visible()
     assert api(server, "/external-auth/forge")["authenticated"] is False
+
+
+def test_who_comes_back_unlinked_is_not_sent_there_again(page: Page, server: Loopback) -> None:
+    signed_in(page, server)
+    page.goto("/external-auth/forge?redirected=true")
+    expect(page.get_by_role("heading", name="Link Forge")).to_be_visible()
+    page.get_by_role("link", name="Continue with Forge").click()
+    expect(page.locator("input[name=login]").or_(page.get_by_role("button", name="Continue"))).to_be_visible()
 
 
 def test_a_provider_that_is_not_set_up_is_no_page(page: Page, server: Loopback) -> None:
@@ -125,3 +191,47 @@ def test_a_person_of_the_provider_signs_in_and_lands_where_they_wanted(page: Pag
     expect(page.get_by_text("ada", exact=True)).to_be_visible()
     [made] = [user for user in api(server, "/users")["users"] if user["username"] == "ada"]
     assert (made["email"], made["login_type"]) == ("ada@example.com", "oidc")
+
+
+def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loopback, desk: Desk) -> None:
+    signed_in(page, server)
+    page.goto("/external-auth/desk")
+    expect(page.get_by_test_id("user-code")).to_have_text("WDJB-MJHT")
+    expect(page.get_by_role("link", name="Open and paste")).to_have_attribute("href", f"{desk.url}/confirm")
+    with page.expect_response(
+        lambda answer: answer.request.method == "POST" and answer.url.endswith("/device")
+    ) as said:
+        expect(page.get_by_text("Waiting until you have confirmed it there")).to_be_visible()
+    assert said.value.status == 400  # not yet
+    desk.confirmed = True
+    expect(page.get_by_role("heading", name="You've authenticated with Desk!")).to_be_visible()
+    assert api(server, "/external-auth/desk")["authenticated"] is True
+
+
+def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, desk: Desk) -> None:
+    body = {"name": "Wiki", "callback_url": f"{desk.url}/back", "icon": ""}
+    app = server.request("POST", "/api/v2/oauth2-provider/apps", body, server.token)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).rstrip(b"=").decode()
+    question = "/oauth2/authorize?" + urlencode({
+        "client_id": app["id"], "response_type": "code", "state": "mine", "redirect_uri": f"{desk.url}/back",
+        "code_challenge": challenge, "code_challenge_method": "S256", "scope": "workspace:read",
+    })  # fmt: skip
+    page.goto(question)
+    expect(page).to_have_url(re.compile(r"/login\?"))  # who one is comes before what one allows
+    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("heading", name="Authorize Wiki")).to_be_visible()
+    expect(page.get_by_text("workspace:read")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("link", name="Cancel").click()
+    expect(page).to_have_url(re.compile(r"/back\?"))
+    assert parse_qs(urlsplit(page.url).query) | {"error_description": []} == {
+        "error": ["access_denied"], "state": ["mine"], "error_description": [],
+    }  # fmt: skip
+    page.goto(question)
+    page.get_by_role("button", name="Allow").click()
+    expect(page).to_have_url(re.compile(r"/back\?"))
+    came = parse_qs(urlsplit(page.url).query)
+    assert came["state"] == ["mine"] and came["code"][0]

@@ -177,11 +177,8 @@ def _context(authority: Authority) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-async def test_everything_passes(name: str, tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)  # nginx as root works as somebody else
-    for part in tmp_path.parents[:2]:
-        part.chmod(0o755)
-    async with behind(name, tmp_path) as b:
+async def test_everything_passes(name: str, open_path: Path) -> None:
+    async with behind(name, open_path) as b:  # nginx as root works as somebody else
         await _pages(b)
         await _bodies_and_streams(b)
         await _who_asks(b)

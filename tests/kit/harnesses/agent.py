@@ -47,6 +47,25 @@ def _ciphers(data: bytes) -> object:
     return negotiation.encryption_untrusted(data)
 
 
+def _flight_end(data: bytes) -> object:
+    from coder.agent.reports.flight_recorder import _ended_untrusted
+
+    found = _document(data)
+    return _ended_untrusted(found if isinstance(found, dict) else {})
+
+
+def _tool_server_error() -> type[Exception]:
+    from coder.agent.workspace.mcp_servers import ToolServerError
+
+    return ToolServerError
+
+
+def _tool_servers(data: bytes) -> object:
+    from coder.agent.workspace.mcp_servers import read_specs_untrusted
+
+    return read_specs_untrusted(data)
+
+
 def _speedtest(data: bytes) -> object:
     from coder.agent.network.speedtest import read_request_untrusted
 
@@ -69,6 +88,12 @@ AGENT = {
     "agent/reports/flight_recorder.py:_look_untrusted": Harness(_flight_look, (), [b'{"wall":1}', b"[]"]),
     "agent/reports/flight_recorder.py:_event_untrusted": Harness(
         _flight_event, (), [b'{"at":1,"kind":"lost","data":{}}', b'{"at":"x","kind":1,"data":[1]}']
+    ),
+    "agent/reports/flight_recorder.py:_ended_untrusted": Harness(
+        _flight_end, (), [b'{"stopped":true}', b'{"stopped":false,"ended":"upgraded"}', b'{"ended":[]}']
+    ),
+    "agent/workspace/mcp_servers.py:read_specs_untrusted": Harness(
+        _tool_servers, (_tool_server_error(),), [b'{"mcpServers":{"a":{"command":"x","args":["y"],"env":{"Z":"1"}}}}']
     ),
     "agent/network/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']

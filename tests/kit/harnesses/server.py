@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -167,7 +168,7 @@ def _daemon_report(data: bytes) -> object:
 def _template_files(data: bytes) -> object:
     from coder.coderd.services.templates.template_sources import unpack_untrusted
 
-    return unpack_untrusted(data)
+    return unpack_untrusted(io.BytesIO(data))
 
 
 def _base64(data: bytes) -> bytes:

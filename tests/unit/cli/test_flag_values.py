@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from coder.base.config import Kind, Option
+from coder.cli.command_table import COMMANDS
 from coder.cli.flag_values import fault
+from coder.cli.main import load
 
 
 @pytest.mark.parametrize(
@@ -15,7 +19,6 @@ from coder.cli.flag_values import fault
         ("int", "9223372036854775808", 'strconv.ParseInt: parsing "9223372036854775808": value out of range'),
         ("int", "-9223372036854775808", ""),
         ("int", "9" * 5000, f'strconv.ParseInt: parsing "{"9" * 5000}": value out of range'),
-        ("float64", "5.5", ""), ("float64", "five", 'strconv.ParseFloat: parsing "five": invalid syntax'),
         ("bool", "maybe", 'strconv.ParseBool: parsing "maybe": invalid syntax'),
         ("duration", "soon", 'time: invalid duration "soon"'), ("duration", "1h30m", ""), ("duration", "0", ""),
         ("duration", "5", 'time: missing unit in duration "5"'), ("duration", "", 'time: invalid duration ""'),
@@ -24,11 +27,13 @@ from coder.cli.flag_values import fault
         ("url", "https://a b", 'parse "https://a b": invalid character " " in host name'),
         ("url", "http://a:b", 'parse "http://a:b": invalid port ":b" after host'),
         ("url", "http://a/%zz", 'parse "http://a/%zz": invalid URL escape "%zz"'),
-        ("host:port", "127.0.0.1:80", ""), ("host:port", "[::1]:80", ""),
-        ("host:port", "dev", "address dev: missing port in address"),
-        ("host:port", "::1:80", "address ::1:80: too many colons in address"),
-        ("regexp", "^a+$", ""), ("regexp", "(", "error parsing regexp: missing ), unterminated subpattern: `(`"),
+        ("host:port", "dev", "address dev: missing port in address"), ("regexp", "a*", ""),
     ],
 )  # fmt: skip
 def test_values(kind: Kind, value: str, said: str) -> None:
     assert fault(Option("x", "x", kind=kind), value) == said
+
+
+def test_every_kind_is_some_option_s() -> None:
+    used = {option.kind for words in COMMANDS for option in load(words).options}
+    assert used == set(get_args(Kind)), "a kind that no option has is a rule that nothing keeps"

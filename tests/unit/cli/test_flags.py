@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,7 +34,6 @@ LEFT_OUT = {
     ("exp mcp server", "socket-path"),  # reports go to the server itself, with the agent's token
 }  # fmt: skip
 
-SERVERS = {"server", "workspace-proxy"}  # their options come from their settings, compared with the recorded table
 OURS = {
     ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
     ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
@@ -41,6 +41,7 @@ OURS = {
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
     ("templates init", "id"),  # our own starter templates
+    ("server", "update-check"),  # nobody is asked unless somebody wants it
 }  # fmt: skip
 """Flags whose kind or default is ours, each for a reason."""
 
@@ -65,11 +66,39 @@ def test_flag_is_there(row: dict[str, str]) -> None:
     assert option is not None
     assert option.short == row["short"]
     assert option.env == row["env"]
-    if row["command"].split()[0] in SERVERS or (row["command"], row["flag"]) in OURS:
+    if (row["command"], row["flag"]) in OURS:
         return
     kind = "|".join(option.choices) or option.kind
-    assert (f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind) == row["type"]
+    recorded = "struct" if row["type"].startswith("struct[") else row["type"]
+    assert (f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind) == recorded
     assert same_default(option, row["default"])
+
+
+def test_what_differs_from_the_recording_does() -> None:
+    for command, flag in OURS:
+        (row,) = [row for row in ROWS if (row["command"], row["flag"]) == (command, flag)]
+        option = next(option for option in load(command).options if option.flag == flag)
+        choices = "|".join(option.choices)
+        assert row["type"].strip("[]") != (choices or option.kind) or not same_default(option, row["default"]), flag
+
+
+@pytest.mark.parametrize("command", ["server", "workspace-proxy server"])
+@pytest.mark.parametrize(
+    ("flag", "value", "said"),
+    [
+        ("access-url", ":x", 'parse ":x": missing protocol scheme'),
+        ("access-url", "http://[::1", "parse \"http://[::1\": missing ']' in host"),
+        ("prometheus-address", "nonsense", "address nonsense: missing port in address"),
+    ],
+)
+def test_servers_refuse_what_is_no_address(command: str, flag: str, value: str, said: str) -> None:
+    from coder.cli.command import UsageError
+
+    label = f'invalid argument "{value}" for "--{flag}" flag: {said}'
+    with pytest.raises(UsageError, match=re.escape(label)):
+        parse(load(command), [f"--{flag}", value], {})
+    with pytest.raises(UsageError, match=re.escape(f"{value!r} is not a valid")):
+        parse(load(command), [], {f"CODER_{flag.upper().replace('-', '_')}": value})
 
 
 def test_unknown_flags_and_values_are_refused_by_name() -> None:

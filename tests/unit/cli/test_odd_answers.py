@@ -32,6 +32,8 @@ OVER_THE_MESH = {"ssh", "ping", "port-forward", "speedtest", "debug trace", "exp
 """With a whole workspace in the answer these go on to dial it, for as long as it takes."""
 
 ARGUMENTS: dict[str, list[str]] = {
+    "exp scaletest create-workspaces": ["-t", "x", "--timeout", "300ms", "--cleanup-timeout", "300ms"],
+    "exp scaletest dashboard": ["--job-timeout", "100ms", "--interval", "10s"],
     "autoupdate": ["w", "always"], "schedule start": ["w", "9:00AM", "Mon-Fri", "UTC"], "schedule stop": ["w", "2h"],
     "schedule extend": ["w", "2h"], "ssh": ["w", "true"], "port-forward": ["w", "--tcp", "0:80"],
     "ping": ["w", "-n", "1", "-t", "100ms"], "speedtest": ["w", "-t", "1s"], "create": ["w", "-t", "x", "-y"],

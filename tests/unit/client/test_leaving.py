@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from coder.api.base.answers import read_answer
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.secret import Secret
-from coder.client.ready import Preparation, ReadyAgent, choose_agent
+from coder.client.ready import Preparation, ReadyAgent
+from coder.client.target import choose_agent
 from coder.client.usage import report_usage
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.net.dial import DialPolicy

@@ -135,7 +135,7 @@ def _to_zip(data: bytes, _folder: Path) -> None:
 
 
 def _sources(data: bytes, _folder: Path) -> None:
-    for name in template_sources.unpack_untrusted(data):
+    for name in template_sources.unpack_untrusted(io.BytesIO(data)):
         assert not Path(name).is_absolute() and ".." not in Path(name).parts
 
 

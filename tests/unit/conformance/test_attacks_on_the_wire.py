@@ -75,6 +75,10 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
 )  # fmt: skip
 
 
+_HIDDEN = ("same-site", "cross-site", "")
+"What browsers say of a page whose origin they hide (Sec-Fetch-Site) that may be anybody's; old ones say nothing."
+
+
 @pytest.mark.parametrize("place", ["header", "form"])
 async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None:
     """An application below the dashboard's own domain is the same site to a browser: the session's cookie comes
@@ -84,25 +88,56 @@ async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None
         world = it.world
         rows = CHANGES if place == "header" else [("POST", it.query(), {"csrf_token": "tossed"})]
         for method, path, body in rows:
-            for origin in (
-                "https://web--dev--bob.coder.test",
-                "null",
-                "http://[",
-                "https://coder.test:1",
-                "http://127.0.0.1:1",
+            for origin, site in (
+                ("https://web--dev--bob.coder.test", "same-site"),
+                *[("null", site) for site in _HIDDEN],
+                ("http://[", "same-origin"),
+                ("https://coder.test:1", "same-site"),
+                ("http://127.0.0.1:1", ""),
             ):
                 headers = {"Cookie": f"coder_session_token={world.token}; csrf_token=tossed", "Origin": origin}
+                headers |= {"Sec-Fetch-Site": site} if site else {}
                 sent: dict[str, Any] = {"data": body} if place == "form" else {"json": body}
                 if place == "header":
                     headers["X-CSRF-TOKEN"] = "tossed"
                 answer = await world.client.request(method, path, headers=headers, **sent)
                 world.client.cookies.clear()
                 if answer.status_code != 400 or "CSRF" not in answer.text:
-                    wrong.append(f"{method} {path} from {origin}: {answer.status_code} {answer.text[:100]}")
+                    wrong.append(f"{method} {path} from {origin} {site}: {answer.status_code} {answer.text[:100]}")
         own = {"Cookie": f"coder_session_token={world.token}; csrf_token=t", "X-CSRF-TOKEN": "t", "Origin": world.url}
         made = await world.client.post("/api/v2/users/me/keys", headers=own)
         assert made.status_code == 201, made.text
+        for site in ("same-origin", "none"):
+            hidden = {**own, "Origin": "null", "Sec-Fetch-Site": site}
+            made = await world.client.post("/api/v2/users/me/keys", headers=hidden)
+            assert made.status_code == 201, f"a page of ours that tells no referrer: {made.text}"
+            wrong_token = await world.client.post("/api/v2/users/me/keys", headers={**hidden, "X-CSRF-TOKEN": "x"})
+            assert wrong_token.status_code == 400
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("access_url", "host"),
+    [
+        ("https://coder.test:443", "coder.test"),
+        ("https://Coder.Test", "coder.test:443"),
+        ("https://coder.test", "inside:3000"),
+        ("http://coder.test:80", "coder.test"),
+    ],
+)
+async def test_the_dashboards_own_page_is_known_however_its_address_is_spelled(access_url: str, host: str) -> None:
+    """Browsers leave a scheme's own port out, settings and proxies may not; another port is another page."""
+    scheme = access_url.partition(":")[0]
+    async with running_coderd(first_user=True, access_url=access_url) as world:
+        cookie = f"coder_session_token={world.token}; csrf_token=t"
+        for origin, fine in ((f"{scheme}://coder.test", True), (f"{scheme}://coder.test:444", False)):
+            named = {"Cookie": cookie, "X-CSRF-TOKEN": "t", "Origin": origin, "Host": host}
+            made = await world.client.post("/api/v2/users/me/keys", headers=named)
+            assert (made.status_code == 201) is fine, f"{origin}: {made.text}"
+            path = f"/api/v2/workspaceagents/{uuid4()}/pty"
+            head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{_UPGRADE}"
+            said = await _raw(world, f"{head}Origin: {origin}\r\nCookie: {cookie}\r\n\r\n")
+            assert said.split()[1] == (b"404" if fine else b"403"), origin
 
 
 BROKEN = (
@@ -248,4 +283,13 @@ async def test_a_head_has_so_many_lines(lines: int, end: str, status: bytes) -> 
         head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
         body = "{" + "\n" * 1000 + "}"
         said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
+        assert said.split()[1] == status
+
+
+@pytest.mark.parametrize(("lines", "status"), [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")])
+async def test_trailers_have_so_many_lines(lines: int, status: bytes) -> None:
+    """They come before anybody is known, too."""
+    async with running_coderd() as world:
+        head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        said = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
         assert said.split()[1] == status

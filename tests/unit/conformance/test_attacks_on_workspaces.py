@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import trio
 
 from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from tests.kit.agents import eventually
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.foreign_world import ForeignWorld, foreign_world
+from tests.kit.overtaking import overtaken
+from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
 from tests.kit.workspaces import settled
-from tests.unit.coderd.services.workspaces.test_prebuilds import _ready, _running, world_with_preset
 
 
 async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -> Counter[int]:
@@ -44,25 +46,36 @@ async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> No
         _, claimer = await world.member("claimer")
         lurker, lurks = await world.member("lurker")
         await reconcile(world.ctx)
-        (ahead,) = await eventually(lambda: _running(world))
+        (ahead,) = await eventually(lambda: prebuilt(world))
         await settled(world, str(ahead))
-        await _ready(world, ahead)
+        await make_ready(world, ahead)
         path = f"/api/v2/workspaces/{ahead}"
         groups = {world.organization_id: "admin"}
-        done = [
-            await world.patch(f"{path}/acl", {"user_roles": {lurker: "admin"}, "group_roles": groups}),
-            await world.post(f"{path}/port-share", {"agent_name": "main", "port": 8080, "share_level": "public",
-                                                    "protocol": "http"}),
-            await world.put(f"{path}/dormant", {"dormant": False}), await world.put(f"{path}/favorite"),
-            await world.put(f"{path}/autoupdates", {"automatic_updates": "always"}),
-        ]  # fmt: skip
-        assert all(answer.status_code < 500 for answer in done)
+        schedule = "CRON_TZ=UTC 30 9 * * 1-5"
+        for expected, answer in (
+            (204, await world.patch(f"{path}/acl", {"user_roles": {lurker: "admin"}, "group_roles": groups})),
+            (200, await world.post(f"{path}/port-share", {"agent_name": "main", "port": 8080, "protocol": "http",
+                                                          "share_level": "public"})),
+            (204, await world.put(f"{path}/autoupdates", {"automatic_updates": "always"})),
+            (204, await world.put(f"{path}/autostart", {"schedule": schedule})),
+            (204, await world.put(f"{path}/ttl", {"ttl_ms": 3_600_000})),
+            (403, await world.put(f"{path}/favorite")),  # the owner's alone, who is nobody
+        ):  # fmt: skip
+            assert answer.status_code == expected, f"{answer.request.url}: {answer.text}"
+        shown = (await world.get(path)).json()
+        assert (shown["automatic_updates"], shown["autostart_schedule"], shown["ttl_ms"]) == (
+            "always", schedule, 3_600_000)  # fmt: skip
+        acl = (await world.get(f"{path}/acl")).json()
+        ports = (await world.get(f"{path}/port-share")).json()["shares"]
+        assert ([user["id"] for user in acl["users"]], len(acl["group"]), len(ports)) == ([lurker], 1, 1)
+        assert (await world.get(path, token=lurks)).status_code == 200
         body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
         claimed = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
         assert claimed.json()["id"] == str(ahead), claimed.text
         await settled(world, str(ahead))
         shown = (await world.get(path, token=claimer)).json()
         assert shown["automatic_updates"] == "never" and not shown["favorite"]
+        assert not shown.get("autostart_schedule") and not shown.get("ttl_ms")
         acl = (await world.get(f"{path}/acl", token=claimer)).json()
         ports = (await world.get(f"{path}/port-share", token=claimer)).json()
         assert (acl["users"], acl["group"], ports["shares"]) == ([], [], [])
@@ -75,9 +88,9 @@ async def test_a_prebuilt_workspace_is_given_to_one() -> None:
         elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
         _, stranger = await world.member("stranger", organizations=[elsewhere])
         await reconcile(world.ctx)
-        (ahead,) = await eventually(lambda: _running(world))
+        (ahead,) = await eventually(lambda: prebuilt(world))
         await settled(world, str(ahead))
-        await _ready(world, ahead)
+        await make_ready(world, ahead)
         wrong = []
         template, version = world.extra["template"]["id"], world.extra["template"]["active_version_id"]
         base = {"name": "mine", "template_version_preset_id": preset}
@@ -99,7 +112,7 @@ async def test_a_prebuilt_workspace_is_given_to_one() -> None:
             answer = await world.post(path, {**base, **body}, token=token)
             if answer.status_code not in {400, 403, 404}:
                 wrong.append(f"{who} {path} {body}: {answer.status_code} {answer.text[:120]}")
-        assert await _running(world) == [ahead]
+        assert await prebuilt(world) == [ahead]
         got: list[str] = []
 
         async def claim(number: int) -> httpx.Response:
@@ -285,3 +298,56 @@ async def test_the_last_owner_stays() -> None:
                 if (answer := await world.get("/api/v2/users/me", token=by)).status_code == 200
             ]
             assert sum(any(role["name"] == "owner" for role in roles) for roles in left) >= 1, undo
+
+
+async def test_what_somebody_became_meanwhile_counts() -> None:
+    """Who became an owner after the request had looked: not suspended, no password set, no role taken by others."""
+    async with running_coderd(first_user=True) as world:
+        _, admin = await world.member("admin2", ["user-admin"])
+        wrong = []
+        changes: tuple[tuple[str, Any], ...] = (
+            ("status/suspend", None), ("roles", {"roles": []}),
+            ("password", {"password": "Another1Secure!", "old_password": ""}),
+        )  # fmt: skip
+        for number, (place, body) in enumerate(changes):
+            rising, token = await world.member(f"rising{number}")
+
+            async def rise(tx: Any, rising: str = rising) -> None:
+                await user_store.update_user(tx, UUID(rising), rbac_roles=["owner"])
+
+            async def ask(path: str = f"/api/v2/users/{rising}/{place}", body: Any = body) -> httpx.Response:
+                return await world.put(path, body, token=admin)
+
+            answer = await overtaken(world, rise, ask)
+            user = (await world.get(f"/api/v2/users/{rising}")).json()
+            roles = [role["name"] for role in user["roles"]]
+            if answer.status_code != 400 or user["status"] != "active" or roles != ["owner"]:
+                wrong.append(f"{place}: {answer.status_code} {answer.text[:120]}: {user['status']} {roles}")
+            if (await world.get("/api/v2/users/me", token=token)).status_code != 200:
+                wrong.append(f"{place}: the session ended")
+        assert not wrong, "\n".join(wrong)
+
+
+async def test_who_was_suspended_meanwhile_does_not_wake() -> None:
+    """By signing in, or by a key that was used at that moment."""
+    async with running_coderd(first_user=True) as world:
+        sleeper, token = await world.member("sleeper")
+
+        async def sleep(tx: Any) -> None:
+            await user_store.update_user(tx, UUID(sleeper), status="dormant")
+
+        async def suspend(tx: Any) -> None:
+            await user_store.update_user(tx, UUID(sleeper), status="suspended")
+
+        async def sign_in() -> httpx.Response:
+            body = {"email": "sleeper@b.c", "password": FIRST_USER["password"]}
+            return await world.post("/api/v2/users/login", body, token="")
+
+        async def use_the_key() -> httpx.Response:
+            return await world.get("/api/v2/users/me", token=token)
+
+        for ask in (sign_in, use_the_key):
+            await world.ctx.db.run(sleep)
+            await overtaken(world, suspend, ask)
+            world.client.cookies.clear()
+            assert (await world.get(f"/api/v2/users/{sleeper}")).json()["status"] == "suspended", ask.__name__

@@ -124,3 +124,50 @@ async def test_an_upload_is_not_held_in_memory() -> None:
             assert hashlib.sha256(row.data).hexdigest() == row.hash
             assert len(row.data) >= size
             del row
+
+
+def _large_archive(number: int) -> bytes:
+    """A template of a hundred megabytes, most of it no source."""
+    padding = bytes([number]) * (90 << 20)
+    return tar_of({f"padding{number}": padding, "main.tf": _PARAMETER % number})
+
+
+_PARAMETER = 'data "coder_parameter" "x" {\n  name = "x"\n  type = "string"\n  default = "%d"\n}\n'
+
+
+async def test_archives_are_evaluated_without_being_held() -> None:
+    """Two at once: neither while they go to the sandbox, nor while they go to their reader, as they are and as zip."""
+    async with running_coderd(first_user=True) as world:
+        ids = []
+        for number in range(2):
+            head = {"Content-Type": "application/x-tar"}
+            sent = await world.post("/api/v2/files", headers=head, content=_large_archive(number), timeout=120)
+            assert sent.status_code == 201, sent.text
+            ids.append(sent.json()["hash"])
+        made: list[int] = []
+
+        async def evaluate(file_id: str) -> None:
+            wanted = {"storage_method": "file", "file_id": file_id, "provisioner": "terraform", "name": file_id[:8]}
+            path = f"/api/v2/organizations/{world.organization_id}/templateversions"
+            made.append((await world.post(path, wanted, timeout=120)).status_code)
+
+        async def read(file_id: str, form: str) -> None:
+            async with world.client.stream(
+                "GET", f"/api/v2/files/{file_id}{form}", headers={"Coder-Session-Token": world.token}, timeout=120
+            ) as answer:
+                made.append(answer.status_code)
+                async for _ in answer.aiter_raw():
+                    pass
+
+        await world.get("/api/v2/users/me")
+        gc.collect()
+        with measured() as spent:
+            async with trio.open_nursery() as nursery:
+                for file_id in ids:
+                    nursery.start_soon(evaluate, file_id)
+            for form in ("", "?format=zip"):
+                async with trio.open_nursery() as nursery:
+                    for file_id in ids:
+                        nursery.start_soon(read, file_id, form)
+        assert made == [201, 201, 200, 200, 200, 200]
+        _judge(spent, [])

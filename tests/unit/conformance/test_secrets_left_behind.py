@@ -16,6 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import text
 
 from coder.base import log
+from coder.net.masking import SECRET_PATHS
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.foreign_world import foreign_world
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client
@@ -96,10 +97,13 @@ async def _shown(world: World, secrets: dict[str, str]) -> None:
             f"/api/v2/workspaceagents/me/gitsshkey?coder_session_token={quote(secret)}",
             f"/api/v2/users/oidc/callback?code={quote(secret)}&state={quote(secret)}",
             f"/external-auth/x/callback?code={quote(secret)}&state={quote(secret)}",
-            f"/api/v2/provisionerkeys/{quote(secret)}",
+            *(f"{path}{quote(secret)}{more}" for path in SECRET_PATHS for more in ("", "/", "/more", "?a=1")),
+            f"/api//v2//provisionerkeys/{quote(secret)}", f"/api/v2/provisioner%6Beys/{quote(secret)}",
             f"/@victim/box/apps/web/?coder_signed_app_token_23db1dde={quote(secret)}",
         ):  # fmt: skip
             await world.client.get(path)
+        for path in SECRET_PATHS:
+            await world.client.put(f"{path}{quote(secret)}")  # no such method there
         for path, body in (
             ("/api/v2/users/login", {"email": "nobody@b.c", "password": secret}),
             ("/api/v2/users/otp/change-password", {"email": "a@b.c", "one_time_passcode": secret, "password": secret}),

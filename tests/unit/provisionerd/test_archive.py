@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import tarfile
 from pathlib import Path
@@ -96,3 +97,19 @@ def test_module_archive_is_reproducible(tmp_path: Path) -> None:
             (".terraform/modules/m/main.tf", 1000, 0),
             (".terraform/modules/modules.json", 1000, 0),
         ]
+
+
+@pytest.mark.parametrize(
+    ("number", "is_ours"), [(errno.ENOSPC, True), (errno.EROFS, True), (errno.ENAMETOOLONG, False)]
+)
+def test_a_full_disk_is_not_blamed_on_the_template(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_ours: bool
+) -> None:
+    def write(_self: Path, _data: bytes) -> int:
+        raise OSError(number, "does not work")
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(archive.UnpackError, match="cannot be unpacked: does not work") as caught:
+        archive.unpack_untrusted(_tar((_entry("main.tf"), b"x")), tmp_path)
+    assert ("look at the disk" in caught.value.hint) is is_ours
+    assert ("Pack the template again" in caught.value.hint) is not is_ours

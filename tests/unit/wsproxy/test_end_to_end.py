@@ -39,6 +39,7 @@ from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import running_coderd
+from tests.kit.forgery import forged as forge
 from tests.kit.schema import check
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
@@ -127,6 +128,10 @@ async def _becomes_well(s: Scene) -> None:
     assert (info["workspace_proxy"], info["dashboard_url"]) == (True, s.world.url)
     regions = (await s.world.get("/api/v2/regions")).json()["regions"]
     assert regions[1]["path_app_url"] == s.url
+    policy = (await s.world.get("/workspaces")).headers["content-security-policy"]
+    sources = {part.split()[0]: part.split()[1:] for part in policy.split("; ")}
+    assert {s.url, s.url.replace("http", "ws", 1)} <= set(sources["connect-src"])  # its distance, its terminals
+    assert {urlsplit(s.url).netloc, "*.proxy.test"} <= set(sources["frame-src"])
 
 
 async def _path_application(s: Scene) -> None:
@@ -154,7 +159,7 @@ async def _path_application(s: Scene) -> None:
     again = await s.get(f"{WEB}/echo", token="", headers={"Cookie": ticket})
     assert again.status_code == 200
     assert "set-cookie" not in again.headers
-    forged = await s.get(f"{WEB}/echo", token="", headers={"Cookie": ticket[:-2] + "AA"})
+    forged = await s.get(f"{WEB}/echo", token="", headers={"Cookie": forge(ticket)})
     assert forged.status_code == 303
     key = session.partition("=")[2]
     assert (await s.world.get("/api/v2/users/me", token=key)).status_code in {403, 404}
@@ -212,7 +217,7 @@ async def _terminal(s: Scene) -> None:
     query = f"reconnect={uuid4()}&command=echo+through%3B+sleep+60"
     signed = f"{path}?{query}&coder_signed_app_token_23db1dde="
     plain, dashboard = DialPolicy(s.url), [("Origin", s.world.url)]
-    for attempt in (f"{path}?{query}", f"{signed}{ticket[:-2]}AA"):
+    for attempt in (f"{path}?{query}", f"{signed}{forge(ticket)}"):
         with pytest.raises(HttpError) as refused:
             await connect_websocket(plain, attempt)
         assert refused.value.status == 401

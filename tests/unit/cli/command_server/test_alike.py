@@ -43,7 +43,7 @@ def _run(launcher: Launcher, way: str, *words: str | bytes, **more: Any) -> subp
 def _both(launcher: Launcher, *words: str | bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
     """The same command both ways; what came of it, once it is seen to be the same."""
     cold, warm = (_run(launcher, way, *words, **more) for way in WAYS)
-    assert launcher.ways() == list(WAYS)
+    assert launcher.ways() == list(WAYS), (cold, warm)
     if b"Traceback" not in cold.stderr:
         assert warm.stderr == cold.stderr
     assert (warm.returncode, warm.stdout) == (cold.returncode, cold.stdout.replace(b"CODER_NO_COMMAND_SERVER", b"?"))

@@ -1,0 +1,134 @@
+"""Calls that succeed only with something beside the server: clouds, an agent with a container engine, a chat program,
+a machine attached by hand, a workspace made ahead. Each story has a server of its own, and all of it is packaged.
+
+As in `stories.py`, each yields (operation, answer) of calls that must succeed.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import trio
+
+from coder.agent.network import overlay
+from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.net.policy import DialPolicy
+from tests.kit import clouds
+from tests.kit.agentapi import fake_app
+from tests.kit.agents import AgentWorld, eventually
+from tests.kit.agents import workspace_world as one_workspace
+from tests.kit.coderd import World
+from tests.kit.container_agent import DEVCONTAINER, ContainerApi
+from tests.kit.daemon import Answers, agent, resource
+from tests.kit.handshake import handshake
+from tests.kit.prebuilds import listens, make_ready, prebuilt, world_with_preset
+from tests.kit.tasks import TOKEN as TASK_TOKEN
+from tests.kit.tasks import new_task, task_world
+from tests.kit.whole_agent import running_agent
+from tests.kit.workspaces import TOKEN, external_answer, new_workspace, workspace_world
+
+Told = AsyncIterator[tuple[str, httpx.Response]]
+_AGENTS = "/api/v2/workspaceagents"
+_CONTAINERS = "{workspaceagent}/containers"
+
+
+async def machine_stories() -> Told:
+    for story in (_clouds, _container_engine, _chat, _attached, _made_ahead):
+        async for found in story():
+            yield found
+
+
+async def _clouds() -> Told:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        bundle = Path(folder) / "aws.pem"
+        bundle.write_bytes(clouds.aws_bundle())
+        settings: dict[str, Any] = {"aws_identity_certificates": str(bundle)}
+        async with one_workspace(agent_fields={"instance_id": clouds.INSTANCE}, **settings) as machine:
+            document = clouds.aws_document()
+            attested = base64.b64encode(clouds.attested(clouds.azure_signer())).decode()
+            bodies = {
+                "aws": {"document": document, "signature": clouds.aws_signature(document)},
+                "azure": {"signature": attested, "encoding": "pkcs7"},
+                "google": {"json_web_token": clouds.google_token()},
+            }
+            with clouds.trusting(patch):
+                for cloud, body in bodies.items():
+                    path = f"{_AGENTS}/{cloud}-instance-identity"
+                    yield f"POST {path}", await machine.world.post(path, body, token="")
+
+
+async def _container_engine() -> Told:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(overlay, "HttpApi", ContainerApi)
+        async with (
+            one_workspace() as machine,
+            running_agent(machine, DialPolicy(machine.world.url), Path(folder) / "agent"),
+        ):
+            world, own = machine.world, f"{_AGENTS}/{machine.agent_id}/containers"
+            yield f"GET {_AGENTS}/{_CONTAINERS}", await world.get(own)
+            yield f"GET {_AGENTS}/{_CONTAINERS}/watch", await handshake(world.url, f"{own}/watch", world.token)
+            one = f"devcontainers/{DEVCONTAINER}"
+            named = f"{_AGENTS}/{_CONTAINERS}/devcontainers/{{devcontainer}}"
+            yield f"POST {named}/recreate", await world.post(f"{own}/{one}/recreate")
+            yield f"DELETE {named}", await world.delete(f"{own}/{one}")
+
+
+async def _chat() -> Told:
+    with tempfile.TemporaryDirectory() as folder:
+        async with fake_app() as app, task_world(app.port) as (world, _):
+            task = await new_task(world)
+            machine = AgentWorld(world, {"id": task["workspace_id"]}, UUID(task["workspace_agent_id"]), TASK_TOKEN)
+            async with running_agent(machine, DialPolicy(world.url), Path(folder) / "agent"):
+
+                async def active() -> bool:
+                    found = await world.get(f"/api/v2/tasks/me/{task['id']}")
+                    return bool(found.json()["status"] == "active")
+
+                await eventually(active)
+                for root in ("/api/v2/tasks", "/api/experimental/tasks"):
+                    sent = await world.post(f"{root}/me/{task['id']}/send", {"input": "more"})
+                    yield f"POST {root}/{{user}}/{{task}}/send", sent
+
+
+async def _attached() -> Told:
+    def imported(_job: Any) -> dict[str, Any]:
+        machine = resource("main", "coder_external_agent", agents=[agent()])
+        return {"start_resources": [machine], "has_external_agents": True}
+
+    async with workspace_world(Answers(import_=imported, build=external_answer)) as (world, _):
+        workspace = await new_workspace(world, "machine")
+        shown = await world.get(f"/api/v2/workspaces/{workspace['id']}/external-agent/main/credentials")
+        yield "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials", shown
+
+
+async def _made_ahead() -> Told:
+    async with world_with_preset() as (world, _, preset):
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await make_ready(world, ahead)
+        body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
+        heard: list[httpx.Response] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_hear_reinit, world, heard)
+            await eventually(lambda: listens(world))
+            claimed = await world.post("/api/v2/users/me/workspaces", body)
+            assert claimed.json()["id"] == str(ahead), claimed.text
+        yield f"GET {_AGENTS}/me/reinit", heard[0]
+
+
+async def _hear_reinit(world: World, heard: list[httpx.Response]) -> None:
+    """The head of a stream comes with its first event."""
+    headers = {"Coder-Session-Token": TOKEN}
+    async with (
+        httpx.AsyncClient(base_url=world.url, timeout=20) as client,
+        client.stream("GET", f"{_AGENTS}/me/reinit", params={"wait": "true"}, headers=headers) as answer,
+    ):
+        assert b"prebuild_claimed" in await anext(answer.aiter_bytes())
+        heard.append(httpx.Response(answer.status_code, headers=answer.headers, content=b"event: data\n\n"))

@@ -1,0 +1,53 @@
+"""Requests overtaken by somebody else's change: allowed when they looked, too late when they write."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import trio
+from sqlalchemy import text
+
+from tests.kit.agents import eventually
+from tests.kit.coderd import World
+
+_WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+_A_MOMENT = text("SELECT pg_sleep(0.01)")
+
+
+async def overtaken(
+    world: World, change: Callable[[Any], Awaitable[None]], request: Callable[[], Awaitable[httpx.Response]]
+) -> httpx.Response:
+    """The answer to a request that finds a row being changed by `change(tx)`: it reads what was there before, waits
+    where it writes, and goes on when the change is committed."""
+
+    async def waits() -> bool:
+        async def count(tx: Any) -> int:
+            return int((await tx.execute(_WAITING)).scalar_one())
+
+        return bool(await world.ctx.db.read(count))
+
+    answers: list[httpx.Response] = []
+    # Transactions run in the database's thread, beside trio.
+    changed, ends = threading.Event(), threading.Event()
+
+    async def overtake(tx: Any) -> None:
+        await change(tx)
+        changed.set()
+        while not ends.is_set():
+            await tx.execute(_A_MOMENT)
+
+    async def ask() -> None:
+        answers.append(await request())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.ctx.db.run, overtake)
+        await trio.to_thread.run_sync(changed.wait)
+        nursery.start_soon(ask)
+        try:
+            await eventually(waits)
+        finally:
+            ends.set()
+    return answers[0]

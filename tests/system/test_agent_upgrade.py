@@ -1,0 +1,211 @@
+"""An agent of an older version beside a newer server: it goes on as the server's program, its terminals and commands
+with it, in the same process.
+
+Both programs are this source tree behind a shell script; the old one says another version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from coder.base.own_binary import own_name
+from coder.base.secret import Secret
+from coder.base.version import BUILD_VERSION
+from coder.net.policy import DialPolicy
+from coder.net.websocket import WebSocketStream, connect_websocket
+from coder.rpc.proto import provisioner_pb2
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+
+ROOT = Path(__file__).resolve().parents[2]
+OLD = "v2.33.0"
+pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
+
+
+def program(path: Path, version: str = "", *, first: str = "") -> Path:
+    """This source tree as one file; `first` is shell that runs before it."""
+    start = "-m coder"
+    if version:
+        code = f"import coder.base.version as v; v.BUILD_VERSION = {version!r}; from coder.cli.main import main; "
+        path.with_suffix(".py").write_text(f"{code}raise SystemExit(main())\n")
+        start = str(path.with_suffix(".py"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f'#!/bin/sh\nexport PYTHONPATH="{ROOT}" CODER_SELF="$0"\n{first}\nexec "{sys.executable}" {start} "$@"\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+@dataclass
+class Agent:
+    view: AgentWorld
+    process: trio.Process
+    log: Path
+    home: Path
+
+    async def says(self, text: str, times: int = 1) -> None:
+        async def look() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            return self.log.read_text().count(text) >= times
+
+        try:
+            await eventually(look, seconds=60)
+        except trio.TooSlowError:
+            raise AssertionError(self.log.read_text()) from None
+
+    async def terminal(self, reconnect: UUID, command: str = "") -> WebSocketStream:
+        policy = DialPolicy(self.view.world.url, token=Secret(self.view.world.token))
+        query = f"reconnect={reconnect}&width=80&height=24&command={command}"
+        return await connect_websocket(policy, f"/api/v2/workspaceagents/{self.view.agent_id}/pty?{query}")
+
+    async def shown(self) -> dict[str, object]:
+        return dict(await self.view.agent())
+
+
+@asynccontextmanager
+async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
+    """Connected; its start script runs until `folder/go` is there, so that nothing is upgraded before."""
+    wait = f"while [ ! -e {folder}/go ]; do sleep 0.05; done"
+    scripts = [provisioner_pb2.Script(display_name="Wait", script=wait, run_on_start=True, timeout_seconds=100)]
+    (folder / "site/bin").mkdir(parents=True)
+    log, home = folder / "log", folder / "home"
+    home.mkdir()
+    async with workspace_world(agent_fields={"scripts": scripts}, site_dir=str(folder / "site")) as view:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}
+        env |= {"HOME": str(home), "TMPDIR": str(home), "CODER_AGENT_TOKEN": view.token}
+        env |= {"CODER_AGENT_URL": view.world.ctx.access_url, "CODER_AGENT_SELF_UPGRADE": "true"}
+        with log.open("wb") as out:
+            process = await trio.lowlevel.open_process(
+                [str(program(folder / "old", OLD)), "agent", *flags],
+                env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+        agent = Agent(view, process, log, home)
+        try:
+            await agent.says("joined the overlay")
+            yield agent
+        finally:
+            process.send_signal(signal.SIGTERM)
+            with trio.move_on_after(30) as scope, trio.CancelScope(shield=True):
+                await process.wait()
+            if scope.cancelled_caught:
+                process.kill()
+                await process.wait()
+
+
+async def read_until(stream: WebSocketStream, marker: bytes) -> bytes:
+    seen = b""
+    with trio.fail_after(60):
+        while marker not in seen:
+            message = await stream.receive_message()
+            assert message is not None, seen
+            seen += message if isinstance(message, bytes) else message.encode()
+    return seen
+
+
+async def type_line(stream: WebSocketStream, text: str) -> None:
+    await stream.send_message(json.dumps({"data": f"{text}\n"}).encode())
+
+
+def descendants(pid: int) -> set[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return {int(word) for word in found.stdout.split()}
+
+
+async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: Path) -> None:
+    async with old_agent(tmp_path) as agent:
+        ident = uuid4()
+        first = await agent.terminal(ident, "/bin/sh")
+        await type_line(first, "x=kept; echo $$ $((40+2))")
+        await read_until(first, b" 42")
+        shells = descendants(agent.process.pid)
+        assert (await agent.shown())["version"] == OLD
+        # Nobody reads while the programs change: what is said meanwhile must not be lost.
+        await type_line(
+            first, f"while [ ! -e {tmp_path}/enough ]; do i=$((i+1)); echo n$i.; sleep 0.02; done; echo end"
+        )
+        await read_until(first, b"n3.")
+        program(tmp_path / "site/bin" / own_name())
+        (tmp_path / "go").touch()
+        await agent.says("went on from another program")
+        await trio.aclose_forcefully(first)
+
+        async def told() -> bool:
+            found = await agent.shown()
+            return found["version"] == BUILD_VERSION and found["status"] == "connected"
+
+        await eventually(told, seconds=60)
+        assert (await agent.shown())["lifecycle_state"] == "ready", "its start scripts are not run again"
+        assert agent.log.read_text().count("handing over to another program") == 1
+        assert shells & descendants(agent.process.pid), "the same process has the same shell"
+        second = await agent.terminal(ident)
+        (tmp_path / "enough").touch()
+        seen = await read_until(second, b"end")
+        numbers = [int(found) for found in re.findall(rb"\bn(\d+)\.", seen)]
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 10, seen
+        await type_line(second, "echo $x-$((1+1))")
+        await read_until(second, b"kept-2")
+        await type_line(second, "exit")
+        with trio.fail_after(30):
+            while await second.receive_message() is not None:
+                pass
+        await trio.aclose_forcefully(second)
+
+        async def causes() -> list[str]:
+            path = f"/api/v2/workspaceagents/{agent.view.agent_id}/disconnects"
+            answer = (await agent.view.world.get(path)).json()
+            return [item["cause"] for item in answer if item["cause"] == "upgraded"]
+
+        await eventually(causes, seconds=60)
+
+
+async def test_a_program_that_does_not_run_is_left_alone_and_the_agent_goes_on(tmp_path: Path) -> None:
+    async with old_agent(tmp_path) as agent:
+        ident = uuid4()
+        first = await agent.terminal(ident, "/bin/sh")
+        await type_line(first, "echo $((40+2))")
+        await read_until(first, b"42")
+        program(tmp_path / "site/bin" / own_name(), first="echo cannot run on this machine; exit 1")
+        (tmp_path / "go").touch()
+        await agent.says("the server's program was refused")
+        await type_line(first, "echo still-$((1+1))")
+        await read_until(first, b"still-2")
+        assert (await agent.shown())["version"] == OLD
+        verdicts = list(agent.home.rglob("refused.json"))
+        assert len(verdicts) == 1
+        (refused,) = json.loads(verdicts[0].read_text())["refused"]
+        assert refused["version"] == BUILD_VERSION
+        await trio.aclose_forcefully(first)
+
+
+async def test_a_program_that_breaks_at_the_last_moment_costs_no_shell(tmp_path: Path) -> None:
+    """It passes every check; then it cannot be executed, and the old one comes back with everything."""
+    async with old_agent(tmp_path) as agent:
+        ident = uuid4()
+        first = await agent.terminal(ident, "/bin/sh")
+        await type_line(first, "x=kept; echo $((40+2))")
+        await read_until(first, b"42")
+        vanish = 'case "$*" in *can-take-over*) rm -f "$0";; esac'
+        program(tmp_path / "site/bin" / own_name(), first=vanish)
+        (tmp_path / "go").touch()
+        await agent.says("the server's program was refused")
+        await agent.says("joined the overlay", times=2)
+        await trio.aclose_forcefully(first)
+        second = await agent.terminal(ident)
+        await type_line(second, "echo $x-$((1+1))")
+        await read_until(second, b"kept-2")
+        assert "could not be started" in agent.log.read_text()
+        assert (await agent.shown())["version"] == OLD
+        await trio.aclose_forcefully(second)

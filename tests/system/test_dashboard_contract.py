@@ -1,0 +1,248 @@
+"""What the dashboard's pages are called and what stands on them: the names by which browser suites and other programs
+find it. `tests/data/dashboard_pages/contract.tsv` says which; each page is visited as the person it is for.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import TimeoutError as Missed
+
+from tests.kit.browser import PAGE_LISTS, PHONE, SOON, WIDE, excess, launched, missing
+from tests.kit.dashboard_routes import DASHBOARD
+from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.showcase import PASSWORD, Showcase, fill
+
+TABLE = PAGE_LISTS / "contract.tsv"
+MORE = PAGE_LISTS / "everything.tf"
+NEXT_MS = 3_000
+"""For one more thing on a page that has shown another already."""
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.system,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One page as one person sees it, after something was opened on it."""
+
+    who: str
+    page: str
+    opened: str
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.page}" + ("" if self.opened == "-" else f" {self.opened}")
+
+
+def contract() -> dict[Visit, list[tuple[str, str]]]:
+    """What stands where: (kind, name) of each visit."""
+    found: dict[Visit, list[tuple[str, str]]] = {}
+    for line in TABLE.read_text().splitlines():
+        if line and not line.startswith("#"):
+            who, page, opened, kind, name = line.split("\t")
+            found.setdefault(Visit(who, page, opened), []).append((kind, name))
+    return found
+
+
+CONTRACT = contract()
+
+
+def of(*who: str) -> list[Visit]:
+    return [visit for visit in CONTRACT if visit.who in who]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from launched()
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+    usual = ("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s", "--experiments=oauth2")
+    with open_loopback(*usual, before=with_provider) as found:
+        yield found
+
+
+def with_provider(server: Loopback) -> None:
+    """An account elsewhere that people could link: nothing answers there, and nothing is asked before somebody does."""
+    link, forge = "CODER_EXTERNAL_AUTH_0_", "https://forge.example.com"
+    server.variables = {
+        f"{link}ID": "forge", f"{link}TYPE": "custom", f"{link}DISPLAY_NAME": "Forge", f"{link}CLIENT_ID": "coder",
+        f"{link}CLIENT_SECRET": "a secret of ours", f"{link}AUTH_URL": f"{forge}/auth",
+        f"{link}TOKEN_URL": f"{forge}/token", f"{link}VALIDATE_URL": f"{forge}/me",
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shown(server: Loopback) -> Showcase:
+    """Lived in, with one workspace of a template that has everything."""
+    made = fill(server)
+    made.api("PUT", "/users/chloe/roles", {"roles": ["auditor"]})
+    template = server.folder / "everything"
+    shutil.copytree(server.folder / "local-process", template)
+    (template / "everything.tf").write_text(MORE.read_text())
+    given = (f"coder_binary={server.folder / 'coder'}", f"data_dir={server.folder / 'workspaces'}")
+    push = (
+        "templates",
+        "push",
+        "everything",
+        "-d",
+        str(template),
+        "-y",
+        "--variable",
+        given[0],
+        "--variable",
+        given[1],
+    )
+    server.coder(*push)
+    server.coder("create", "whole", "--template=everything", "-y", "--use-parameter-defaults")
+    server.coder(*push)  # a second version: there is something to update to, and to promote
+    made.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
+    made.api("POST", "/organizations/coder/provisionerkeys", {"name": "builders", "tags": {"os": "linux"}})
+    server.coder("ssh", "whole", "--", "true")
+    return made
+
+
+@pytest.fixture(scope="module")
+def people(browser: Browser, server: Loopback) -> Iterator[dict[str, Page]]:
+    """A tab for each person, opened when somebody first needs it."""
+    tabs: dict[str, Page] = {}
+    yield tabs
+    for tab in tabs.values():
+        tab.context.close()
+
+
+def tab_of(who: str, browser: Browser, server: Loopback, people: dict[str, Page]) -> Page:
+    if who not in people:
+        context = browser.new_context(base_url=server.url, reduced_motion="reduce")
+        context.set_default_timeout(SOON)
+        if who not in {"nobody", "first"}:
+            login: dict[str, Any] = {"email": f"{who}@example.com", "password": PASSWORD}
+            token = server.request("POST", "/api/v2/users/login", login)["session_token"]
+            context.add_cookies([{"name": "coder_session_token", "value": token, "url": server.url}])
+        people[who] = context.new_page()
+    return people[who]
+
+
+def element(page: Page, kind: str, name: str) -> Locator:
+    match kind:
+        case "testid":
+            return page.get_by_test_id(name)
+        case "label":
+            return page.get_by_label(name)
+        case "placeholder":
+            return page.get_by_placeholder(name)
+        case "text":
+            return page.get_by_text(name)
+        case _:
+            return page.get_by_role(kind, name=name)  # type: ignore[arg-type]
+
+
+def misses(page: Page, address: str, opened: str, wanted: list[tuple[str, str]]) -> list[str]:
+    """What is not there, of a page that is."""
+    page.goto(address)
+    for step in opened.split(" > ") if opened != "-" else ():
+        kind, _, name = step.partition(":")
+        element(page, kind, name).first.click()
+    found, patience = [], SOON
+    for kind, name in wanted:
+        try:
+            if kind == "title":
+                expect(page).to_have_title(name, timeout=patience)
+            else:
+                element(page, kind, name).first.wait_for(state="attached", timeout=patience)
+        except (AssertionError, Missed):
+            found.append(f"{kind} {name!r}" + (f", it is {page.title()!r}" if kind == "title" else ""))
+        patience = NEXT_MS
+    return found
+
+
+@pytest.mark.parametrize("visit", of("first"), ids=str)
+def test_before_there_is_an_account(browser: Browser, server: Loopback, people: dict[str, Page], visit: Visit) -> None:
+    page = tab_of("first", browser, server, people)
+    assert misses(page, visit.page, visit.opened, CONTRACT[visit]) == []
+
+
+@pytest.mark.parametrize("visit", of("nobody", "ana", "chloe", "dmitri"), ids=str)
+def test_what_stands_on_a_page(browser: Browser, shown: Showcase, people: dict[str, Page], visit: Visit) -> None:
+    page = tab_of(visit.who, browser, shown.server, people)
+    version = shown.api("GET", "/organizations/default/templates/everything")["active_version_id"]
+    name = shown.api("GET", f"/templateversions/{version}")["name"]
+    wanted = [(kind, text.replace("{version}", name)) for kind, text in CONTRACT[visit]]
+    assert misses(page, visit.page.replace("{version}", name), visit.opened, wanted) == []
+
+
+PHONE_PAGES = (
+    "/workspaces?filter=", "/templates", "/settings/tokens", "/settings/secrets", "/deployment/users",
+    "/deployment/workspace-proxies", "/deployment/oauth2-provider/apps", "/deployment/groups",
+    "/organizations/coder", "/organizations/coder/groups/backend", "/organizations/coder/provisioners",
+    "/organizations/coder/provisioner-keys", "/health/workspace-proxy", "/health/provisioner-daemons", "/connectionlog",
+    "/deployment/external-auth",
+)  # fmt: skip
+NOT_VISITED = {
+    "Tasks": "wants a template made for tasks; what it shows is in its component tests",
+    "Things": "of the page that shows the parts of the design",
+}
+# What each table says: names of its columns, and the words of each row (a second line belongs to the row before it).
+_TABLES = """() => [...document.querySelectorAll("main table[aria-label]")].map(table => ({
+    label: table.getAttribute("aria-label"),
+    over: table.parentElement.scrollWidth - table.parentElement.clientWidth,
+    names: [...table.querySelectorAll("th, dt")].map(one => one.textContent.trim()).filter(Boolean),
+    rows: [...table.querySelectorAll("tbody tr")].reduce((rows, tr) => {
+        const second = tr.querySelector(":scope > td[colspan] > dl") !== null;
+        const values = [...tr.querySelectorAll(second ? "dd" : ":scope > td")].map(one => one.textContent.trim());
+        second ? rows.at(-1).push(...values) : rows.push(values);
+        return rows;
+    }, []),
+}))"""
+
+
+@pytest.fixture(scope="module")
+def tables() -> set[str]:
+    """Those the tests have come by."""
+    return set()
+
+
+@pytest.mark.parametrize("path", PHONE_PAGES)
+def test_a_phone_loses_nothing_of_a_table(
+    browser: Browser, shown: Showcase, people: dict[str, Page], tables: set[str], path: str
+) -> None:
+    page = tab_of("ana", browser, shown.server, people)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.goto(path)
+    page.locator("main table[aria-label] tbody tr").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    wide = page.evaluate(_TABLES)
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    excess(page, f"Math.max(0, ...({_TABLES})().map(one => one.over))")
+    narrow = page.evaluate(_TABLES)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    assert [one["label"] for one in narrow] == [one["label"] for one in wide] != []
+    tables.update(one["label"] for one in narrow)
+    assert [one["label"] for one in narrow if one["over"] > 0] == [], "columns beyond the edge"
+    for before, after in zip(wide, narrow, strict=True):
+        assert set(before["names"]) == set(after["names"])
+        assert [sorted(map(_steady, row)) for row in before["rows"]] == [
+            sorted(map(_steady, row)) for row in after["rows"]
+        ]
+
+
+def test_every_table_was_looked_at(tables: set[str]) -> None:
+    assert tables, "run the whole file: the tests before are what this looks at"
+    sources = [path.read_text() for path in (DASHBOARD / "src/pages").rglob("*.tsx")]
+    written = {label for text in sources for label in re.findall(r'<DataTable label="([^"]+)"', text)}
+    assert sorted(written - tables - set(NOT_VISITED)) == []
+    assert sorted(set(NOT_VISITED) - written) == [], "reasons for tables that are gone"
+
+
+def _steady(text: str) -> str:
+    """Without what passes meanwhile."""
+    return re.sub(r"just now|\d+ (?:minute|second)s? ago|\d+ ms|Measuring…", "…", text)

@@ -1,0 +1,49 @@
+"""A signal that ends the agent is never spent: who goes on in its place is told, too."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent import agent as agent_module
+from coder.cli.agents.agent import _main
+
+GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over"
+
+
+class Role:
+    """An agent that is told to stop when it is too late for that; the one after it ends when it is told."""
+
+    made: list[Role]
+    first_end = ""
+
+    def __init__(self, _config: Any, kept: object = None) -> None:
+        self.kept, self.handover, self.stopped = kept, None, trio.Event()
+        self.made.append(self)
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    async def run(self) -> bool:
+        if len(self.made) == 1:
+            await trio.testing.wait_all_tasks_blocked()  # signals are listened to
+            signal.raise_signal(signal.SIGTERM)
+        await self.stopped.wait()
+        if len(self.made) == 1 and self.first_end == HANDED_OVER:
+            self.handover = HANDED_OVER  # type: ignore[assignment]
+        return len(self.made) == 1 and self.first_end == GIVEN
+
+
+@pytest.mark.parametrize("end", ["", GIVEN, HANDED_OVER])
+async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Role, "made", [], raising=False)
+    monkeypatch.setattr(Role, "first_end", end)
+    monkeypatch.setattr(agent_module, "AgentRole", Role)
+    with trio.fail_after(20):
+        assert await _main(None, None) is None, "nothing is executed any more"
+    assert len(Role.made) == (2 if end else 1) and all(role.stopped.is_set() for role in Role.made)
+    assert Role.made[-1].kept == (HANDED_OVER if end == HANDED_OVER else None)

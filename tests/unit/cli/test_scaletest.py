@@ -1,0 +1,155 @@
+"""Load on a deployment: bounded, measured, and taken away exactly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.base.errors import CoderError
+from coder.cli.scaletest.ledger import FILE, Ledger, new_names
+from coder.cli.scaletest.runs import Run, chosen_range, run_all, spread
+from coder.net.policy import DialPolicy
+from tests.kit.agents import workspace_world as agent_world
+from tests.kit.cli import Result, run_cli
+from tests.kit.coderd import World
+from tests.kit.whole_agent import running_agent
+from tests.kit.workspaces import workspace_world
+
+
+async def scaletest(world: World, home: Path, words: str, code: int = 0) -> Result:
+    env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, "CODER_CONFIG_DIR": str(home)}
+    result = await run_cli(["exp", "scaletest", *words.split()], home=home, env=env)
+    assert result.code == code, result.stderr + result.stdout
+    return result
+
+
+async def names_of(world: World) -> tuple[set[str], set[str]]:
+    """Workspaces and users there are."""
+    workspaces = (await world.get("/api/v2/workspaces")).json()["workspaces"]
+    users = (await world.get("/api/v2/users")).json()["users"]
+    return {one["name"] for one in workspaces}, {one["username"] for one in users}
+
+
+async def test_what_is_made_is_timed_and_exactly_that_is_taken_away(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        template = world.extra["template"]
+        body = {"template_id": template["id"], "name": "scaletest-mine"}
+        assert (await world.post("/api/v2/users/me/workspaces", body)).status_code == 201
+        before = await names_of(world)
+        out = tmp_path / "out.json"
+        make = f"create-workspaces -t {template['name']} -c 3 --concurrency 2 --no-wait-for-agents --no-cleanup"
+        said = await scaletest(world, tmp_path, f"{make} --output text,json:{out}")
+        assert "create-workspaces: 3 runs, 0 failed" in said.stdout
+        found = json.loads(out.read_text())
+        assert (found["total_runs"], found["total_pass"], found["total_fail"]) == (3, 3, 0)
+        assert set(found["durations"]) == {"p50_ms", "p95_ms", "p99_ms", "max_ms"}
+        assert all(run["error"] is None and run["metrics"]["build_ms"] > 0 for run in found["runs"].values())
+        workspaces, users = await names_of(world)
+        made = set(found["runs"])
+        assert workspaces == before[0] | made and users == before[1] | made, "each has a user of its own"
+        assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+        kept = await scaletest(world, tmp_path, "cleanup --template other")
+        assert "0 removed" in kept.stderr
+        gone = await scaletest(world, tmp_path, "cleanup --cleanup-concurrency 3")
+        assert "6 removed, 0 could not be" in gone.stderr
+        assert await names_of(world) == before
+        assert "0 removed" in (await scaletest(world, tmp_path, "cleanup")).stderr
+        # By itself, at the end; and with one's own login nobody is made.
+        await scaletest(
+            world, tmp_path, f"create-workspaces -t {template['name']} --use-host-login --no-wait-for-agents"
+        )
+        assert await names_of(world) == before
+
+
+async def test_traffic_through_a_terminal(tmp_path: Path) -> None:
+    (name,) = new_names(1)
+    async with agent_world(allow_workspace_renames=True) as view:
+        world = view.world
+        renamed = await world.patch(f"/api/v2/workspaces/{view.workspace['id']}", {"name": name})
+        assert renamed.status_code == 204, renamed.text
+        Ledger(tmp_path, world.url).intend("workspace", "admin", name)
+        Ledger(tmp_path, "http://other.example").intend("workspace", "admin", name)
+        async with running_agent(view, DialPolicy(world.url), tmp_path / "agent"):
+            Ledger(tmp_path, world.url).intend("workspace", "somebody", new_names(1)[0])
+            words = "workspace-traffic --use-host-login --job-timeout 2s --output json"
+            words += " --bytes-per-tick 100 --tick-interval 50ms"
+            found = json.loads((await scaletest(world, tmp_path, words)).stdout)
+    (run,) = found["runs"].values()
+    figures = run["metrics"]
+    assert figures["ticks"] > 1 and figures["bytes_read"] >= figures["ticks"] * 100
+    assert figures["echo"]["p50_ms"] > 0
+
+
+async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        words = "dashboard --target-users 0:3 --concurrency 3 --job-timeout 2s --output json"
+        words += " --interval 400ms --jitter 200ms"
+        found = json.loads((await scaletest(world, tmp_path, words)).stdout)
+    assert set(found["runs"]) == {"visitor-0", "visitor-1", "visitor-2"} and found["total_fail"] == 0
+    for run in found["runs"].values():
+        assert sum(page["count"] for page in run["metrics"]["pages"].values()) > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("create-workspaces", "--template is required"),
+        ("create-workspaces -t x -c 0", "--count must be"),
+        ("create-workspaces -t x --trace", "--trace is not supported"),
+        ("workspace-traffic --ssh", "--ssh is not supported"),
+        ("dashboard --cleanup-timeout 1m", "makes nothing that is taken away"),
+        ("workspace-traffic --bytes-per-tick 100000", "bytes a tick"),
+        ("dashboard --output csv", "neither text nor json"),
+        ("dashboard --target-users three", "no range"),
+        ("dashboard --target-users 0:2 --concurrency 1000", "at a time"),
+        ("dashboard --jitter 20s", "--jitter below it"),
+    ],
+)
+async def test_what_is_not_done_is_refused_before_anything_is(words: str, said: str, tmp_path: Path) -> None:
+    env = {"CODER_URL": "http://127.0.0.1:9", "CODER_SESSION_TOKEN": "x"}
+    result = await run_cli(["exp", "scaletest", *words.split()], home=tmp_path, env=env)
+    assert result.code == 1 and said in result.stderr
+
+
+async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_clock: trio.testing.MockClock) -> None:
+    running, most = 0, 0
+
+    async def work(seconds: float, _run: Run) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            await trio.sleep(seconds)
+            if seconds == 2:
+                raise CoderError("x", "two is odd")
+        finally:
+            running -= 1
+
+    def job(number: int) -> Any:
+        async def do(run: Run) -> None:
+            await work(number, run)
+
+        return f"run-{number}", do
+
+    runs = await run_all([job(number) for number in (1, 2, 3, 50)], at_once=2, timeout=100, job_timeout=10)
+    assert most == 2
+    assert [(run.name, run.seconds, run.error) for run in runs] == [
+        ("run-1", 1, ""), ("run-2", 2, "two is odd"), ("run-3", 3, ""), ("run-50", 10, "it took too long"),
+    ]  # fmt: skip
+
+
+def test_percentiles_are_of_what_was_measured() -> None:
+    assert spread([]) == {}
+    assert spread([0.004, 0.001, 0.003, 0.002]) == {"p50_ms": 2, "p95_ms": 4, "p99_ms": 4, "max_ms": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("", [0, 1, 2]), ("1:", [1, 2]), (":2", [0, 1]), ("2:99", [2]), ("9:", [])]
+)
+def test_ranges(text: str, found: list[int]) -> None:
+    assert list(chosen_range(text, "x", 3)) == found

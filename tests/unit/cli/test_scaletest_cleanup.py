@@ -1,0 +1,177 @@
+"""What scale tests made is taken away, all of it and nothing else, whatever was cut short or done at the same time."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.cli.scaletest.create_workspaces import _ask_for
+from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, Made, new_names
+from coder.cli.scaletest.runs import MOST_JOBS
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+from coder.rpc.proto import provisioner_pb2 as pb
+from tests.kit.cli import run_cli
+from tests.kit.odd_server import odd_server, reply
+from tests.kit.workspaces import build_answer, without_daemon, workspace_world
+from tests.unit.cli.test_scaletest import names_of, scaletest
+
+MAKE = "create-workspaces -t full --no-wait-for-agents"
+
+
+async def test_a_test_takes_away_its_own_and_leaves_what_is_kept(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        before = await names_of(world)
+        await scaletest(world, tmp_path, f"{MAKE} --no-cleanup")
+        kept = await names_of(world)
+        await scaletest(world, tmp_path, MAKE)
+        assert await names_of(world) == kept != before
+        assert "2 removed" in (await scaletest(world, tmp_path, "cleanup")).stderr
+        assert await names_of(world) == before
+    assert (tmp_path / FILE).read_text() == ""
+
+
+async def test_a_delete_that_failed_is_asked_for_again(tmp_path: Path) -> None:
+    broken = [True]
+
+    def build(job: Any) -> Any:
+        if broken[0] and job.workspace_build.metadata.workspace_transition == pb.DESTROY:
+            return {"error": "the cloud said no"}
+        return build_answer(job)
+
+    async with workspace_world() as (world, answers):
+        before = await names_of(world)
+        answers.build = build
+        said = await scaletest(world, tmp_path, f"{MAKE} --use-host-login", code=1)
+        assert "its delete build has failed: the cloud said no" in said.stderr and await names_of(world) != before
+        broken[0] = False
+        assert "1 removed, 0 could not be" in (await scaletest(world, tmp_path, "cleanup")).stderr
+        assert await names_of(world) == before
+
+
+async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        await without_daemon(world)
+        words = f"{MAKE} --use-host-login --job-timeout 1s --cleanup-job-timeout 1s"
+        said = await scaletest(world, tmp_path, words, code=1)
+        assert "already active" not in said.stderr and "it took too long" in said.stderr
+        assert len(Ledger(tmp_path, world.url).of("workspace")) == 1
+
+
+@pytest.mark.parametrize("kind", ["workspace", "user"])
+@pytest.mark.parametrize(
+    ("by", "ago", "answered", "said"),
+    [
+        ("admin", 0, False, "it may still come"), ("admin", UNANSWERED_FOR, False, ""), ("admin", 0, True, ""),
+        ("root", UNANSWERED_FOR, True, "it is not shown to admin; root made it"), ("", 0, True, ""),
+    ],
+)  # fmt: skip
+async def test_what_is_not_shown_is_forgotten_when_it_cannot_be_there(
+    kind: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
+) -> None:
+    with odd_server() as server:
+        server.answer = lambda _method, path: (
+            reply('{"username": "admin"}') if path.endswith("/me") else reply('{"message": "no"}', status="404 No")
+        )
+        ledger = Ledger(tmp_path, server.url, lambda: time.time() - ago)
+        made = ledger.intend(kind, "owner", new_names(1)[0], by)
+        if answered:
+            ledger.answered(made)
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
+        result = await run_cli(["exp", "scaletest", "cleanup"], home=tmp_path, env=env)
+    assert (said in result.stderr, result.code) == (True, 1 if said else 0), result.stderr
+    assert len(ledger.of(kind)) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("answer", "states"),
+    [
+        (reply("{}", status="201 Created"), ["made"]),
+        (reply('{"message": "no"}', status="400 Bad Request"), []),
+        (reply("<html>", status="404 Not Found", kind="text/html"), ["intended"]),
+        (reply('{"message": "no"}', status="500 Internal Server Error"), ["intended"]),
+        (b"", ["intended"]),
+    ],
+)
+async def test_the_ledger_knows_what_the_server_answered(answer: bytes, states: list[str], tmp_path: Path) -> None:
+    with odd_server() as server:
+        server.answer = lambda _method, _path: answer
+        ledger = Ledger(tmp_path, server.url)
+        made = ledger.intend("user", "a", new_names(1)[0])
+        async with HttpClient(DialPolicy(server.url)) as http:
+            with nullcontext() if states == ["made"] else pytest.raises((HttpError, NetError)):
+                await _ask_for(http, ledger, made, "/api/v2/users", {})
+    assert [one.state for one in ledger.of("user")] == states
+
+
+async def test_more_may_be_taken_away_than_one_test_makes(tmp_path: Path) -> None:
+    with odd_server() as server:
+        server.answer = lambda _method, _path: reply('{"username": "admin"}')
+        names = [f"scaletest-00000000-{number}" for number in range(MOST_JOBS + 1)]
+        lines = [{"url": server.url, "kind": "user", "owner": name, "name": name} for name in names]
+        (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
+        words = ["exp", "scaletest", "cleanup", "--cleanup-timeout", "0s"]
+        result = await run_cli(words, home=tmp_path, env=env)
+    assert f"{MOST_JOBS + 1} could not be" in result.stderr
+
+
+def test_a_ledger_with_foreign_lines_names_only_its_own(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "http://a/", lambda: 7.0)
+    (name,) = new_names(1)
+    ledger.intend("workspace", "me", name)
+    rest = '{"url": "http://a", "kind": "workspace", "owner": "me", "name": "production"}\n{"cut\n[]\n{"name": 1}\n'
+    with (tmp_path / FILE).open("a") as file:
+        file.write(rest)
+    assert ledger.of("workspace") == [Made("http://a", "workspace", "me", name, at=7.0)]
+    assert ledger.of("workspace", ["other"]) == []
+    ledger.forget(ledger.of("workspace")[0])
+    assert ledger.of("workspace") == []
+
+
+@pytest.mark.parametrize("half", ['{"url": "http://a", "ki', '{"url": "http://a"}', "\n", ""])
+def test_a_line_that_was_cut_swallows_no_other(half: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(half)
+    ledger = Ledger(tmp_path, "http://a")
+    names = new_names(2)
+    for name in names:
+        ledger.intend("user", name, name)
+    assert [one.name for one in ledger.of("user")] == names
+
+
+def test_lines_of_older_versions_are_of_long_ago(tmp_path: Path) -> None:
+    (name,) = new_names(1)
+    (tmp_path / FILE).write_text(json.dumps({"url": "http://a", "kind": "user", "owner": name, "name": name}) + "\n")
+    ledger = Ledger(tmp_path, "http://a")
+    (one,) = ledger.of("user")
+    assert not ledger.may_still_come(one) and one.by == ""
+
+
+def test_nothing_is_lost_when_several_write(tmp_path: Path) -> None:
+    gone, stay = new_names(100), new_names(100)
+    for name in gone:
+        Ledger(tmp_path, "http://a").intend("user", name, name)
+
+    def forget() -> None:
+        ledger = Ledger(tmp_path, "http://a")
+        for one in ledger.of("user", gone):
+            ledger.forget(one)
+            ledger.compact()
+
+    def intend() -> None:
+        for name in stay:
+            Ledger(tmp_path, "http://a").intend("user", name, name)
+
+    threads = [threading.Thread(target=work) for work in (forget, intend)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.name for one in Ledger(tmp_path, "http://a").of("user")] == stay

@@ -1,0 +1,68 @@
+"""Options of scale tests: each is read by its command, or refused with a reason."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+
+from coder.base.config import Option
+from coder.cli.command import parse
+from coder.cli.command_table import COMMANDS
+from coder.cli.main import load
+from coder.cli.scaletest.runs import CLEANUP_OPTIONS, UNSUPPORTED, check_outputs
+from coder.cli.unsupported import unsupported
+
+WORDS = [words for words in COMMANDS if words.startswith("exp scaletest ")]
+PACKAGE = "coder.cli.scaletest"
+CASES = [pytest.param(words, one, id=f"{words} --{one.flag}") for words in WORDS for one in load(words).options]
+
+
+def another_value(option: Option) -> str:
+    """Which the option takes, and is not its default."""
+    if option.choices:
+        return next(choice for choice in option.choices if choice != option.default)
+    if isinstance(option.default, timedelta):
+        return "17s"
+    return {"bool": str(not option.default).lower(), "int": "7"}.get(option.kind, "other")
+
+
+def options_read(module: ModuleType, name: str, seen: set[tuple[str, str]]) -> set[str]:
+    """Options that the function reads, and those it calls in this package."""
+    if (module.__name__, name) in seen:
+        return set()
+    seen.add((module.__name__, name))
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(inspect.getsource(getattr(module, name)))):
+        match node:
+            case ast.Subscript(value=ast.Name(id="invocation"), slice=ast.Constant(value=str(option))):
+                found.add(option)
+            case ast.Name(id=other) if inspect.isfunction(value := getattr(module, other, None)):
+                if value.__module__.startswith(PACKAGE):
+                    found |= options_read(importlib.import_module(value.__module__), other, seen)
+    return found
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_options_are_read_or_refused_and_only_those_that_are_read_are_shown(words: str) -> None:
+    command = load(words)
+    assert command.run is not None
+    read = options_read(importlib.import_module(command.run.__module__), command.run.__name__, set())
+    assert {option.name for option in command.options if not option.hidden} == read
+    assert {option.name for option in command.options if option.hidden} <= set(UNSUPPORTED)
+
+
+@pytest.mark.parametrize(("words", "option"), CASES)
+def test_what_is_refused_is_hidden_and_the_other_way_round(words: str, option: Option) -> None:
+    invocation = parse(load(words), [f"--{option.flag}={another_value(option)}"], {})
+    assert bool(list(unsupported(invocation, UNSUPPORTED))) == option.hidden
+
+
+@pytest.mark.parametrize("words", [words for words in WORDS if words != "exp scaletest cleanup"])
+def test_variables_for_the_commands_that_clean_up_stop_no_other(words: str) -> None:
+    env = {option.env: another_value(option) for option in CLEANUP_OPTIONS}
+    check_outputs(parse(load(words), [], env))

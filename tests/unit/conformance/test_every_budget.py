@@ -1,0 +1,259 @@
+"""Every route and every endpoint draws on a budget of requests, so that guessing a secret is bounded by address.
+
+From the server's tables: with a door that has no budget no server starts (`rate_budgets.budgets_of`), and one whose
+budget is not asked for fails here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+from coder.base.clock import FakeClock
+from coder.base.secret import Secret
+from coder.coderd.app import ENDPOINTS
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.people import scim
+from coder.coderd.http.server.declarations import route_of
+from coder.coderd.http.server.errors import envelope_of
+from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
+from coder.coderd.services.access.rate_limits import RateLimits
+from coder.coderd.services.network.http_tunnels import HttpTunnels
+from coder.coderd.services.people import scim as provisioning
+from coder.domain.access.rate_budgets import AGENTS, API, Budget, budgets_of
+from coder.domain.access.route_scopes import Unscoped
+from coder.net.http_tunnel import MODE, WAIT
+from tests.kit.coderd import World, running_coderd
+from tests.kit.openapi import application
+
+LIMIT = 3
+"Requests a minute of every budget, in this file."
+UNLIMITED = {
+    "/", "/<page:path>", "/install.sh", "/install.ps1", "/bin/<name>", "/healthz", "/latency-check",
+    "/derp/latency-check",
+}  # fmt: skip
+SECRETS_IN_PATHS = {"/api/v2/provisionerkeys/<secret>", "/derp/streams/<secret>"}
+"Where each guess has a path of its own."
+WRONG = {
+    "Authorization": "Bearer wrong",
+    "Coder-Session-Token": "aaaaaaaaaa-bbbbbbbbbbbbbbbbbbbbbb",
+    "Coder-External-Proxy-Token": "3f9c2b1e-0000-4000-8000-000000000000:wrong",
+    "Coder-Provisioner-Daemon-Key": "wrong",
+}
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+}
+
+
+@dataclass(frozen=True)
+class Door:
+    method: str
+    rule: str
+    websocket: bool
+    public: bool
+    "Whoever comes is not asked for a session first."
+    budgets: tuple[Budget, ...]
+
+    def path(self, guess: int) -> str:
+        """With something in its places; a secret is another with each guess."""
+        place = f"guess-{guess}" if self.rule in SECRETS_IN_PATHS else "00000000-0000-4000-8000-000000000000"
+        path = re.sub(r"<[^>]*>|\{[^}]*\}", place, self.rule)
+        return path + ("?provisioner=echo&version=1.0" if path.endswith("/serve") else "")
+
+
+def doors() -> Iterator[Door]:
+    app = application()
+    for rule in app.url_map.iter_rules():
+        view = app.view_functions[rule.endpoint]
+        said, budgets = route_of(view), app.config["CODER_BUDGETS"][rule.rule, rule.endpoint]
+        public = said is None or (isinstance(said.scope, Unscoped) and said.scope is not Unscoped.ANY_KEY)
+        if said is None or said.websocket:
+            yield Door("GET", rule.rule, rule.websocket, public or bool(said and said.asks_itself), budgets)
+        else:
+            for method in said.methods:
+                yield Door(method, rule.rule, False, public or said.asks_itself, budgets)
+    table = EndpointTable()
+    for module in ENDPOINTS:
+        module.register(table)
+    for endpoint in table.endpoints:
+        yield Door("GET", endpoint.pattern, True, True, endpoint.budgets)
+
+
+DOORS = list(doors())
+
+
+def test_what_is_unlimited_is_known_by_name() -> None:
+    assert {door.rule for door in DOORS if any(one.unlimited_because for one in door.budgets)} == UNLIMITED
+    assert all(len(door.budgets) == 1 for door in DOORS if door.rule in UNLIMITED)
+
+
+def test_a_route_outside_of_the_api_has_to_say_its_budget() -> None:
+    assert budgets_of("/api/v2/users", ()) == (API,)
+    with pytest.raises(LookupError):
+        budgets_of("/scim/v2/Users", ())
+    with pytest.raises(LookupError):
+        EndpointTable().add("/raw", ENDPOINTS[0].serve_provisioner, scope=Unscoped.PUBLIC)
+
+
+def test_paths_that_hold_a_secret_are_counted_together() -> None:
+    named = {door.rule for door in DOORS if re.search("<(secret|ident|token|code|key)>", door.rule) and door.public}
+    assert named - {"/scim/v2/Users/<ident>"} == SECRETS_IN_PATHS
+    for door in DOORS:
+        assert door.rule not in SECRETS_IN_PATHS or all(one.whole_route for one in door.budgets)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        RateLimits, "limit_of", lambda limits, one: 0 if one.unlimited_because or not limits.enabled else LIMIT
+    )
+
+
+SETTINGS: dict[str, Any] = {
+    "dangerous_disable_rate_limits": False,
+    "scim_auth_header": Secret("right"),
+    "provisioner_daemon_psk": Secret("right"),
+    "experiments": ("oauth2",),
+    "swagger_enable": True,
+}
+
+
+async def _ask(world: World, door: Door, guess: int) -> int:
+    headers = WRONG | (HANDSHAKE if door.websocket else {})
+    async with world.client.stream(door.method, door.path(guess), headers=headers) as answer:
+        return answer.status_code
+
+
+async def _guesses(world: World, asked: list[Door]) -> list[str]:
+    wrong = []
+    for door in asked:
+        statuses = [await _ask(world, door, guess) for guess in range(LIMIT + 1)]
+        limited = door.rule not in UNLIMITED
+        if (statuses[-1] == 429) != limited or 500 in statuses:
+            wrong.append(f"{door.method} {door.rule}: {statuses}")
+    return wrong
+
+
+@pytest.mark.usefixtures("few")
+async def test_guessing_is_bounded_at_every_door() -> None:
+    """What asks for a session is one function: some of it here, all of it in the long form."""
+    public = [door for door in DOORS if door.public]
+    assert len(public) > 80
+    asked = public + [door for door in DOORS if not door.public][::23]
+    async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
+        wrong = await _guesses(world, asked)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("few")
+async def test_guessing_is_bounded_at_every_door_of_people() -> None:
+    async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
+        wrong = await _guesses(world, [door for door in DOORS if not door.public])
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.usefixtures("few")
+async def test_the_right_key_is_not_counted_until_somebody_guesses() -> None:
+    async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
+
+        async def users(key: str) -> httpx.Response:
+            return await world.get("/scim/v2/Users", headers={"Authorization": f"Bearer {key}"}, token="")
+
+        assert {(await users("right")).status_code for _ in range(10)} == {200}
+        assert [(await users("wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
+        assert (await users("right")).status_code == 429  # or a guess would be told from its being right
+
+
+@pytest.mark.usefixtures("few")
+async def test_who_has_the_secret_may_wait_with_many_others() -> None:
+    """An id of a carried stream is the right to it: polls that wait are no guesses, however many there are."""
+    async with running_coderd(first_user=True, **SETTINGS) as world:
+        tunnels: HttpTunnels = world.ctx.part(HttpTunnels)
+        secrets = [tunnels.open("127.0.0.1")[0] for _ in range(2 * LIMIT)]
+        statuses = []
+
+        async def poll(secret: str) -> None:
+            headers = {MODE: "poll", WAIT: "0.5"}
+            statuses.append((await world.get(f"/derp/streams/{secret}", headers=headers, token="")).status_code)
+
+        async with trio.open_nursery() as nursery:
+            for secret in secrets:
+                nursery.start_soon(poll, secret)
+        assert statuses == [200] * len(secrets)
+
+
+@pytest.mark.usefixtures("few")
+async def test_who_leaves_before_an_answer_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, left = trio.open_memory_channel[None](99), trio.open_memory_channel[None](99)
+
+    async def slowly(*_arguments: Any) -> None:
+        try:
+            asked[0].send_nowait(None)
+            await trio.sleep_forever()
+        finally:
+            left[0].send_nowait(None)
+
+    async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
+        document = {"userName": "x", "emails": [{"primary": True, "value": "x@y.z"}]}
+        url, wrong = "/scim/v2/Users", {"Authorization": "Bearer wrong"}
+        with monkeypatch.context() as patched, trio.fail_after(20):
+            patched.setattr(scim, "let_in", lambda: None)
+            patched.setattr(provisioning, "provision", slowly)
+            for _ in range(2 * LIMIT):
+                async with trio.open_nursery() as nursery:
+                    right = {"Authorization": "Bearer right"}
+                    nursery.start_soon(partial(world.post, url, document, headers=right, token=""))
+                    await asked[1].receive()
+                    nursery.cancel_scope.cancel()
+                await left[1].receive()
+        statuses = [(await world.get(url, headers=wrong, token="")).status_code for _ in range(LIMIT + 1)]
+        assert statuses == [401] * LIMIT + [429]
+
+
+async def test_a_link_that_ends_without_an_answer_is_not_counted() -> None:
+    """However its handler ends."""
+    ctx: Any = SimpleNamespace(config=ServerConfig(), clock=FakeClock())
+    limits, ends = RateLimits(ctx), (trio.BrokenResourceError, trio.ClosedResourceError, None)
+
+    async def ask(how: type[Exception] | None) -> None:
+        async def handler(_ctx: Any, _upgrade: Upgrade) -> None:
+            scope.cancel()
+            if how is not None:
+                raise how
+            await trio.lowlevel.checkpoint()
+
+        table = EndpointTable()
+        table.add("/link", handler, scope=Unscoped.PUBLIC, budgets=(replace(AGENTS, limit=LIMIT),))
+        found = table.find("/link")
+        assert found is not None
+        stream = trio.testing.memory_stream_pair()[0]
+        upgrade = Upgrade(UpgradeRequest("GET", "/link", {}, {}, "192.0.2.1"), {}, stream, b"")
+        draw_on(limits, found[0], upgrade)
+        with trio.CancelScope() as scope:
+            await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
+        assert not upgrade.answered
+
+    with trio.fail_after(5):  # whoever had to wait would wait for ever: nobody is being answered
+        for how in ends * LIMIT:
+            await ask(how)
+
+
+async def test_without_limits_nobody_is_counted() -> None:
+    settings = SETTINGS | {"dangerous_disable_rate_limits": True}
+    async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
+        for _ in range(80):
+            answer = await world.get("/scim/v2/Users", headers={"Authorization": "Bearer wrong"}, token="")
+            assert answer.status_code == 401
