@@ -39,6 +39,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "exp prompt-example rich-parameter": ("tasks.experimental:RICH_PARAMETER", "Ask for a parameter"),
     "exp prompt-example select": ("tasks.experimental:SELECT", "Ask for one of a list"),
     "exp rpty": ("tasks.experimental:RPTY", "Attach to a terminal of a workspace that outlives the connection"),
+    "exp scaletest cleanup": ("scaletest.cleanup:CLEANUP", "Take away what scale tests made"),
+    "exp scaletest create-workspaces": (
+        "scaletest.create_workspaces:CREATE_WORKSPACES",
+        "Create workspaces together and time each",
+    ),
+    "exp scaletest dashboard": (
+        "scaletest.dashboard:DASHBOARD",
+        "Ask what the dashboard's pages ask, by many visitors at once",
+    ),
+    "exp scaletest workspace-traffic": (
+        "scaletest.traffic:WORKSPACE_TRAFFIC",
+        "Type into terminals of the test's workspaces and time what comes back",
+    ),
     "exp sync complete": ("agents.sync:COMPLETE", "Mark a unit complete, so that others may start"),
     "exp sync list": ("agents.sync:LIST", "List the units"),
     "exp sync ping": ("agents.sync:PING", "Check that the agent answers scripts"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.whole_file import write_whole
 from coder.cli.command import GLOBAL_OPTIONS, Command, Invocation
 from coder.cli.output import say
 
@@ -77,7 +78,7 @@ def _install(shell: str) -> Path:
     if shell == "fish":
         target = home / ".config" / "fish" / "completions" / "coder.fish"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(SCRIPTS[shell])
+        write_whole(target, SCRIPTS[shell], mode=0o644)
         return target
     if shell == "powershell":
         raise CoderError("shell", "the profile is PowerShell's to name", "Add the output of --print to $PROFILE.")
@@ -87,7 +88,10 @@ def _install(shell: str) -> Path:
         head, _, rest = before.partition(_BEGIN)
         before = head + rest.partition(_END)[2].lstrip("\n")
     script = SCRIPTS[shell] if shell == "bash" else f"autoload -U compinit && compinit\n{SCRIPTS[shell]}"
-    target.write_text(f"{before.rstrip()}\n{_BEGIN}\n{script}{_END}\n".lstrip("\n"))
+    # Somebody's own file, often a link into a repository of theirs: its mode stays, and no half of it is ever there.
+    real = target.resolve()
+    mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
+    write_whole(real, f"{before.rstrip()}\n{_BEGIN}\n{script}{_END}\n".lstrip("\n"), mode=mode)
     return target
 
 

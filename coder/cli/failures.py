@@ -59,8 +59,9 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif asked is not None:
+        path = path_of(asked.shown_url)
         text = (
-            f"the answer to {asked.method} {path_of(asked.url)} is not what this program understands: {_slip(error)}\n"
+            f"the answer to {asked.method} {path} is not what this program understands: {_slip(error)}\n"
             "Suggestion: Compare the versions (coder version, and the server's at /api/v2/buildinfo); a proxy may have "
             "answered instead."
         )

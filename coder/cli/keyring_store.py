@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
+from coder.base.whole_file import write_whole
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -36,7 +37,7 @@ def keep_token(directory: Path, url: str, token: str) -> None:
     """Raises CoderError when there is no keyring; nothing is written then."""
     _calling("write", lambda backend: backend.set_password(SERVICE, url, token))
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (directory / MARK).write_text(url, encoding="utf-8")
+    write_whole(directory / MARK, url)
 
 
 def forget_token(directory: Path) -> None:

@@ -137,7 +137,7 @@ def normal_url(text: str) -> str:
         address = f"{'http' if bare in {'localhost', '127.0.0.1', '[', '0.0.0.0'} else 'https'}://{address}"
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname or " " in parts.netloc:
-        from coder.cli.flag_values import url_fault
+        from coder.base.text_faults import url_fault
 
         wrong = url_fault(address) or "not the address of a deployment"
         raise CoderError("bad_url", f'parse raw url "{address}": {wrong}', "Write it like https://coder.example.com")

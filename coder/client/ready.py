@@ -1,6 +1,7 @@
 """From a workspace's name to an agent that can be dialled: autostart, build, connection, start scripts.
 
-Everything a person waits for is told on stderr; with `--stdio` only when something takes long.
+Everything a person waits for is told on stderr; with `--stdio` only when something takes long. Which workspace
+and agent a name means is `target.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
+from coder.client.target import choose_agent, split_target
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 
@@ -35,21 +37,6 @@ class ReadyAgent:
 
     workspace: Workspace
     agent: WorkspaceAgent
-
-
-def split_target(text: str) -> tuple[str, str, str]:
-    """`[owner/]workspace[.agent]` -> (owner, workspace, agent); `--` and `~` are other spellings of `/`.
-
-    Owner defaults to `me`, agent to ''. Raises CoderError.
-    """
-    body = text.replace("--", "/").replace("~", "/")
-    owner, slash, rest = body.partition("/")
-    if not slash:
-        owner, rest = "me", body
-    workspace, _, agent = rest.partition(".")
-    if not workspace or not owner or "/" in rest:
-        raise CoderError("bad_name", f"invalid workspace name: {text!r}", "Write it as [owner/]workspace[.agent].")
-    return owner, workspace, agent
 
 
 class Preparation:
@@ -175,24 +162,6 @@ def _waiting_text(agent: WorkspaceAgent, hint: str) -> str:
     }
     text = texts.get(agent.status, "Waiting for the agent …")
     return f"{text} ({hint})" if hint and agent.status != "connecting" else text
-
-
-def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
-    """The agent of that name, or the only one. Raises CoderError naming those there are."""
-    agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
-    names = " ".join(agent.name for agent in agents)
-    if not agents:
-        raise CoderError("no_agent", f"workspace {workspace.name!r} has no agents")
-    if name:
-        found = [agent for agent in agents if agent.name == name]
-        if not found:
-            raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
-        return found[0]
-    if len(agents) > 1:
-        raise CoderError(
-            "many_agents", f"multiple agents found, please specify the agent name, available agents: [{names}]"
-        )
-    return agents[0]
 
 
 def say_on_stderr(text: str) -> None:

@@ -5,6 +5,7 @@ Only files and directories below the target come into being: no links, no device
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import tarfile
@@ -20,9 +21,13 @@ MAX_MODULES = 20 * 1024 * 1024
 "Module files above this are left out (docs/protocol/provisioners.md#terraform)."
 
 
+_OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"Numbers of an OSError that no archive causes."
+
+
 class UnpackError(CoderError):
-    def __init__(self, message: str) -> None:
-        super().__init__("bad_archive", message, "Pack the template again with `coder templates push`.")
+    def __init__(self, message: str, hint: str = "Pack the template again with `coder templates push`.") -> None:
+        super().__init__("bad_archive", message, hint)
 
 
 def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
@@ -46,7 +51,10 @@ def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
                         skipped.append(entry.name)
                 except OSError as problem:
                     # A name no file can have, a file where another entry wants a directory; or the disk is full.
-                    raise UnpackError(f"{entry.name[:200]!r} cannot be unpacked: {problem.strerror}") from problem
+                    said = f"{entry.name[:200]!r} cannot be unpacked: {problem.strerror}"
+                    if problem.errno in _OUR_DISK:
+                        raise UnpackError(said, f"The template is fine; look at the disk of {folder}.") from problem
+                    raise UnpackError(said) from problem
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as problem:
         raise UnpackError("the archive is not a readable tar") from problem
     return skipped

@@ -13,6 +13,7 @@ import h11
 import trio
 
 from coder.base.errors import CoderError
+from coder.net.bounded_http import BoundedHttp
 from coder.provisionerd.activity import BUCKETS, Activity, Timings
 
 PATIENCE = 20.0
@@ -70,7 +71,7 @@ async def serve_metrics(
 
 async def _answer(activity: Activity, stream: trio.SocketStream) -> None:
     """One request, one answer, then the connection ends. What the peer does wrong ends it, too."""
-    connection = h11.Connection(h11.SERVER)
+    connection = BoundedHttp(h11.SERVER)
     async with stream:
         try:
             with trio.fail_after(PATIENCE):

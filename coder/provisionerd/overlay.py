@@ -20,6 +20,7 @@ from coder.base.host import HostWatch
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.mesh.node import NodeConfig, open_node
+from coder.net.bounded_http import BoundedHttp
 from coder.net.policy import DialPolicy
 from coder.provisionerd.activity import Activity
 from coder.rpc.errors import RpcClosed, RpcError
@@ -135,7 +136,7 @@ class DaemonOverlay:
 
 
 async def _answer(stream: trio.abc.Stream, health: partial[dict[str, object]]) -> None:
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=16 << 10)
+    connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=16 << 10)
     while (event := connection.next_event()) is h11.NEED_DATA:
         connection.receive_data(bytes(await stream.receive_some(65536)))
     if not isinstance(event, h11.Request):

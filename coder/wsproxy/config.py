@@ -20,6 +20,7 @@ OWN_OPTIONS = (
         "primary_access_url",
         "primary-access-url",
         "CODER_PRIMARY_ACCESS_URL",
+        kind="url",
         help="The access URL of the server this proxy belongs to.",
         group=_GROUP,
     ),

@@ -13,19 +13,22 @@ from uuid import UUID
 import trio
 
 from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
-from coder.coderd.services.access.credentials import Credentials, cookie_value, foreign_origin
+from coder.coderd.services.access.credentials import Credentials, cookie_value
+from coder.coderd.services.access.origins import foreign_origin
 from coder.coderd.services.agents import terminals
 from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError
 from coder.coderd.services.apps.app_tickets import opens_terminal_untrusted, terminal_request
 from coder.coderd.services.apps.app_visitor import Visitor
 from coder.coderd.services.foundation.errors import BadGateway
+from coder.domain.access.rate_budgets import API, RELAY
 from coder.domain.apps.app_headers import PATH_SESSION_COOKIE, SIGNED_TOKEN_QUERY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from coder.coderd.rpc_endpoints.upgrades import Upgrade
+    from coder.domain.access.rate_budgets import Budget
     from coder.net.websocket import WebSocketStream
     from coder.wsproxy.authorizer import RemoteAppAuthorizer
     from coder.wsproxy.world import ProxyWorld
@@ -39,11 +42,11 @@ MAX_MESSAGE = 1 << 20
 
 def handlers(
     world: ProxyWorld, authorizer: RemoteAppAuthorizer
-) -> list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]]]]:
-    """Path patterns and what serves them."""
-    found: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]]]] = [("/derp", _relay)]
+) -> list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]]:
+    """Path patterns, what serves them, and how often they may be asked for."""
+    found: list[tuple[str, Callable[[Any, Upgrade], Awaitable[None]], Budget]] = [("/derp", _relay, RELAY)]
     if not world.config.derp_only:
-        found.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer)))
+        found.append(("/api/v2/workspaceagents/{agent}/pty", partial(_terminal, authorizer), API))
     return found
 
 

@@ -23,9 +23,19 @@ from coder.base.groups import single_failure
 from coder.coderd.apps.app_proxy import AppProxy
 from coder.coderd.apps.authorizer import AppProxySettings
 from coder.coderd.apps.upstream import keep_tidy
+from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.listener import HttpServer, open_listeners
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
+from coder.coderd.http.server.query import has_too_many
+from coder.coderd.rpc_endpoints.upgrades import (
+    EndpointTable,
+    Upgrade,
+    draw_on,
+    path_of,
+    serve_endpoint,
+    upgrade_request,
+)
+from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
@@ -147,10 +157,17 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
     await world.registration.keep(on_answer)
 
 
+@dataclass(frozen=True, slots=True)
+class _LimitedProxy:
+    config: ServerConfig
+    clock: Clock
+
+
 def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServer:
     table = EndpointTable()
-    for pattern, handler in handlers(world, authorizer):
-        table.add(pattern, handler, scope=PUBLIC)  # tickets are looked at inside
+    for pattern, handler, budget in handlers(world, authorizer):
+        table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are looked at inside
+    limits = RateLimits(_LimitedProxy(world.config.server, world.clock))
     proxies = TrustedProxies(world.config.server)
     apps = None if world.config.derp_only else AppProxy(authorizer)
 
@@ -166,12 +183,14 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         found = table.find(request.path)
         if found is None:  # the HTTP server asked the same table a moment ago
             raise LookupError(request.path)
-        handler, params = found
-        await serve_endpoint(world, handler, Upgrade(request, params, stream, trailing, ours), stream, envelope_of)
+        endpoint, params = found
+        upgrade = Upgrade(request, params, stream, trailing, ours)
+        draw_on(limits, endpoint, upgrade)
+        await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 
     def is_upgrade(head: h11.Request) -> bool:
-        return claims(head) or table.find(path_of(head)) is not None
+        return claims(head) or (table.find(path_of(head)) is not None and not has_too_many(head.target))
 
     prefixed = world.config.server.host_prefix_cookie
     return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.own_binary import own_binary
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.reaper import reap_if_first
@@ -24,40 +27,61 @@ from coder.net.policy import DialPolicy
 def _run(invocation: Invocation) -> int:
     import trio
 
+    from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.cli.log_files import open_logs
 
+    if invocation["can_take_over"]:
+        return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
+    kept, env = take_over(os.environ), child_env()
     open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
     warn_of_unsupported(invocation)
     config = _config(invocation)
     # Whatever we start is given the token we use, not the one we were started with.
     os.environ.pop("CODER_AGENT_TOKEN", None)
-    _keep_signals_for_children()
-    trio.run(_main, config)
+    own = _own_words()
+    restart = Restart((*own, *sys.argv[1:]), len(own), env, _keep_signals_for_children())
+    left = trio.run(_main, config, kept)
+    if left is not None:
+        replace_program(left, restart)
     return 0
 
 
-def _keep_signals_for_children() -> None:
+def _own_words() -> tuple[str, ...]:
+    """How this program is started, without its arguments."""
+    binary = own_binary()
+    if binary is not None:
+        return (str(binary),)
+    return (sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1])
+
+
+def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
     """Under nohup, or behind `&` in a script, we start with signals ignored, and so would every shell we start.
 
-    A signal that is caught goes back to its default in a child, one that is ignored stays ignored.
+    A signal that is caught goes back to its default in a child, one that is ignored stays so. Returns those that were.
     """
+    caught = []
     for name in ("SIGHUP", "SIGQUIT"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda _number, _frame: None)
+            caught.append(number)
+    return tuple(caught)
 
 
-async def _main(config: Any) -> None:
+async def _main(config: Any, kept: Any) -> Any:
+    """What is left to another program of this process; None when the agent has ended."""
     import trio
 
     from coder.agent.agent import AgentRole
 
-    agent = AgentRole(config)
+    agent, asked = AgentRole(config, kept), False
 
     async def watch_signals() -> None:
+        nonlocal asked
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
+                asked = True
                 agent.stop()
                 break
             async for _ in signals:
@@ -65,9 +89,18 @@ async def _main(config: Any) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch_signals)
-        while await agent.run():
-            agent = AgentRole(config)  # the workspace has a new owner
+        while True:
+            given = await agent.run()
+            if given:
+                agent = AgentRole(config)  # the workspace has a new owner
+            elif agent.handover is not None and asked:
+                agent = AgentRole(config, agent.handover)  # it was too late to stop: who goes on runs the stop scripts
+            else:
+                break
+            if asked:
+                agent.stop()
         nursery.cancel_scope.cancel()
+    return agent.handover
 
 
 def _config(invocation: Invocation) -> Any:
@@ -98,6 +131,8 @@ def _config(invocation: Invocation) -> Any:
         prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
         socket_path=Path(invocation["socket_path"]) if invocation["socket_path"] else None,
         socket_enabled=invocation["socket_enabled"],
+        self_upgrade=invocation["self_upgrade"],
+        upgrade_keyring=Path(invocation["self_upgrade_keyring"]) if invocation["self_upgrade_keyring"] else None,
         state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
@@ -244,6 +279,21 @@ AGENT = Command(
             default=True,
             help="Serve that socket.",
         ),
+        Option(
+            "self_upgrade",
+            "self-upgrade",
+            "CODER_AGENT_SELF_UPGRADE",
+            kind="bool",
+            default=False,
+            help="Go on with the server's program when the server is newer; terminals and commands stay.",
+        ),
+        Option(
+            "self_upgrade_keyring",
+            "self-upgrade-keyring",
+            "CODER_AGENT_SELF_UPGRADE_KEYRING",
+            help="File of OpenPGP keys, one of which must have signed such a program (needs gpgv).",
+        ),
+        Option("can_take_over", "can-take-over", kind="int", default=0, hidden=True),
         Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
         Option("log_human", "log-human", "CODER_AGENT_LOGGING_HUMAN", default="/dev/stderr", help="File for logs."),
         Option("log_json", "log-json", "CODER_AGENT_LOGGING_JSON", help="File for logs as JSON lines."),

@@ -74,6 +74,7 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
         program=program,
         copies_program="CODER_SELF" in os.environ,
         url=url,
+        self_upgrade=invocation.options.get("self_upgrade", True),
     )
 
 
@@ -159,6 +160,13 @@ INSTALL = Command(
         _NAME,
         _SYSTEM,
         _RUN_AS,
+        Option(
+            "self_upgrade",
+            "self-upgrade",
+            kind="bool",
+            default=True,
+            help="Let the agent go on with the program of a newer server by itself.",
+        ),
         _DRY_RUN,
     ),
 )

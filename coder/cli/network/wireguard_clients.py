@@ -109,7 +109,7 @@ def _write_private(path: str, text: str) -> None:
 
 
 def _workspace_id(client: BlockingClient, name: str) -> UUID:
-    from coder.client.ready import split_target
+    from coder.client.target import split_target
 
     owner, workspace, _ = split_target(name)
     return read(client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}"), Workspace).id

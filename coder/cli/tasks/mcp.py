@@ -32,12 +32,16 @@ def _serve(invocation: Invocation) -> int:
 
 def _tools(invocation: Invocation) -> list[Any]:
     """The tools whose credentials are at hand, of those that are allowed. Raises CoderError when none is left."""
+    from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
     from coder.cli.tasks.mcp_tools import person_tools, report_tool
+    from coder.cli.tasks.mcp_workspace_tools import workspace_tools
     from coder.net.blocking import BlockingClient
 
     found, why = [], ""
     try:
-        found += person_tools(session.client(invocation))
+        client = session.client(invocation)
+        found += person_tools(client) + task_tools(client) + template_tools(client)
+        found += workspace_tools(client, client.policy, session.config_dir(invocation))
     except CoderError as error:
         why = error.message
         say(f"No login: tools that need one are left out ({why})")

@@ -38,7 +38,7 @@ class Tool:
     def fault(self, given: Mapping[str, Any]) -> str:
         """What is wrong with arguments; "" when nothing."""
         for name in self.required:
-            if given.get(name) in (None, ""):
+            if given.get(name) in (None, "", [], {}):
                 return f"{name} is required"
         for name, value in given.items():
             kind = self.arguments.get(name, ("", ""))[0]
@@ -49,7 +49,7 @@ class Tool:
         return ""
 
 
-_TYPES: dict[str, type] = {"string": str, "integer": int, "object": dict, "boolean": bool}
+_TYPES: dict[str, type] = {"string": str, "integer": int, "object": dict, "boolean": bool, "array": list}
 
 
 class McpServer:

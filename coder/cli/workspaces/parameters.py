@@ -89,13 +89,14 @@ def given_values(invocation: Invocation) -> dict[str, str]:
     found: dict[str, str] = {}
     path = invocation["rich_parameter_file"]
     if path:
-        found |= _from_file(Path(path))
+        found |= values_of_file(Path(path))
     found |= pairs(invocation["build_option"], "build-option")
     found |= pairs(invocation["ephemeral_parameter"], "ephemeral-parameter")
     return found | pairs(invocation["parameter"], "parameter")
 
 
-def _from_file(path: Path) -> dict[str, str]:
+def values_of_file(path: Path) -> dict[str, str]:
+    """Of a YAML file, name: value a line. Raises CoderError."""
     import json
 
     import yaml

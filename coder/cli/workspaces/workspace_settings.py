@@ -10,6 +10,7 @@ from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.whole_file import naming
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.failures import doing
@@ -96,7 +97,8 @@ def _pull(invocation: Invocation) -> int:
     # A state holds secrets: nobody else reads the file.
     target = Path(invocation.args[1])
     target.touch(mode=0o600, exist_ok=True)
-    target.write_bytes(state)
+    with naming(target):
+        target.write_bytes(state)
     return 0
 
 

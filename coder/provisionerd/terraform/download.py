@@ -1,7 +1,7 @@
 """A terraform for machines that have none: one release, fetched once into the cache, checked before it is used.
 
 The digest comes from the release's own list, over TLS; the signature on that list is not looked at. Whoever wants
-another source (a mirror inside) names it, whoever wants no downloads turns them off (config.py).
+another source (a mirror inside) names it, whoever wants no downloads turns them off (provisionerd/config.py).
 """
 
 from __future__ import annotations

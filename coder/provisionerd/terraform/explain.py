@@ -23,7 +23,7 @@ from coder.domain.rendering.builds import Given, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
-from coder.domain.rendering.tags import render_tags
+from coder.domain.rendering.workspace_tags import render_tags
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.extract import changes
 from coder.provisionerd.terraform.extract.document import ExtractError

@@ -1,6 +1,7 @@
 """coder_parameter: a value people choose when they create a workspace.
 
-The schema and the order in which a reading goes wrong. The rules about single values are in `parameter_rules.py`.
+The schema and the order in which a reading goes wrong. The rules about single values are in
+`domain/templates/parameter_rules.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,160 @@
+"""`coder exp scaletest cleanup`: takes away exactly what scale tests of this person on this machine made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.output import say
+from coder.cli.scaletest.ledger import Ledger, Made
+from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, Run, run_all, with_client
+
+if TYPE_CHECKING:
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.net.http1 import HttpClient
+
+POLL = 1.0
+"""Seconds between looks whether a removal has ended."""
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    async def clean(http: HttpClient) -> int:
+        ledger = Ledger(session.config_dir(invocation), http.policy.url)
+        return await remove_all(invocation, http, ledger, template=invocation["template"])
+
+    return trio.run(with_client, invocation, clean)
+
+
+async def remove_all(
+    invocation: Invocation,
+    http: HttpClient,
+    ledger: Ledger,
+    *,
+    names: Collection[str] | None = None,
+    template: str = "",
+) -> int:
+    """Workspaces, and then their users, which cannot go before; all, or those of `names`. 1 when something stayed."""
+    me = await username(http)
+    failed: list[Run] = []
+    removed = 0
+    for kind, remove in (("workspace", _remove_workspace), ("user", _remove_user)):
+        if kind == "user" and template:
+            continue  # they may have other workspaces
+        jobs: list[Job] = [
+            (f"{kind} {one.name}", partial(remove, http, ledger, one, me, template)) for one in ledger.of(kind, names)
+        ]
+        runs = await run_all(
+            jobs,
+            at_once=invocation["cleanup_concurrency"],
+            timeout=invocation["cleanup_timeout"].total_seconds(),
+            job_timeout=invocation["cleanup_job_timeout"].total_seconds(),
+            most=len(jobs),  # of several tests
+        )
+        failed += [run for run in runs if run.error]
+        removed += sum(not run.error and not run.figures.get("kept") for run in runs)
+    ledger.compact()
+    for run in failed:
+        say(f"{run.name}: {run.error}")
+    say(f"{removed} removed, {len(failed)} could not be.")
+    return 1 if failed else 0
+
+
+async def username(http: HttpClient) -> str:
+    """Of the session. Empty when the server does not say."""
+    return str((await http.request("GET", "/api/v2/users/me")).json(dict).get("username", ""))
+
+
+async def _remove_workspace(http: HttpClient, ledger: Ledger, made: Made, me: str, template: str, run: Run) -> None:
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.client.answers import read
+
+    path = f"/api/v2/users/{quote(made.owner, safe='')}/workspace/{quote(made.name, safe='')}"
+    answer = await http.request("GET", path, expect=(200, 404, 410))
+    if answer.status == 200:
+        workspace = read(answer, Workspace)
+        if workspace.name != made.name:
+            raise CoderError("scaletest", f"the server says it is {workspace.name!r}; it is left alone")
+        if template and workspace.template_name != template:
+            run.figures["kept"] = True
+            return
+        await _delete(http, workspace)
+    elif answer.status == 404:
+        _check_absence(ledger, made, me)
+    ledger.forget(made)
+
+
+async def _delete(http: HttpClient, workspace: Workspace) -> None:
+    """Until it is gone. What builds it ends first; a delete that has ended without deleting is asked for once more."""
+    import trio
+
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.cli.progress import ENDED
+    from coder.client.answers import read
+
+    path = f"/api/v2/workspaces/{workspace.id}"
+    asked = False
+    while True:
+        build, job = workspace.latest_build, workspace.latest_build.job
+        if job.status in ENDED and not asked:
+            await http.request("POST", f"{path}/builds", json={"transition": "delete"})
+            asked = True
+        elif job.status in ENDED and (build.transition, job.status) != ("delete", "succeeded"):
+            raise CoderError(
+                "scaletest", f"its {build.transition} build has {job.status}: {job.error or 'see its log'}"
+            )
+        await trio.sleep(POLL)
+        answer = await http.request("GET", path, expect=(200, 404, 410))
+        if answer.status != 200:
+            return
+        workspace = read(answer, Workspace)
+
+
+async def _remove_user(http: HttpClient, ledger: Ledger, made: Made, me: str, _template: str, _run: Run) -> None:
+    path = f"/api/v2/users/{quote(made.name, safe='')}"
+    answer = await http.request("DELETE", path, expect=(200, 204, 400, 404))
+    found = await http.request("GET", path, expect=(200, 400, 404))
+    if found.status == 200:
+        raise CoderError("scaletest", "the user is still there")
+    if answer.status not in (200, 204):
+        _check_absence(ledger, made, me)
+    ledger.forget(made)
+
+
+def _check_absence(ledger: Ledger, made: Made, me: str) -> None:
+    """The server shows no such thing: raises CoderError when that does not mean that there is none."""
+    if made.by not in ("", me):
+        raise CoderError("scaletest", f"it is not shown to {me or 'this session'}; {made.by} made it")
+    if ledger.may_still_come(made):
+        raise CoderError(
+            "scaletest", "the request for it was never answered, it may still come; run `cleanup` again in an hour"
+        )
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+CLEANUP = Command(
+    words="exp scaletest cleanup",
+    summary="Take away what scale tests made",
+    run=_run,
+    max_args=0,
+    options=(
+        *CLEANUP_OPTIONS,
+        Option(
+            "template",
+            "template",
+            "CODER_SCALETEST_CLEANUP_TEMPLATE",
+            help="Only those of this template, no users.",
+        ),
+    ),
+)

@@ -1,0 +1,234 @@
+"""`coder exp scaletest create-workspaces`: workspaces made together, each timed until its agents are ready."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.scaletest.cleanup import POLL, now, remove_all, username
+from coder.cli.scaletest.ledger import Ledger, Made, new_names
+from coder.cli.scaletest.runs import (
+    CLEANUP_OPTIONS,
+    RUN_OPTIONS,
+    Job,
+    Run,
+    check_outputs,
+    run_all,
+    say_what_runs,
+    with_client,
+    write_report,
+)
+from coder.cli.workspaces.parameters import pairs, values_of_file
+from coder.net.errors import HttpError
+
+if TYPE_CHECKING:
+    from coder.api.templates.templates import Template
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.client.answers import Answer
+    from coder.net.http1 import HttpClient
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    check_outputs(invocation)
+    if not invocation["template"]:
+        raise CoderError("scaletest", "--template is required", "`coder templates list` shows those there are.")
+    if invocation["count"] < 1:
+        raise CoderError("scaletest", "--count must be at least 1")
+    return trio.run(with_client, invocation, partial(_test, invocation))
+
+
+async def _test(invocation: Invocation, http: HttpClient) -> int:
+    ledger = Ledger(session.config_dir(invocation), http.policy.url)
+    template = await _template(http, invocation["template"])
+    path = invocation["rich_parameter_file"]
+    given = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
+    values = [{"name": name, "value": value} for name, value in given.items()]
+    me = await username(http)
+    names = new_names(invocation["count"])
+    began = now()
+    say_what_runs(invocation["count"], "workspaces", invocation["concurrency"])
+    jobs: list[Job] = [(name, partial(_make, invocation, http, ledger, template, values, me, name)) for name in names]
+    runs = await run_all(
+        jobs,
+        at_once=invocation["concurrency"],
+        timeout=invocation["timeout"].total_seconds(),
+        job_timeout=invocation["job_timeout"].total_seconds(),
+    )
+    code = write_report(invocation, "create-workspaces", began, runs)
+    if sum(bool(run.error) for run in runs) <= invocation["max_failures"]:
+        code = 0
+    if not invocation["no_cleanup"]:
+        code = await remove_all(invocation, http, ledger, names=names) or code
+    return code
+
+
+async def _template(http: HttpClient, wanted: str) -> Template:
+    from coder.api.templates.templates import Template
+    from coder.client.answers import read
+
+    for one in read(await http.request("GET", "/api/v2/templates"), list[Template]):
+        if wanted in (one.name, str(one.id)):
+            return one
+    raise CoderError("no_template", f'no template found with the name "{wanted}"')
+
+
+async def _make(
+    invocation: Invocation,
+    http: HttpClient,
+    ledger: Ledger,
+    template: Template,
+    values: list[dict[str, str]],
+    me: str,
+    name: str,
+    run: Run,
+) -> None:
+    import trio
+
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.client.answers import read
+
+    owner = (me or "me") if invocation["use_host_login"] else await _new_user(http, ledger, template, me, name)
+    began = trio.current_time()
+    made = ledger.intend("workspace", owner, name, me)
+    body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
+    path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
+    workspace = await _built(http, read(await _ask_for(http, ledger, made, path, body), Workspace))
+    run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
+    if not invocation["no_wait_for_agents"]:
+        await _wait_agents(http, workspace)
+        run.figures["agents_ms"] = round((trio.current_time() - began) * 1000, 3)
+    if invocation["run_command"]:
+        run.figures["command_output"] = await _run_command(invocation, http, workspace)
+
+
+async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: str, name: str) -> str:
+    made = ledger.intend("user", name, name, me)
+    body = {
+        "email": f"{name}@scaletest.invalid",
+        "username": name,
+        "password": f"Aa1!{secrets.token_urlsafe(24)}",
+        "organization_ids": [template.organization_id],
+    }
+    await _ask_for(http, ledger, made, "/api/v2/users", body)
+    return name
+
+
+async def _ask_for(http: HttpClient, ledger: Ledger, made: Made, path: str, body: dict[str, Any]) -> Answer:
+    """POST. What the server answers goes into the ledger: there, or refused."""
+    try:
+        answer = await http.request("POST", path, json=body)
+    except HttpError as error:
+        # Any other error may come from something on the way while the server goes on.
+        if error.is_enveloped and 400 <= error.status < 500:
+            ledger.forget(made)
+        raise
+    ledger.answered(made)
+    return answer
+
+
+async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
+    import trio
+
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.cli.progress import ENDED
+    from coder.client.answers import read
+
+    while workspace.latest_build.job.status not in ENDED:
+        await trio.sleep(POLL)
+        workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
+    job = workspace.latest_build.job
+    if job.status != "succeeded":
+        raise CoderError("scaletest", f"its build has {job.status}: {job.error or 'see its log'}")
+    return workspace
+
+
+async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
+    """Connected, and their start scripts ended."""
+    import trio
+
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.client.answers import read
+
+    while True:
+        agents = [one for resource in workspace.latest_build.resources for one in resource.agents or []]
+        if any(one.lifecycle_state in ("start_error", "start_timeout") for one in agents):
+            raise CoderError("scaletest", "the start scripts of an agent failed")
+        if all(one.status == "connected" and one.lifecycle_state == "ready" for one in agents):
+            return
+        await trio.sleep(POLL)
+        workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
+
+
+async def _run_command(invocation: Invocation, http: HttpClient, workspace: Workspace) -> str:
+    """What it said, bounded."""
+    import trio
+
+    from coder.cli.scaletest.terminal import open_terminal
+    from coder.client.target import choose_agent
+
+    said = b""
+    limit = invocation["run_timeout"].total_seconds()
+    with trio.move_on_after(limit) as waiting:
+        agent = choose_agent(workspace, "")
+        async with open_terminal(http.policy, agent.id, invocation["run_command"]) as terminal:
+            while (message := await terminal.receive_message()) is not None:
+                said = (said + (message if isinstance(message, bytes) else message.encode()))[-(64 << 10) :]
+    text = said.decode("utf-8", "replace")
+    if waiting.cancelled_caught:
+        raise CoderError("scaletest", f"the command did not end within {limit:g} s")
+    if invocation["run_expect_output"] not in text:
+        raise CoderError("scaletest", "the command did not say what was expected")
+    return text
+
+
+def _refused(name: str, flag: str, **rest: Any) -> Option:
+    return Option(name, flag, f"CODER_SCALETEST_{name.upper()}", hidden=True, **rest)
+
+
+CREATE_WORKSPACES = Command(
+    words="exp scaletest create-workspaces",
+    summary="Create workspaces together and time each",
+    run=_run,
+    max_args=0,
+    options=(
+        Option("count", "count", "CODER_SCALETEST_COUNT", kind="int", default=1, short="c", help="How many."),
+        Option("template", "template", "CODER_SCALETEST_TEMPLATE", short="t", help="Template of all of them."),
+        Option("parameter", "parameter", "CODER_RICH_PARAMETER", kind="string-array", default=(),
+               help="Parameter as name=value."),
+        Option("rich_parameter_file", "rich-parameter-file", "CODER_RICH_PARAMETER_FILE",
+               help="YAML file of parameters by name."),
+        Option("no_cleanup", "no-cleanup", "CODER_SCALETEST_NO_CLEANUP", kind="bool", default=False,
+               help="Leave everything there, for other tests; `cleanup` takes it away."),
+        Option("no_wait_for_agents", "no-wait-for-agents", "CODER_SCALETEST_NO_WAIT_FOR_AGENTS", kind="bool",
+               default=False, help="A run ends with its build."),
+        Option("use_host_login", "use-host-login", "CODER_SCALETEST_USE_HOST_LOGIN", kind="bool", default=False,
+               help="All workspaces are yours; else each has a user of its own."),
+        Option("max_failures", "max-failures", "CODER_SCALETEST_MAX_FAILURES", kind="int", default=0,
+               help="Runs that may fail before the command does."),
+        Option("run_command", "run-command", "CODER_SCALETEST_RUN_COMMAND", help="Run this in each workspace."),
+        Option("run_timeout", "run-timeout", "CODER_SCALETEST_RUN_TIMEOUT", kind="duration",
+               default=parse_duration("5s"), help="Longest time of that command."),
+        Option("run_expect_output", "run-expect-output", "CODER_SCALETEST_RUN_EXPECT_OUTPUT",
+               help="What that command must say."),
+        _refused("run_expect_timeout", "run-expect-timeout", kind="bool", default=False),
+        _refused("run_log_output", "run-log-output", kind="bool", default=False),
+        _refused("retry", "retry", kind="int", default=0),
+        _refused("connect_url", "connect-url", default=""),
+        _refused("connect_mode", "connect-mode", default="derp", choices=("derp", "direct")),
+        _refused("connect_hold", "connect-hold", kind="duration", default=parse_duration("30s")),
+        _refused("connect_interval", "connect-interval", kind="duration", default=parse_duration("1s")),
+        _refused("connect_timeout", "connect-timeout", kind="duration", default=parse_duration("5s")),
+        *RUN_OPTIONS,
+        *CLEANUP_OPTIONS,
+    ),
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""`coder exp scaletest dashboard`: the requests people's pages make, by many visitors at once, each timed."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli.command import Command, Invocation
+from coder.cli.scaletest.cleanup import now
+from coder.cli.scaletest.runs import (
+    MOST_JOBS,
+    PROMETHEUS_OPTIONS,
+    RUN_OPTIONS,
+    UNUSED_CLEANUP_OPTIONS,
+    Job,
+    Run,
+    check_outputs,
+    chosen_range,
+    run_all,
+    say_what_runs,
+    spread,
+    with_client,
+    write_report,
+)
+
+if TYPE_CHECKING:
+    from coder.net.http1 import HttpClient
+
+PAGES = {
+    "workspaces": ("/api/v2/workspaces?q=owner%3Ame&limit=25", "/api/v2/templates", "/api/v2/users/me/organizations"),
+    "templates": ("/api/v2/templates", "/api/v2/templates/examples"),
+    "account": ("/api/v2/users/me", "/api/v2/users/me/appearance", "/api/v2/users/me/keys/tokens"),
+    "start": ("/api/v2/buildinfo", "/api/v2/users/me", "/api/v2/entitlements", "/api/v2/appearance",
+              "/api/v2/experiments", "/api/v2/regions", "/api/v2/notifications/inbox"),
+}  # fmt: skip
+"""What a page asks when it is opened, all of it at once."""
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    check_outputs(invocation)
+    if invocation["interval"].total_seconds() <= 0 or invocation["jitter"] >= invocation["interval"]:
+        raise CoderError("scaletest", "--interval must be above 0, and --jitter below it")
+    return trio.run(with_client, invocation, partial(_test, invocation))
+
+
+async def _test(invocation: Invocation, http: HttpClient) -> int:
+    wanted = invocation["target_users"]
+    visitors = chosen_range(wanted, "target-users", MOST_JOBS) if wanted else range(1)
+    began = now()
+    say_what_runs(len(visitors), "visitors", invocation["concurrency"])
+    seconds = min(invocation["job_timeout"], invocation["timeout"]).total_seconds()
+    jobs: list[Job] = [(f"visitor-{number}", partial(_visit, invocation, http, number, seconds)) for number in visitors]
+    runs = await run_all(
+        jobs,
+        at_once=invocation["concurrency"],
+        timeout=invocation["timeout"].total_seconds() + 60,
+        job_timeout=seconds + 60,
+    )
+    return write_report(invocation, "dashboard", began, runs)
+
+
+async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds: float, run: Run) -> None:
+    """One page after the other for that long; at least one."""
+    import trio
+
+    # Chances are repeatable by --rand-seed: every visitor has its own.
+    chance = random.Random(f"{invocation['rand_seed']} {number}")
+    interval, jitter = invocation["interval"].total_seconds(), invocation["jitter"].total_seconds()
+    end = trio.current_time() + seconds
+    times: dict[str, list[float]] = {}
+    while True:
+        page = chance.choice(sorted(PAGES))
+        began = trio.current_time()
+        await _open_page(http, page)
+        times.setdefault(page, []).append(trio.current_time() - began)
+        pause = interval + chance.uniform(-jitter, jitter)
+        if trio.current_time() + pause >= end:
+            break
+        await trio.sleep(pause)
+    run.figures["pages"] = {page: {"count": len(found), **spread(found)} for page, found in sorted(times.items())}
+
+
+async def _open_page(http: HttpClient, page: str) -> None:
+    """Raises what the first request that failed raised."""
+    import trio
+
+    failed: list[CoderError] = []
+
+    async def ask(path: str) -> None:
+        try:
+            await http.request("GET", path, expect=(200, 403, 404))
+        except CoderError as error:
+            failed.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for path in PAGES[page]:
+            nursery.start_soon(ask, path)
+    if failed:
+        raise failed[0]
+
+
+DASHBOARD = Command(
+    words="exp scaletest dashboard",
+    summary="Ask what the dashboard's pages ask, by many visitors at once",
+    run=_run,
+    max_args=0,
+    options=(
+        Option("interval", "interval", "CODER_SCALETEST_DASHBOARD_INTERVAL", kind="duration",
+               default=parse_duration("10s"), help="Time between two pages of a visitor."),
+        Option("jitter", "jitter", "CODER_SCALETEST_DASHBOARD_JITTER", kind="duration", default=parse_duration("5s"),
+               help="How much that time may differ."),
+        Option("rand_seed", "rand-seed", "CODER_SCALETEST_DASHBOARD_RAND_SEED", kind="int", default=0,
+               help="The same number, the same visits."),
+        Option("target_users", "target-users", "CODER_SCALETEST_DASHBOARD_TARGET_USERS",
+               help="START:END: so many visitors, all with your own session; 0:1 when left out."),
+        Option("headless", "headless", "CODER_SCALETEST_DASHBOARD_HEADLESS", kind="bool", default=True, hidden=True),
+        *RUN_OPTIONS,
+        *UNUSED_CLEANUP_OPTIONS,
+        *PROMETHEUS_OPTIONS,
+    ),
+)  # fmt: skip

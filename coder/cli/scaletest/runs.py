@@ -1,0 +1,213 @@
+"""Many jobs, a few at a time, and what became of each: the frame of every scale test."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError, explain_error
+from coder.cli import session
+from coder.cli.command import Invocation
+from coder.cli.output import say
+from coder.cli.unsupported import unsupported
+
+if TYPE_CHECKING:
+    from coder.net.http1 import HttpClient
+
+MOST_JOBS = 2000
+MOST_AT_ONCE = 200
+"""Ours: jobs of one test and how many of them at a time; more is a test of this program and not of the server."""
+UNSUPPORTED = {
+    "trace": "there is no tracing of the test; the server's is --trace there",
+    "trace_coder": "there is no tracing of the test; the server's is --trace there",
+    "trace_key": "there is no tracing of the test; the server's is --trace there",
+    "trace_propagate": "there is no tracing of the test; the server's is --trace there",
+    "prometheus_address": "figures are in --output json; the server's are at its own /metrics",
+    "prometheus_wait": "figures are in --output json; the server's are at its own /metrics",
+    "connect_url": "connections are measured by workspace-traffic",
+    "connect_hold": "connections are measured by workspace-traffic",
+    "connect_interval": "connections are measured by workspace-traffic",
+    "connect_mode": "connections are measured by workspace-traffic",
+    "connect_timeout": "connections are measured by workspace-traffic",
+    "run_expect_timeout": "a command either ends in time or the run has failed",
+    "run_log_output": "what commands say is in --output json",
+    "retry": "what fails is counted, and nothing is tried twice",
+    "headless": "requests are made as the pages make them, and nothing is drawn",
+    "ssh": "traffic goes through terminals; scripts/bench measures SSH",
+    "app": "traffic goes through terminals",
+    "disable_direct": "terminals are the server's own way to a workspace",
+    "proxy_url": "traffic goes through the server",
+    "unused_cleanup_concurrency": "this test makes nothing that is taken away",
+    "unused_cleanup_timeout": "this test makes nothing that is taken away",
+    "unused_cleanup_job_timeout": "this test makes nothing that is taken away",
+}
+
+
+@dataclass(slots=True)
+class Run:
+    """One job that was run."""
+
+    name: str
+    seconds: float = 0.0
+    error: str = ""
+    figures: dict[str, Any] = field(default_factory=dict)
+    "What it measured, by name."
+
+
+Job = tuple[str, Callable[[Run], Awaitable[None]]]
+"""Its name, and what to do; it fills in figures and raises what went wrong."""
+
+
+async def run_all(
+    jobs: Sequence[Job], *, at_once: int, timeout: float, job_timeout: float, most: int = MOST_JOBS
+) -> list[Run]:
+    """All of them, in order, `at_once` at a time. What raises is that run's error; times are seconds."""
+    import trio
+
+    if len(jobs) > most or not 0 < at_once <= MOST_AT_ONCE:
+        raise CoderError("scaletest", f"at most {most} runs, and 1 to {MOST_AT_ONCE} at a time")
+    runs = [Run(name) for name, _ in jobs]
+    limit = trio.CapacityLimiter(at_once)
+    deadline = trio.current_time() + timeout
+
+    async def one(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
+        async with limit:
+            began = trio.current_time()
+            run.error = await _error_of(run, work, min(deadline, began + job_timeout))
+            run.seconds = trio.current_time() - began
+
+    async with trio.open_nursery() as nursery:
+        for run, (_, work) in zip(runs, jobs, strict=True):
+            nursery.start_soon(one, run, work)
+    return runs
+
+
+async def _error_of(run: Run, work: Callable[[Run], Awaitable[None]], deadline: float) -> str:
+    import msgspec
+    import trio
+
+    with trio.move_on_at(deadline):
+        try:
+            await work(run)
+        except (CoderError, msgspec.ValidationError, OSError, trio.BrokenResourceError) as error:
+            return explain_error(error).split("\n")[0]
+        return ""
+    return "it took too long"
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, 95th and 99th percentile and most, in milliseconds, of seconds; nearest rank."""
+    ordered = sorted(values)
+    if not ordered:
+        return {}
+    ranks = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "max_ms": 1.0}
+    return {name: round(ordered[math.ceil(share * len(ordered)) - 1] * 1000, 3) for name, share in ranks.items()}
+
+
+def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[Run]) -> int:
+    """To every place that --output names. The exit status: 1 when a run failed."""
+    failed = [run for run in runs if run.error]
+    document = {
+        "total_runs": len(runs),
+        "total_pass": len(runs) - len(failed),
+        "total_fail": len(failed),
+        "start": began.isoformat(),
+        "elapsed_ms": round((datetime.now(UTC) - began).total_seconds() * 1000),
+        "durations": spread([run.seconds for run in runs]),
+        "runs": {run.name: {
+            "duration_ms": round(run.seconds * 1000, 3), "error": run.error or None, "metrics": run.figures,
+        } for run in runs},
+    }  # fmt: skip
+    for place in invocation["output"]:
+        kind, _, path = place.partition(":")
+        text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
+        if path and path != "-":
+            Path(path).write_text(text, encoding="utf-8")
+        else:
+            sys.stdout.write(text)
+    return 1 if failed else 0
+
+
+def _text(title: str, document: Mapping[str, Any], runs: Sequence[Run]) -> str:
+    lines = [f"{run.name}: {run.error}" for run in runs if run.error]
+    lines += [f"{title}: {document['total_runs']} runs, {document['total_fail']} failed"]
+    lines += [f"  {name.removesuffix('_ms')}: {value:g} ms" for name, value in document["durations"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def check_outputs(invocation: Invocation) -> None:
+    """Refuses what cannot be written or is not done, before anything is. Raises CoderError."""
+    # These variables may be there for the commands that do clean up.
+    passed_by = {option.name for option in UNUSED_CLEANUP_OPTIONS if invocation.sources.get(option.name) == "env"}
+    reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
+    for sentence, hint in unsupported(invocation, reasons):
+        raise CoderError("bad_option", sentence, hint)
+    for place in invocation["output"]:
+        if place.partition(":")[0] not in ("text", "json"):
+            raise CoderError("bad_option", f"--output {place} is neither text nor json", "Write json or json:FILE.")
+
+
+def chosen_range(text: str, flag: str, count: int) -> range:
+    """`START:END` as numbers below `count`; everything when nothing was given. Raises CoderError."""
+    if not text:
+        return range(count)
+    start, colon, end = text.partition(":")
+    if not colon or not (start or "0").isdecimal() or not (end or "0").isdecimal():
+        raise CoderError("bad_option", f"--{flag} {text} is no range", "Write START:END, as in 0:10.")
+    return range(min(int(start or 0), count), min(int(end) if end else count, count))
+
+
+async def with_client(invocation: Invocation, do: Callable[[HttpClient], Awaitable[int]]) -> int:
+    """`do` with a client of the session that is logged in."""
+    from coder.net.http1 import HttpClient
+
+    async with HttpClient(session.dial_policy(invocation), keep=MOST_AT_ONCE) as http:
+        return await do(http)
+
+
+def say_what_runs(count: int, what: str, at_once: int) -> None:
+    say(f"{count} {what}, {min(at_once, count) or 1} at a time …")
+
+
+def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
+    return Option(name, flag, env, hidden=True, **rest)
+
+
+RUN_OPTIONS = (
+    Option("concurrency", "concurrency", "CODER_SCALETEST_CONCURRENCY", kind="int", default=1,
+           help="Runs at a time."),
+    Option("timeout", "timeout", "CODER_SCALETEST_TIMEOUT", kind="duration", default=parse_duration("30m"),
+           help="Longest time of the whole test."),
+    Option("job_timeout", "job-timeout", "CODER_SCALETEST_JOB_TIMEOUT", kind="duration", default=parse_duration("5m"),
+           help="Longest time of one run."),
+    Option("output", "output", "CODER_SCALETEST_OUTPUTS", kind="string-array", default=("text",), short="",
+           help="Where the results go: text, json, text:FILE or json:FILE; several by comma."),
+    _refused("trace", "trace", "CODER_SCALETEST_TRACE", kind="bool", default=False),
+    _refused("trace_coder", "trace-coder", "CODER_SCALETEST_TRACE_CODER", kind="bool", default=False),
+    _refused("trace_key", "trace-honeycomb-api-key", "CODER_SCALETEST_TRACE_HONEYCOMB_API_KEY", default=""),
+    _refused("trace_propagate", "trace-propagate", "CODER_SCALETEST_TRACE_PROPAGATE", kind="bool", default=False),
+)  # fmt: skip
+CLEANUP_OPTIONS = (
+    Option("cleanup_concurrency", "cleanup-concurrency", "CODER_SCALETEST_CLEANUP_CONCURRENCY", kind="int", default=1,
+           help="Removals at a time."),
+    Option("cleanup_timeout", "cleanup-timeout", "CODER_SCALETEST_CLEANUP_TIMEOUT", kind="duration",
+           default=parse_duration("30m"), help="Longest time for all removals."),
+    Option("cleanup_job_timeout", "cleanup-job-timeout", "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT", kind="duration",
+           default=parse_duration("5m"), help="Longest time for one removal."),
+)  # fmt: skip
+UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)
+"""For tests that make nothing."""
+PROMETHEUS_OPTIONS = (
+    _refused("prometheus_address", "scaletest-prometheus-address", "CODER_SCALETEST_PROMETHEUS_ADDRESS",
+             default="0.0.0.0:21112"),
+    _refused("prometheus_wait", "scaletest-prometheus-wait", "CODER_SCALETEST_PROMETHEUS_WAIT", kind="duration",
+             default=parse_duration("15s")),
+)  # fmt: skip

@@ -1,0 +1,23 @@
+"""A terminal of a workspace over the deployment's WebSocket, for tests that type into many."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+if TYPE_CHECKING:
+    from coder.net.policy import DialPolicy
+    from coder.net.websocket import WebSocketStream
+
+
+@asynccontextmanager
+async def open_terminal(policy: DialPolicy, agent: UUID, command: str) -> AsyncIterator[WebSocketStream]:
+    """A new one. Raises HttpError, NetError."""
+    from coder.net.websocket import connect_websocket
+
+    query = urlencode({"reconnect": str(uuid4()), "width": 80, "height": 24, "command": command})
+    async with await connect_websocket(policy, f"/api/v2/workspaceagents/{agent}/pty?{query}") as stream:
+        yield stream

@@ -1,0 +1,150 @@
+"""`coder exp scaletest workspace-traffic`: bytes typed into a terminal of each workspace and read back, timed."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from coder.base.config import Option
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, Invocation
+from coder.cli.scaletest.cleanup import now, username
+from coder.cli.scaletest.ledger import Ledger, Made
+from coder.cli.scaletest.runs import (
+    PROMETHEUS_OPTIONS,
+    RUN_OPTIONS,
+    UNUSED_CLEANUP_OPTIONS,
+    Job,
+    Run,
+    check_outputs,
+    chosen_range,
+    run_all,
+    say_what_runs,
+    spread,
+    with_client,
+    write_report,
+)
+
+if TYPE_CHECKING:
+    from coder.net.http1 import HttpClient
+
+MOST_BYTES = 64 << 10
+"""Ours: bytes of one tick; a terminal is no file transfer."""
+ECHO = "stty raw -echo; echo ready; exec cat"
+"""Run in each terminal: what is typed comes back as it is."""
+
+
+def _run(invocation: Invocation) -> int:
+    import trio
+
+    check_outputs(invocation)
+    if not 1 <= invocation["bytes_per_tick"] <= MOST_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
+        raise CoderError("scaletest", f"1 to {MOST_BYTES} bytes a tick, and ticks 1 ms apart at least")
+    return trio.run(with_client, invocation, partial(_test, invocation))
+
+
+async def _test(invocation: Invocation, http: HttpClient) -> int:
+    made = Ledger(session.config_dir(invocation), http.policy.url).of("workspace")
+    if invocation["use_host_login"]:
+        me = await username(http)
+        made = [one for one in made if one.owner == me]
+    targets = [made[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(made))]
+    if not targets:
+        raise CoderError(
+            "scaletest", "there are no workspaces to type into",
+            "Make some: coder exp scaletest create-workspaces --no-cleanup",
+        )  # fmt: skip
+    began = now()
+    say_what_runs(len(targets), "workspaces", invocation["concurrency"])
+    seconds = invocation["job_timeout"].total_seconds()
+    jobs: list[Job] = [(one.name, partial(_type, invocation, http, one, seconds)) for one in targets]
+    runs = await run_all(
+        jobs,
+        at_once=invocation["concurrency"],
+        timeout=invocation["timeout"].total_seconds(),
+        job_timeout=seconds + 60,
+    )
+    return write_report(invocation, "workspace-traffic", began, runs)
+
+
+async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds: float, run: Run) -> None:
+    import trio
+
+    from coder.api.workspaces.workspaces import Workspace
+    from coder.cli.scaletest.terminal import open_terminal
+    from coder.client.answers import read
+    from coder.client.target import choose_agent
+
+    path = f"/api/v2/users/{quote(target.owner, safe='')}/workspace/{quote(target.name, safe='')}"
+    workspace = read(await http.request("GET", path), Workspace)
+    if invocation["template"] and workspace.template_name != invocation["template"]:
+        run.figures["kept"] = True
+        return
+    size, tick = invocation["bytes_per_tick"], invocation["tick_interval"].total_seconds()
+    block = ("x" * (size - 1)) + "\n"
+    sent = received = 0
+    times: list[float] = []
+    async with open_terminal(http.policy, choose_agent(workspace, "").id, ECHO) as terminal:
+        await _until_ready(terminal)
+        with trio.move_on_after(seconds):
+            while True:
+                began = trio.current_time()
+                await terminal.send_message(json.dumps({"data": block}).encode())
+                sent += size
+                while received < sent:
+                    received += len(await _next(terminal))
+                times.append(trio.current_time() - began)
+                await trio.sleep(max(0.0, tick - times[-1]))
+    run.figures |= {"bytes_written": sent, "bytes_read": received, "ticks": len(times), "echo": spread(times)}
+    if not times:
+        raise CoderError("scaletest", "nothing came back")
+
+
+async def _until_ready(terminal: Any) -> None:
+    seen = b""
+    while b"ready" not in seen:
+        seen += await _next(terminal)
+    while not seen.endswith(b"\n"):
+        seen += await _next(terminal)
+
+
+async def _next(terminal: Any) -> bytes:
+    message = await terminal.receive_message()
+    if message is None:
+        raise CoderError("scaletest", "the terminal was closed")
+    return message if isinstance(message, bytes) else message.encode()
+
+
+def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
+    return Option(name, flag, f"CODER_SCALETEST_{env}", hidden=True, **rest)
+
+
+WORKSPACE_TRAFFIC = Command(
+    words="exp scaletest workspace-traffic",
+    summary="Type into terminals of the test's workspaces and time what comes back",
+    run=_run,
+    max_args=0,
+    options=(
+        Option("bytes_per_tick", "bytes-per-tick", "CODER_SCALETEST_WORKSPACE_TRAFFIC_BYTES_PER_TICK", kind="int",
+               default=1024, help="Bytes typed at a time."),
+        Option("tick_interval", "tick-interval", "CODER_SCALETEST_WORKSPACE_TRAFFIC_TICK_INTERVAL", kind="duration",
+               default=parse_duration("100ms"), help="Time between two of them."),
+        Option("target_workspaces", "target-workspaces", "CODER_SCALETEST_TARGET_WORKSPACES",
+               help="START:END, of the test's workspaces in the order they were made."),
+        Option("template", "template", "CODER_SCALETEST_TEMPLATE", short="t", help="Only those of this template."),
+        Option("use_host_login", "use-host-login", "CODER_SCALETEST_USE_HOST_LOGIN", kind="bool", default=False,
+               help="Only those that are yours, as create-workspaces makes them with this."),
+        _refused("ssh", "ssh", "WORKSPACE_TRAFFIC_SSH", kind="bool", default=False),
+        _refused("app", "app", "WORKSPACE_TRAFFIC_APP", default=""),
+        _refused("disable_direct", "disable-direct", "WORKSPACE_TRAFFIC_DISABLE_DIRECT_CONNECTIONS", kind="bool",
+                 default=False),
+        _refused("proxy_url", "workspace-proxy-url", "WORKSPACE_PROXY_URL", default=""),
+        *RUN_OPTIONS,
+        *UNUSED_CLEANUP_OPTIONS,
+        *PROMETHEUS_OPTIONS,
+    ),
+)  # fmt: skip

@@ -1,0 +1,187 @@
+"""What a model may do with tasks and templates through `coder exp mcp server`; names are the original's."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from coder.api.tasks.tasks import Task, TaskLogsResponse, TasksListResponse
+from coder.api.templates.template_versions import TemplateVersion
+from coder.api.templates.templates import Template
+from coder.base.errors import CoderError
+from coder.cli.tasks.mcp_protocol import Tool
+from coder.client.answers import read
+from coder.net.blocking import BlockingClient
+
+_ORGANIZATION = "/api/v2/organizations/default"
+MAX_FILES = 10 << 20
+"""Ours: bytes of a template's sources; what the server takes at most."""
+
+
+class _Tasks:
+    """Each method is what one tool does."""
+
+    def __init__(self, client: BlockingClient) -> None:
+        self._client = client
+
+    def create(self, given: Mapping[str, Any]) -> Any:
+        body = {"template_version_id": given["template_version_id"], "input": given["input"]}
+        if given.get("template_version_preset_id"):
+            body["template_version_preset_id"] = given["template_version_preset_id"]
+        owner = quote(str(given.get("user") or "me"), safe="")
+        return _task(read(self._client.request("POST", f"/api/v2/tasks/{owner}", json=body), Task))
+
+    def list(self, given: Mapping[str, Any]) -> Any:
+        terms = [f"owner:{given.get('user') or 'me'}"]
+        if given.get("status"):
+            terms.append(f"status:{given['status']}")
+        found = self._client.request("GET", f"/api/v2/tasks?q={quote(' '.join(terms))}")
+        return {"tasks": [_task(one) for one in read(found, TasksListResponse).tasks]}
+
+    def status(self, given: Mapping[str, Any]) -> Any:
+        task = read(self._client.request("GET", self._path(given)), Task)
+        state = task.current_state
+        shown = {"state": state.state, "message": state.message, "uri": state.uri} if state else None
+        return {"status": task.status, "state": shown}
+
+    def send(self, given: Mapping[str, Any]) -> str:
+        self._client.request("POST", f"{self._path(given)}/send", json={"input": given["input"]})
+        return "Input sent to task successfully."
+
+    def logs(self, given: Mapping[str, Any]) -> Any:
+        found = read(self._client.request("GET", f"{self._path(given)}/logs"), TaskLogsResponse)
+        return {
+            "logs": [{"type": one.type, "content": one.content, "time": one.time.isoformat()} for one in found.logs]
+        }
+
+    def delete(self, given: Mapping[str, Any]) -> str:
+        self._client.request("DELETE", self._path(given))
+        return "Task deleted successfully."
+
+    def _path(self, given: Mapping[str, Any]) -> str:
+        """The address of a task given as its name, its owner and name, or its id."""
+        text = str(given["task_id"])
+        owner, slash, name = text.partition("/")
+        if slash:
+            return f"/api/v2/tasks/{quote(owner, safe='')}/{quote(name, safe='')}"
+        try:
+            task_id = UUID(text)
+        except ValueError:
+            return f"/api/v2/tasks/me/{quote(text, safe='')}"
+        for task in read(self._client.request("GET", "/api/v2/tasks"), TasksListResponse).tasks:
+            if task.id == task_id:
+                return f"/api/v2/tasks/{task.owner_id}/{task.id}"
+        raise CoderError("no_task", f'there is no task "{text}"')
+
+
+class _Templates:
+    """Each method is what one tool does."""
+
+    def __init__(self, client: BlockingClient) -> None:
+        self._client = client
+
+    def upload(self, given: Mapping[str, Any]) -> Any:
+        packed = _tar(given["files"])
+        kind = (("Content-Type", "application/x-tar"),)
+        answer = self._client.request("POST", "/api/v2/files", body=packed, headers=kind).json(dict)
+        return {"id": answer.get("hash", "")}
+
+    def create_version(self, given: Mapping[str, Any]) -> Any:
+        body = {"file_id": given["file_id"], "storage_method": "file", "provisioner": "terraform"}
+        if given.get("template_id"):
+            body["template_id"] = given["template_id"]
+        made = read(self._client.request("POST", f"{_ORGANIZATION}/templateversions", json=body), TemplateVersion)
+        return {"id": str(made.id), "name": made.name, "status": made.job.status}
+
+    def create(self, given: Mapping[str, Any]) -> Any:
+        texts = {name: given[name] for name in ("name", "display_name", "description", "icon") if given.get(name)}
+        body = {**texts, "template_version_id": given["version_id"]}
+        made = read(self._client.request("POST", f"{_ORGANIZATION}/templates", json=body), Template)
+        return {"id": str(made.id), "name": made.name, "active_version_id": str(made.active_version_id)}
+
+    def promote(self, given: Mapping[str, Any]) -> str:
+        path = f"/api/v2/templates/{quote(given['template_id'], safe='')}/versions"
+        self._client.request("PATCH", path, json={"id": given["template_version_id"]})
+        return "Successfully updated active version!"
+
+    def delete(self, given: Mapping[str, Any]) -> str:
+        self._client.request("DELETE", f"/api/v2/templates/{quote(given['template_id'], safe='')}")
+        return "Successfully deleted template!"
+
+
+def _tar(files: Mapping[str, Any]) -> bytes:
+    if not files or not all(isinstance(text, str) for text in files.values()):
+        raise CoderError("mcp", "files must be an object of names and contents that is not empty")
+    if sum(len(text) for text in files.values()) > MAX_FILES:
+        raise CoderError("mcp", f"the files are larger than {MAX_FILES >> 20} MiB together")
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, text in files.items():
+            content = text.encode()
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(content), 0o644
+            archive.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def _task(one: Task) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "name": one.name,
+        "owner_name": one.owner_name,
+        "template_name": one.template_name,
+        "initial_prompt": one.initial_prompt,
+        "status": one.status,
+        "state": one.current_state.state if one.current_state else None,
+        "workspace_id": str(one.workspace_id) if one.workspace_id else None,
+    }
+
+
+_TASK = {"task_id": ("string", "Name, owner/name, or id of the task.")}
+_TEMPLATE = {"template_id": ("string", "Id of the template.")}
+
+
+def task_tools(client: BlockingClient) -> list[Tool]:
+    """Tools for tasks."""
+    tasks = _Tasks(client)
+    return [
+        Tool("coder_create_task", "Give work to an agent in a workspace of its own.", tasks.create,
+             {"input": ("string", "What is to be done."),
+              "template_version_id": ("string", "Version of a template that can carry out tasks."),
+              "template_version_preset_id": ("string", "Preset of that version."),
+              "user": ("string", "Owner; left out for oneself.")}, ("input", "template_version_id")),
+        Tool("coder_delete_task", "Delete a task and its workspace.", tasks.delete, _TASK, ("task_id",)),
+        Tool("coder_list_tasks", "Tasks of a user.", tasks.list,
+             {"status": ("string", "Only those of this status."),
+              "user": ("string", "Owner; left out for one's own.")}),
+        Tool("coder_get_task_status", "How a task is going.", tasks.status, _TASK, ("task_id",)),
+        Tool("coder_send_task_input", "Say something to a task's agent.", tasks.send,
+             {**_TASK, "input": ("string", "What is said.")}, ("task_id", "input")),
+        Tool("coder_get_task_logs", "What a task's agent said and was told.", tasks.logs, _TASK, ("task_id",)),
+    ]  # fmt: skip
+
+
+def template_tools(client: BlockingClient) -> list[Tool]:
+    """Tools for templates."""
+    templates = _Templates(client)
+    return [
+        Tool("coder_upload_tar_file", "Upload a template's sources; its id is for coder_create_template_version.",
+             templates.upload, {"files": ("object", "Content of each file by its name.")}, ("files",)),
+        Tool("coder_create_template_version", "Import uploaded sources as a version of a template.",
+             templates.create_version, {"file_id": ("string", "Id of the uploaded sources."),
+             "template_id": ("string", "Template it is a version of; left out for one that is to be made.")},
+             ("file_id",)),
+        Tool("coder_create_template", "Make a template of an imported version.", templates.create,
+             {"name": ("string", "Name: letters, digits and hyphens."), "display_name": ("string", "Name as shown."),
+              "description": ("string", "One sentence."), "icon": ("string", "Address of a picture."),
+              "version_id": ("string", "Id of the version.")}, ("name", "version_id")),
+        Tool("coder_update_template_active_version", "Let new workspaces use this version.", templates.promote,
+             {**_TEMPLATE, "template_version_id": ("string", "Id of the version.")},
+             ("template_id", "template_version_id")),
+        Tool("coder_delete_template", "Delete a template that no workspace uses.", templates.delete, _TEMPLATE,
+             ("template_id",)),
+    ]  # fmt: skip

@@ -1,0 +1,163 @@
+"""What a model may do inside a workspace through `coder exp mcp server`: commands, files, ports.
+
+Each call asks the workspace's agent over the overlay, with the rights the person has there. Names and arguments are
+the original's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coder.api.workspaces.workspaces import Workspace
+from coder.base.errors import CoderError
+from coder.cli.tasks.mcp_protocol import Tool
+from coder.client.agent_api import AgentApi, open_agent_api
+from coder.client.answers import read
+from coder.client.target import choose_agent, split_target
+from coder.domain.apps.app_addresses import parse_port
+from coder.net.blocking import BlockingClient
+from coder.net.policy import DialPolicy
+
+SHELL_TIME = 60_000
+"""Milliseconds a command may take when nobody says how long."""
+LONGEST_SHELL = 300_000
+"""Ours: milliseconds at most; what takes longer runs in the background."""
+MAX_READ = 1 << 20
+"""Ours: bytes of a file in one answer."""
+
+_WORKSPACE = {"workspace": ("string", "[owner/]workspace[.agent]")}
+_PATH = {**_WORKSPACE, "path": ("string", "Absolute path in the workspace.")}
+_EDITS = ("array", "Objects with search, replace, and replace_all where the text may be there several times.")
+
+Ask = Callable[[AgentApi, Mapping[str, Any]], Awaitable[Any]]
+
+
+def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path) -> list[Tool]:
+    """Tools for the workspaces of whoever `policy` is; `directory` is the configuration's."""
+
+    def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
+        def call(given: Mapping[str, Any]) -> Any:
+            import trio
+
+            async def asked() -> Any:
+                async with open_agent_api(policy, directory, str(given["workspace"])) as api:
+                    return await ask(api, given)
+
+            return trio.run(asked)
+
+        return call
+
+    return [
+        Tool("coder_workspace_bash", "Run a command in a workspace, with its user's shell.", inside(_bash),
+             {**_WORKSPACE, "command": ("string", "The command line."),
+              "timeout_ms": ("integer", f"Milliseconds it may take: {SHELL_TIME}, at most {LONGEST_SHELL}."),
+              "background": ("boolean", "Let it run on and do not wait.")}, ("workspace", "command")),
+        Tool("coder_workspace_ls", "What is in a folder of a workspace.", inside(_list), _PATH, ("workspace", "path")),
+        Tool("coder_workspace_read_file", "Bytes of a file in a workspace, as Base64.", inside(_read),
+             {**_PATH, "offset": ("integer", "Where to begin."), "limit": ("integer", f"Bytes, {MAX_READ} at most.")},
+             ("workspace", "path")),
+        Tool("coder_workspace_write_file", "Write a file in a workspace; its folders are made.", inside(_write),
+             {**_PATH, "content": ("string", "The whole content, as Base64.")}, ("workspace", "path", "content")),
+        Tool("coder_workspace_edit_file", "Search and replace in a file of a workspace.", inside(_edit),
+             {**_PATH, "edits": _EDITS}, ("workspace", "path", "edits")),
+        Tool("coder_workspace_edit_files", "Search and replace in several files: all of it, or nothing.",
+             inside(_edit_all), {**_WORKSPACE, "files": ("array", "Objects with path and edits.")},
+             ("workspace", "files")),
+        Tool("coder_workspace_port_forward", "The address at which a port of a workspace is seen in a browser.",
+             lambda given: _port_address(client, given),
+             {**_WORKSPACE, "port": ("integer", "The port.")}, ("workspace", "port")),
+        Tool("coder_workspace_list_apps", "Applications of a workspace and their addresses.",
+             lambda given: _apps(client, given), _WORKSPACE, ("workspace",)),
+    ]  # fmt: skip
+
+
+async def _bash(api: AgentApi, given: Mapping[str, Any]) -> Any:
+    import trio
+
+    limit = given.get("timeout_ms", SHELL_TIME)
+    if not 0 < limit <= LONGEST_SHELL:
+        raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
+    background = bool(given.get("background"))
+    wanted = {"command": given["command"], "background": background}
+    ident = (await api.ask_json("POST", "processes/start", wanted))["id"]
+    path = f"processes/{ident}/output"
+    if background:
+        return {"output": f"It runs in the background as process {ident}.", "exit_code": 0}
+    with trio.move_on_after(limit / 1000):
+        found = await api.ask_json("GET", path, wait="true")
+        return {"output": found["output"], "exit_code": found["exit_code"]}
+    await api.ask_json("POST", f"processes/{ident}/signal", {"signal": "kill"})
+    found = await api.ask_json("GET", path, wait="true")
+    return {"output": f"{found['output']}\n(ended after {limit} ms)", "exit_code": 124}
+
+
+async def _list(api: AgentApi, given: Mapping[str, Any]) -> Any:
+    found = await api.ask_json("POST", "list-directory", {}, path=given["path"])
+    return {"contents": [{"path": one["absolute_path_string"], "is_dir": one["is_dir"]} for one in found["contents"]]}
+
+
+async def _read(api: AgentApi, given: Mapping[str, Any]) -> Any:
+    limit = min(int(given.get("limit") or MAX_READ), MAX_READ)
+    query = {"path": given["path"], "offset": int(given.get("offset") or 0), "limit": limit}
+    content = await api.ask("GET", "read-file", query=query)
+    return {"content": base64.b64encode(content).decode(), "mimeType": "application/octet-stream"}
+
+
+async def _write(api: AgentApi, given: Mapping[str, Any]) -> str:
+    try:
+        content = base64.b64decode(given["content"], validate=True)
+    except binascii.Error as error:
+        raise CoderError("mcp", "content is no Base64") from error
+    await api.ask("POST", "write-file", query={"path": given["path"]}, body=content)
+    return "File written successfully."
+
+
+async def _edit(api: AgentApi, given: Mapping[str, Any]) -> str:
+    return await _edit_all(api, {"files": [{"path": given["path"], "edits": given["edits"]}]})
+
+
+async def _edit_all(api: AgentApi, given: Mapping[str, Any]) -> str:
+    await api.ask_json("POST", "edit-files", {"files": given["files"]})
+    return "Edited successfully."
+
+
+def _workspace(client: BlockingClient, given: Mapping[str, Any]) -> tuple[Workspace, str]:
+    """The workspace, and the name of the agent that is meant ("" for its only one)."""
+    owner, name, agent = split_target(str(given["workspace"]))
+    path = f"/api/v2/users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}"
+    return read(client.request("GET", path), Workspace), agent
+
+
+def _port_address(client: BlockingClient, given: Mapping[str, Any]) -> Any:
+    port = parse_port(str(given["port"]))
+    if port is None:
+        raise CoderError("mcp", f"{given['port']} is no port that can be seen in a browser", "Use 1000 to 65535.")
+    workspace, agent_name = _workspace(client, given)
+    agent = choose_agent(workspace, agent_name)
+    host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
+    if "*" not in host:
+        raise CoderError("mcp", "this deployment has no wildcard address", "Use `coder port-forward` instead.")
+    label = f"{port.number}--{agent.name}--{workspace.name}--{workspace.owner_name}"
+    scheme = "https" if client.policy.url.startswith("https:") else "http"
+    return {"url": f"{scheme}://{host.replace('*', label, 1)}"}
+
+
+def _apps(client: BlockingClient, given: Mapping[str, Any]) -> Any:
+    workspace, agent_name = _workspace(client, given)
+    base, place = client.policy.url.rstrip("/"), f"@{workspace.owner_name}/{workspace.name}"
+    host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
+    scheme = base.partition(":")[0]
+    found = []
+    for resource in workspace.latest_build.resources:
+        for agent in resource.agents or []:
+            for app in agent.apps if agent_name in ("", agent.name) else []:
+                url = app.url if app.external else f"{base}/{place}.{agent.name}/apps/{app.slug}/"
+                if app.subdomain and app.subdomain_name and "*" in host:
+                    url = f"{scheme}://{host.replace('*', app.subdomain_name, 1)}"
+                found.append({"name": app.display_name or app.slug, "url": url})
+    return {"apps": found}

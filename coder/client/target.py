@@ -1,0 +1,40 @@
+"""Which workspace and which of its agents somebody means by a name."""
+
+from __future__ import annotations
+
+from coder.api.agents.agents import WorkspaceAgent
+from coder.api.workspaces.workspaces import Workspace
+from coder.base.errors import CoderError
+
+
+def split_target(text: str) -> tuple[str, str, str]:
+    """`[owner/]workspace[.agent]` -> (owner, workspace, agent); `--` and `~` are other spellings of `/`.
+
+    Owner defaults to `me`, agent to ''. Raises CoderError.
+    """
+    body = text.replace("--", "/").replace("~", "/")
+    owner, slash, rest = body.partition("/")
+    if not slash:
+        owner, rest = "me", body
+    workspace, _, agent = rest.partition(".")
+    if not workspace or not owner or "/" in rest:
+        raise CoderError("bad_name", f"invalid workspace name: {text!r}", "Write it as [owner/]workspace[.agent].")
+    return owner, workspace, agent
+
+
+def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
+    """The agent of that name, or the only one. Raises CoderError naming those there are."""
+    agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
+    names = " ".join(agent.name for agent in agents)
+    if not agents:
+        raise CoderError("no_agent", f"workspace {workspace.name!r} has no agents")
+    if name:
+        found = [agent for agent in agents if agent.name == name]
+        if not found:
+            raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
+        return found[0]
+    if len(agents) > 1:
+        raise CoderError(
+            "many_agents", f"multiple agents found, please specify the agent name, available agents: [{names}]"
+        )
+    return agents[0]
