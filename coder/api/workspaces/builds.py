@@ -56,6 +56,17 @@ class WorkspaceResource(ApiStruct):
     metadata: list[WorkspaceResourceMetadata] | UnsetType = UNSET
 
 
+class WorkspaceBuildUpdate(ApiStruct):
+    """What a watcher of all builds is told of one."""
+
+    workspace_id: UUID
+    workspace_name: str
+    build_id: UUID
+    transition: str
+    job_status: str
+    build_number: int
+
+
 class WorkspaceBuild(ApiStruct):
     id: UUID
     created_at: datetime
