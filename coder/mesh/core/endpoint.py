@@ -130,6 +130,13 @@ class Endpoint:
         """A region's queue is short again; call `flush` afterwards."""
         self._relay.drained(region)
 
+    def relay_peer_gone(self, region: int, key: bytes, now: float) -> None:
+        """A relay has no such peer: neither a learnt route there nor what was just sent there is worth waiting for."""
+        self.routes.forget(key, region)
+        peer = self.peers.get(key)
+        if peer is not None:
+            peer.tunnel.undelivered(now)
+
     def relay_returned(self, region: int, now: float) -> None:
         """A relay is connected again: what was lost meanwhile should be repeated soon."""
         for peer in self.peers.values():

@@ -228,8 +228,9 @@ class Pump:
         self.kick()
 
     def relay_peer_gone(self, region: int, key: bytes) -> None:
-        """The learnt route is worthless."""
-        self.endpoint.routes.forget(key, region)
+        """The learnt route is worthless, and what went there a moment ago was lost."""
+        self.endpoint.relay_peer_gone(region, key, self._clock())
+        self.kick()
 
     def relay_connected(self, region: int, connected: bool) -> None:
         """A connection was made or lost."""

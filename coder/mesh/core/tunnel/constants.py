@@ -21,6 +21,10 @@ REKEY_JITTER = 0.333
 """Up to this much is added to a retry, so that two peers do not collide for ever."""
 REKEY_ATTEMPT_TIME = 90.0
 """Seconds after which an unanswered handshake is given up."""
+UNDELIVERED_RETRY = 0.25
+"""Seconds before the next initiation when a relay had nobody to give the last one to; doubles each time."""
+MAX_UNDELIVERED = 5
+"""How often in one handshake that is believed."""
 MAX_ATTEMPTS = int(REKEY_ATTEMPT_TIME / REKEY_TIMEOUT)
 KEEPALIVE_TIMEOUT = 10.0
 """Seconds a receiver may stay silent."""

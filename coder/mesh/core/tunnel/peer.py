@@ -18,9 +18,11 @@ from coder.mesh.core.tunnel import timers as facts
 from coder.mesh.core.tunnel.constants import (
     MAX_ATTEMPTS,
     MAX_STAGED,
+    MAX_UNDELIVERED,
     REKEY_JITTER,
     REKEY_ON_RECEIVE,
     REKEY_TIMEOUT,
+    UNDELIVERED_RETRY,
 )
 from coder.mesh.core.tunnel.events import Event, HandshakeCompleted, HandshakeGaveUp, KeysExpired, Roamed, Source
 from coder.mesh.core.tunnel.handshake import Handshaker
@@ -64,6 +66,7 @@ class Tunnel(KeyOwner):
         "_handshaker",
         "_indices",
         "_initiated_at",
+        "_is_hastened",
         "_keypairs",
         "_mtu",
         "_needs_another_keepalive",
@@ -71,6 +74,7 @@ class Tunnel(KeyOwner):
         "_renewed_late",
         "_staged",
         "_timers",
+        "_undelivered",
         "_wall_offset",
         "remote",
         "source",
@@ -104,6 +108,8 @@ class Tunnel(KeyOwner):
         self._staged: deque[bytes] = deque()
         self._attempts = 0
         self._initiated_at = -inf
+        self._is_hastened = False
+        self._undelivered = 0
         self._needs_another_keepalive = False
         self._renewed_late = False
 
@@ -200,6 +206,7 @@ class Tunnel(KeyOwner):
             self._initiate_soon(now)
             return []
         self._initiated_at = now
+        self._is_hastened = False
         # Drawn anew for each attempt, from the caller's randomness: two peers that restart together would otherwise
         # cross their initiations again and again, each throwing away what the other began.
         self._timers.jitter = int.from_bytes(self._random(2), "little") / 0xFFFF * REKEY_JITTER
@@ -222,6 +229,26 @@ class Tunnel(KeyOwner):
         if not self._timers.is_armed(Timer.RETRY):
             self._attempts = 0
             self._timers.arm(Timer.RETRY, at if at == now else at + self._timers.jitter)
+
+    def undelivered(self, now: float) -> None:
+        """Somebody on the way says that the peer is not there to take an initiation: the next need not wait so long.
+
+        Two nodes that meet for the first time may be told of each other before the later one has reached its relay.
+        The pauses double from a quarter of a second to the five seconds of any lost initiation, so whoever says this
+        falsely gains a handful of datagrams.
+        """
+        if self._handshaker.pending_index is None or self._undelivered >= MAX_UNDELIVERED:
+            return
+        # Told twice of one initiation: it has its date.
+        due = self._initiated_at + REKEY_TIMEOUT
+        sooner = now + UNDELIVERED_RETRY * 2**self._undelivered
+        if self._is_hastened or sooner >= due:
+            return
+        self._is_hastened = True
+        self._undelivered += 1
+        self._attempts = max(0, self._attempts - 1)
+        self._initiated_at = sooner - REKEY_TIMEOUT
+        self._timers.arm(Timer.RETRY, sooner)
 
     def _forget_initiation(self) -> None:
         if self._handshaker.pending_index is not None:
@@ -276,7 +303,7 @@ class Tunnel(KeyOwner):
 
     def _completed(self, now: float, events: list[Event]) -> None:
         self._timers.happened(facts.HANDSHAKE_COMPLETED, now)
-        self._attempts = 0
+        self._attempts = self._undelivered = 0
         self._renewed_late = False
         self.stats.last_handshake = now
         events.append(HandshakeCompleted(self.remote))
@@ -351,6 +378,7 @@ class Tunnel(KeyOwner):
         # never come.
         if self._attempts >= MAX_ATTEMPTS:
             self._forget_initiation()
+            self._undelivered = 0
             self.stats.staged_lost += len(self._staged)
             self._staged.clear()
             self._timers.happened(facts.GAVE_UP, now)

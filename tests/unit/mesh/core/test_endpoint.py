@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.selector import PathState
@@ -71,6 +73,24 @@ def test_a_dying_path_gives_way_to_the_relay_within_five_seconds_and_comes_back(
     where = two.udp_address
     direct, doubtful = (PathState.DIRECT, where), (PathState.DOUBTFUL, where)
     assert one.paths in ([direct, doubtful, direct], [direct, doubtful, (PathState.RELAYED, None), direct])
+
+
+def test_a_peer_that_reaches_its_relay_a_moment_later_is_not_waited_for_five_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    one, two = acquainted(world)
+
+    def nobody(region: int, source: bytes, to: bytes, packets: list[bytes]) -> None:
+        one.endpoint.relay_peer_gone(region, to, world.now)
+
+    with monkeypatch.context() as absent:
+        absent.setattr(world, "send_relay", nobody)
+        one.say(two, b"first")
+        world.run(0.01)
+    world.run(1.0)
+    assert two.heard() == [b"first"]
+    one.endpoint.relay_peer_gone(REGION, bytes(32), world.now)  # somebody we do not know
 
 
 def test_blocked_udp_stays_on_the_relay() -> None:

@@ -72,6 +72,41 @@ def test_a_lost_initiation_is_repeated_after_five_seconds_and_a_bit(pair: Pair) 
     assert len(pair.b.inbox) == 1
 
 
+def test_an_initiation_that_nobody_was_there_to_take_is_repeated_soon(pair: Pair) -> None:
+    pair.lose = lambda *_: True
+    pair.send(pair.a)
+    pair.a.tunnel.undelivered(0.0)
+    pair.a.tunnel.undelivered(0.1)  # of the same initiation, about something else that was sent there
+    pair.lose = lambda *_: False
+    pair.run(0.5)
+    assert pair.sent("a", INITIATION) == [0.0, 0.25]
+    assert len(pair.b.inbox) == 1
+
+
+def test_whoever_says_so_without_end_gains_five_initiations(pair: Pair) -> None:
+    pair.lose = lambda *_: True
+    pair.send(pair.a)
+    for tick in range(1, 800):  # it is given up after ninety seconds, and what begins then is new
+        pair.a.tunnel.undelivered(pair.now)
+        pair.send(pair.a)
+        pair.run(tick / 10)
+    sent = pair.sent("a", INITIATION)
+    gaps = [later - earlier for earlier, later in pairwise(sent)]
+    for gap, pause in zip(gaps, (0.25, 0.5, 1.0, 2.0, 4.0), strict=False):
+        assert pause <= round(gap, 3) <= pause + 0.1, "counted from when it was said"
+    assert all(gap >= 5.0 for gap in gaps[5:])
+    assert len(gaps) > 12
+
+
+def test_nothing_is_hastened_when_nothing_was_begun(pair: Pair) -> None:
+    pair.a.tunnel.undelivered(0.0)
+    assert pair.a.device.next_wake() is None
+    pair.send(pair.a)
+    pair.a.tunnel.undelivered(0.0)
+    pair.run(4.0)
+    assert pair.sent("a", INITIATION) == [0.0]
+
+
 def test_an_unanswered_handshake_is_given_up_after_ninety_seconds(pair: Pair) -> None:
     pair.lose = lambda *_: True
     pair.send(pair.a)
