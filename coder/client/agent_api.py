@@ -51,7 +51,7 @@ class AgentApi:
         content = json.dumps(body).encode() if body is not None else b""
         try:
             return json.loads(await self.ask(method, path, query=query, body=content))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CoderError("agent_api", "the workspace's agent answered with no JSON") from error
 
 
@@ -60,7 +60,7 @@ def _said(body: bytes) -> str:
         found = json.loads(body)
         detail = f": {found['detail']}" if found.get("detail") else ""
         return f"{found['message']}{detail}"
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
 
 
