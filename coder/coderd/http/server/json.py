@@ -14,7 +14,7 @@ import tempfile
 import types
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, AsyncExitStack
 from enum import Enum
 from typing import Any, BinaryIO, TypeVar
 from uuid import UUID
@@ -60,15 +60,16 @@ async def read_body(kind: type[T]) -> T:
     said = declared()
     if said.body is not kind:
         raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
-    raw = await read_bytes(said.limit)
-    body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
+    async with received(said.limit) as raw:
+        body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
     g.sent = body  # the audit log asks afterwards what was meant
     return body
 
 
 async def read_document() -> Any:
     """Any JSON, as the route's limit allows. Raises ValueError, TooLarge."""
-    return await decoded(await read_bytes(declared().limit), json.loads)
+    async with received(declared().limit) as raw:
+        return await decoded(raw, json.loads)
 
 
 async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
@@ -91,16 +92,31 @@ def _parsers() -> trio.CapacityLimiter:
 
 
 async def read_bytes(limit: int) -> bytes:
-    """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come, TooSlow when it trickles,
-    RateLimited when too much comes at once."""
+    """`received` for callers that hold the body no longer than they read it."""
+    async with received(limit) as raw:
+        return raw
+
+
+@contextlib.asynccontextmanager
+async def received(limit: int) -> AsyncIterator[bytes]:
+    """The whole body, at most `limit` bytes, which counts for its sender until the end of the block.
+
+    Raises TooLarge as soon as more has come, TooSlow when it trickles, RateLimited when too much comes at once.
+    """
     pieces: list[bytes] = []
 
     async def keep(piece: bytes) -> None:
         pieces.append(piece)
 
-    with _share() as share:
-        await _receive(limit, share, keep)
-        return b"".join(pieces)
+    async with AsyncExitStack() as held:
+        who = _sender()
+        if who != STRANGERS:
+            size = min(request.content_length if request.content_length is not None else limit, limit)
+            await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
+        await _receive(limit, held.enter_context(_share()), keep)
+        raw = b"".join(pieces)
+        pieces.clear()
+        yield raw
 
 
 @contextlib.asynccontextmanager
@@ -122,9 +138,12 @@ async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
         yield file
 
 
+def _sender() -> str:
+    return str(g.caller.subject.user_id) if "caller" in g else STRANGERS
+
+
 def _share() -> AbstractContextManager[Share]:
-    who = str(g.caller.subject.user_id) if "caller" in g else STRANGERS
-    return context().part(BodyBudget).sender(who, remote_ip())
+    return context().part(BodyBudget).sender(_sender(), remote_ip())
 
 
 async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:

@@ -25,8 +25,8 @@ from quart_trio.wrappers.request import TrioBody, TrioRequest
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
 from coder.coderd.http.server.websocket_bounds import ExactWebsocketConnection
 
-BODY_HIGH_WATER = 1 << 20
-"Bytes of a request body kept before the socket is left unread."
+BODY_HIGH_WATER = 1 << 17
+"Bytes of a request body kept before the socket is left unread: nobody has said yet who counts them."
 
 
 class BoundedBody(TrioBody):
