@@ -24,12 +24,13 @@ STRANGERS = ""
 "Stands for everybody who has not said who they are: they share one budget."
 STRANGERS_BYTES = 16 << 20
 "A quarter of a thousand bodies as large as strangers may send; ordinary sign-ins are a hundred bytes."
-ADDRESS_BYTES = 4 << 20
-"What one address may take of it: who fills a share leaves others the rest. Sixty-four of the largest at once."
+ADDRESS_BYTES = 1 << 20
+"What one address may take of it: sixteen must be filled before others are refused. Sixteen of the largest at once."
 PERSON_BYTES = 256 << 20
 "Two uploads of the largest size at once, which lie in files."
 PERSON_HELD_BYTES = 16 << 20
-"What bodies of one person hold in memory until they have been read and taken apart; more of them wait their turn."
+"""What bodies of one person (or proxy, or all agents of one person) hold in memory until they have been read and taken
+apart; more of them wait their turn."""
 MAX_ELEMENTS = 100_000
 "Commas and opening brackets of a body. A megabyte of log lines has half of that."
 MAX_DEPTH = 200

@@ -13,10 +13,10 @@ import re
 import tempfile
 import types
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import AbstractContextManager, AsyncExitStack
 from enum import Enum
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -25,10 +25,10 @@ from quart import Response, g, request
 
 from coder.api.base import codec
 from coder.api.field_rules import NEW
-from coder.coderd.http.server.auth import context, remote_ip
+from coder.coderd.http.server.auth import account, context, remote_ip
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share, check_json
 from coder.coderd.http.server.declarations import declared
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, TooLarge, TooSlow
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal, TooLarge, TooSlow
 from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
@@ -78,17 +78,36 @@ async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
         check_json(raw)
         return decode(raw)
 
-    def count_and_decode() -> Decoded:
-        check_json(raw)
-        return decode(raw)
+    def count_and_decode() -> tuple[Decoded | None, Exception | None]:
+        try:
+            check_json(raw)
+            return decode(raw), None
+        except (Refusal, ValueError) as refusal:
+            return None, _without_frames(refusal)
 
     # A large body takes longer than others should wait; a thread costs more than a small one.
-    return await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
+    value, refusal = await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
+    if refusal is None:
+        return cast("Decoded", value)
+    try:
+        raise refusal
+    finally:
+        del refusal  # or this frame, which its traceback holds, would hold it
+
+
+def _without_frames(refusal: Exception) -> Exception:
+    """What trio carries out of a thread is held by the frames of its own traceback, and so is the body they read:
+    megabytes that only the next collection of cycles would find. A refusal says what it has to without them."""
+    one: BaseException | None = refusal
+    while one is not None:
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    return refusal
 
 
 @functools.cache
 def _parsers() -> trio.CapacityLimiter:
-    return trio.CapacityLimiter(2)
+    return trio.CapacityLimiter(1)  # a second one would only share the interpreter with the first, and double the most
 
 
 async def read_bytes(limit: int) -> bytes:
@@ -109,7 +128,7 @@ async def received(limit: int) -> AsyncIterator[bytes]:
         pieces.append(piece)
 
     async with AsyncExitStack() as held:
-        who = _sender()
+        who = account()
         if who != STRANGERS:
             size = min(request.content_length if request.content_length is not None else limit, limit)
             await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
@@ -138,12 +157,8 @@ async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
         yield file
 
 
-def _sender() -> str:
-    return str(g.caller.subject.user_id) if "caller" in g else STRANGERS
-
-
 def _share() -> AbstractContextManager[Share]:
-    return context().part(BodyBudget).sender(_sender(), remote_ip())
+    return context().part(BodyBudget).sender(account(), remote_ip())
 
 
 async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
@@ -225,16 +240,17 @@ def required_detail(value: str = "") -> str:
 
 def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     """`document` with every absent or null field of `kind` that may not be so set to its zero value."""
-    filled = dict(document)
+    fields = _fields(kind)  # type: ignore[arg-type]
     lowered: dict[str, str] | None = None
-    for name, zero, nested, nullable in _fields(kind):  # type: ignore[arg-type]
-        if name not in filled:
+    filled: dict[str, Any] = {}
+    for name, zero, nested, nullable in fields:
+        value = document.get(name, _MISSING)
+        if value is _MISSING:
             # Go matches keys without regard to case when the exact key is absent.
-            lowered = lowered if lowered is not None else {key.lower(): key for key in document}
-            other = lowered.get(name.lower())
-            if other is not None:
-                filled[name] = filled.pop(other)
-        value = filled.get(name, _MISSING)
+            lowered = lowered if lowered is not None else _other_spellings(document, {one[0].lower() for one in fields})
+            value = document.get(lowered.get(name.lower(), name), _MISSING)
+        if value is not _MISSING:
+            filled[name] = value
         if value is _MISSING or (value is None and not nullable):
             if zero is not _MISSING:
                 filled[name] = zero() if callable(zero) else zero
@@ -248,6 +264,11 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
             elif isinstance(value, list):
                 filled[name] = [with_zeros(v, nested) if isinstance(v, dict) else v for v in value]
     return filled
+
+
+def _other_spellings(document: dict[str, Any], wanted: Set[str]) -> dict[str, str]:
+    """Lower case -> as it was sent, of the keys that are wanted: what else somebody sends costs nothing more."""
+    return {lower: key for key in document if (lower := key.lower()) in wanted}
 
 
 @functools.cache
