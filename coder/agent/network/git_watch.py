@@ -95,7 +95,7 @@ class _Viewer:
         self._errors = found.errors
 
     async def _scan(self) -> Scan:
-        return await scan(self._state.workdir(), environment.command_environment(self._state))
+        return await scan(self._state.workdir(), environment.looking_environment(self._state))
 
     async def _tell_error(self, at: datetime, message: str) -> None:
         await _send(self._socket, {"type": "error", "scanned_at": _stamp(at), "message": message})

@@ -19,7 +19,7 @@ import trio
 
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
-from coder.agent.workspace.scripts import kill_group
+from coder.agent.workspace.children import end_group, kill_group
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 
@@ -154,8 +154,9 @@ class ToolServers:
             await trio.sleep_forever()
         finally:
             with trio.CancelScope(shield=True):
-                for name in list(self._running):
-                    await self._end(name)
+                async with trio.open_nursery() as nursery:
+                    for name in list(self._running):
+                        nursery.start_soon(self._end, name)
 
     async def tools(self) -> list[dict[str, Any]]:
         """Every tool of every server that answers, in the file's order; the servers are asked all at once.
@@ -246,8 +247,8 @@ class ToolServers:
         if server is None or (only is not None and server is not only):
             return
         del self._running[name]
-        kill_group(server.process.pid, signal.SIGKILL)
-        await server.process.wait()
+        kill_group(server.process.pid, signal.SIGKILL)  # also what an ended one has left
+        await end_group(server.process)
         for pipe in (server.process.stdin, server.process.stdout):
             if pipe is not None:
                 await trio.aclose_forcefully(pipe)

@@ -20,8 +20,7 @@ import trio
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptProcess
 from coder.agent.workspace import environment
-from coder.agent.workspace.children import Child
-from coder.agent.workspace.scripts import kill_group
+from coder.agent.workspace.children import Child, end_group, kill_group
 
 HEAD = TAIL = 16 << 10
 "Bytes kept of the beginning and of the end of what a process says (ours)."
@@ -200,11 +199,9 @@ class Processes:
 
     async def _end(self, one: StartedProcess) -> None:
         """Leaves nothing of it running."""
-        if one.process.returncode is None:
-            kill_group(one.process.pid, signal.SIGKILL)
-        with trio.CancelScope(shield=True):
-            await one.process.wait()
-            if one.process.stdout is not None:
+        await end_group(one.process)
+        if one.process.stdout is not None:
+            with trio.CancelScope(shield=True):
                 await one.process.stdout.aclose()
         one.exited = time.time()
         one.ended.set()

@@ -16,6 +16,7 @@ import trio
 
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
+from coder.agent.workspace.children import kill_group
 from coder.agent.workspace.cron import next_run
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.script_log import ScriptLog
@@ -224,10 +225,3 @@ class _Pipe:
         if self._rest:
             self._queue.add(self._source, self._rest.decode("utf-8", "replace"), self._level)
             self._rest = b""
-
-
-def kill_group(pid: int, number: signal.Signals) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # already gone
