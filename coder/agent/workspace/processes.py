@@ -19,7 +19,7 @@ import trio
 
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptProcess
-from coder.agent.workspace import environment
+from coder.agent.workspace import environment, files
 from coder.agent.workspace.children import Child, end_group, kill_group
 from coder.base.log import get_logger
 
@@ -169,7 +169,7 @@ class Processes:
             raise ValueError("the agent is ending")
         if sum(one.exited is None for one in self._known.values()) >= MAX_RUNNING:
             raise ValueError(f"{MAX_RUNNING} processes are running already")
-        where = workdir or str(self._state.workdir())
+        where = workdir or str(await files.workdir(self._state))
         process = await trio.lowlevel.open_process(
             environment.command_line(self._state.identity, command),
             stdin=subprocess.DEVNULL,
