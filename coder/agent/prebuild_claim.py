@@ -69,7 +69,7 @@ def is_claim(text: bytes) -> bool:
         if line.startswith(b"data:"):
             try:
                 found = json.loads(line[5:])
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(found, dict) and found.get("reason") == "prebuild_claimed":
                 return True

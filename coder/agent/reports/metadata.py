@@ -14,6 +14,7 @@ import trio
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import end_group
+from coder.agent.workspace.files import workdir
 from coder.rpc.proto import agent_pb2
 
 TICK = 1.0
@@ -89,7 +90,7 @@ class MetadataCollector:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment.command_environment(self._state),
-            cwd=self._state.workdir(),
+            cwd=await workdir(self._state),
             start_new_session=True,
         )
         output = bytearray()

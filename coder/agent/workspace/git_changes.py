@@ -19,6 +19,7 @@ from typing import Any
 import trio
 
 from coder.agent.workspace.children import end_group
+from coder.agent.workspace.files import on_disk
 
 MAX_REPOSITORIES = 32
 MAX_DIFF = 1 << 20
@@ -101,7 +102,12 @@ def _is_repository(folder: Path) -> bool:
 async def scan(directory: Path, env: Mapping[str, str]) -> Scan:
     """All repositories, one after the other. Raises GitError when none can be asked."""
     found = Scan(untracked_left=MAX_UNTRACKED)
-    for root in await trio.to_thread.run_sync(find_repositories, directory, abandon_on_cancel=True):
+    try:
+        with trio.fail_after(COMMAND_TIME):
+            roots = await on_disk(find_repositories, directory)
+    except trio.TooSlowError as error:
+        raise GitError(f"{directory} was not searched for repositories within {COMMAND_TIME:g} s") from error
+    for root in roots:
         try:
             found.repositories[str(root)] = await _look(root, env, found)
         except RepositoryError as error:

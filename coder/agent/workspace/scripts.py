@@ -18,6 +18,7 @@ from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import kill_group
 from coder.agent.workspace.cron import next_run
+from coder.agent.workspace.files import workdir
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.script_log import ScriptLog
 from coder.base.log import get_logger
@@ -136,7 +137,7 @@ class ScriptRunner:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=env,
-                cwd=self._state.workdir(),
+                cwd=await workdir(self._state),
                 start_new_session=True,
             )
             return await self._attend(script, process, out, timeout)

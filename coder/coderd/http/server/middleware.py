@@ -153,13 +153,13 @@ class Middleware:
 
     def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
         self._count(scope, status, took)
-        path = _shown_path(scope)
-        if status < 500 and path.startswith(_QUIET):
+        failed = status >= 500
+        if not _log.tells("warn" if failed else "debug") or (not failed and scope["path"].startswith(_QUIET)):
             return
-        write = _log.warn if status >= 500 else _log.debug
+        write = _log.warn if failed else _log.debug
         write(
             scope.get("method", "GET"),
-            path=path,
+            path=_shown_path(scope),
             status=status,
             took_ms=round(took * 1000, 2),
             remote=(scope.get("client") or ("",))[0],
