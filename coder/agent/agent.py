@@ -19,6 +19,7 @@ import trio
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection, record_name
 from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
+from coder.agent.guarded import guarded
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 from coder.agent.network.overlay import AgentNetwork
@@ -166,7 +167,7 @@ class AgentRole:
 
     async def _listen_for(self, api: HttpApi, address: tuple[str, int]) -> None:
         try:
-            await trio.serve_tcp(api.serve, address[1], host=address[0])
+            await trio.serve_tcp(guarded(api.serve), address[1], host=address[0])
         except OSError as error:
             log.warn("a listener was not opened", host=address[0], port=address[1], error=error)
 

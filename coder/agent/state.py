@@ -127,7 +127,9 @@ class AgentState:
         self.report(ConnectionEvent(ident, False, kind, "", status, reason))
 
     def workdir(self) -> Path:
-        """Where shells start: the manifest's directory if it exists, else home."""
-        if self.directory is not None and self.directory.is_dir():
-            return self.directory
-        return self.identity.home if self.identity.home.is_dir() else Path("/")
+        """Where shells start: the manifest's directory if it exists, else home. Waits for the disk they are on."""
+        return next((folder for folder in self.workdirs() if folder.is_dir()), Path("/"))
+
+    def workdirs(self) -> list[Path]:
+        """Where that may be, the best first."""
+        return [folder for folder in (self.directory, self.identity.home) if folder is not None]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import trio
 
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, message_reply
 from coder.agent.state import AgentState
+from coder.agent.workspace.files import on_disk, read_regular, workdir
 
 if TYPE_CHECKING:
     import tarfile
@@ -79,19 +79,20 @@ async def _bundle_files(state: AgentState, request: HttpRequest) -> HttpReply:
         return message_reply(400, "paths must be a list of paths that is not empty")
     if len(paths) > MAX_PATHS:
         return message_reply(400, f"at most {MAX_PATHS} paths can be asked for at once")
-    places = [(path, _place(state, path)) for path in paths]
+    base = await workdir(state)
+    places = [(path, _place(state, base, path)) for path in paths]
     bundle = _Bundle(paths)
     try:
-        body = await trio.to_thread.run_sync(_archive, bundle, places, abandon_on_cancel=True, limiter=_LIMITER)
+        body = await on_disk(_archive, bundle, places, limiter=_LIMITER)
     finally:
         bundle.stopped.set()
     return HttpReply(200, body, "application/x-tar")
 
 
-def _place(state: AgentState, path: str) -> Path:
+def _place(state: AgentState, base: Path, path: str) -> Path:
     if path == "~" or path.startswith("~/"):
         return state.identity.home / path[2:]
-    return state.workdir() / path
+    return base / path
 
 
 def _archive(bundle: _Bundle, places: list[tuple[str, Path]]) -> bytes:
@@ -148,12 +149,9 @@ def _take(bundle: _Bundle, archive: tarfile.TarFile, given: str, path: Path) -> 
         bundle.overflow()
         return
     try:
-        content = _content(path, left)
+        content = read_regular(path, min(MAX_FILE, left) + 1)
     except OSError as error:
         bundle.errors.append({"path": given, "error": error.strerror or str(error)})
-        return
-    if content is None:
-        bundle.errors.append({"path": given, "error": "no regular file"})
         return
     cut = len(content) > MAX_FILE
     content = content[:MAX_FILE]
@@ -165,22 +163,6 @@ def _take(bundle: _Bundle, archive: tarfile.TarFile, given: str, path: Path) -> 
     bundle.size += len(content)
     bundle.files.append({"path": given, "archive_path": f"files{path.absolute()}", "size": len(content), "cut": cut})
     _add(archive, f"files{path.absolute()}", content)
-
-
-def _content(path: Path, left: int) -> bytes | None:
-    """At most one byte more than may be taken; None for what is no regular file.
-
-    Such a thing is not even opened: opening alone rewinds tapes, raises modem lines and wakes who waits at a pipe. It
-    is looked at again once it is open, as it may be another by then. Raises OSError.
-    """
-    real = os.path.realpath(path, strict=True)
-    if not stat.S_ISREG(os.lstat(real).st_mode):
-        return None
-    descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        return file.read(min(MAX_FILE, left) + 1) or b""  # None: what the kernel would have waited for
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-import trio
-
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
+from coder.agent.network.whole_files import WHOLE_FILE_ROUTES
 from coder.agent.state import AgentState
+from coder.agent.workspace.files import NotRegularError, on_disk, read_regular
 
-MAX_FILE = 1 << 20
+MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024
 MAX_LINES = 2000
 MAX_RESPONSE = 32768
@@ -39,7 +40,7 @@ async def _read_lines(_state: AgentState, request: HttpRequest) -> HttpReply:
         ("max_response_lines", MAX_LINES), ("max_response_bytes", MAX_RESPONSE),
     )}  # fmt: skip
     try:
-        found = await trio.to_thread.run_sync(_numbered_lines, path, limits, abandon_on_cancel=True)
+        found = await on_disk(_numbered_lines, path, limits)
     except OSError as error:
         return json_reply(200, {"success": False, "error": f"{error.strerror}: {path}"})
     except EditError as error:
@@ -48,10 +49,9 @@ async def _read_lines(_state: AgentState, request: HttpRequest) -> HttpReply:
 
 
 def _numbered_lines(path: Path, limits: Mapping[str, int]) -> dict[str, Any]:
-    size = _size_of(path)
-    if size > limits["max_file_size"]:
-        raise EditError(f"the file has {size} bytes, more than {limits['max_file_size']}: read a part of it")
-    lines = path.read_bytes().decode("utf-8", "replace").split("\n")
+    most = limits["max_file_size"]
+    content = _content(path, most, f"the file has more than {most} bytes: read a part of it")
+    lines = content.decode("utf-8", "replace").split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
     first = limits["offset"]
     if first < 1 or (lines and first > len(lines)):
@@ -66,7 +66,7 @@ def _numbered_lines(path: Path, limits: Mapping[str, int]) -> dict[str, Any]:
         if used > limits["max_response_bytes"]:
             break
         taken.append(shown)
-    return {"file_size": size, "total_lines": len(lines), "lines_read": len(taken), "content": "\n".join(taken)}
+    return {"file_size": len(content), "total_lines": len(lines), "lines_read": len(taken), "content": "\n".join(taken)}
 
 
 async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
@@ -74,10 +74,13 @@ async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
     files = wanted.get("files") or []
     if not files:
         return message_reply(400, "must specify at least one file")
+    given_up = threading.Event()
     try:
-        done = await trio.to_thread.run_sync(_edit_all, files)
+        done = await on_disk(_edit_all, files, given_up)
     except EditError as error:
         return message_reply(400, str(error))
+    finally:
+        given_up.set()
     shows_diff = bool(wanted.get("include_diff"))
     return json_reply(200, {"files": [
         {"path": str(path), **({"diff": _diff(path, before, after)} if shows_diff else {})}
@@ -85,17 +88,18 @@ async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
     ]})  # fmt: skip
 
 
-def _edit_all(files: Sequence[Mapping[str, Any]]) -> list[tuple[Path, str, str]]:
-    """(path, before, after) of each. Nothing is written unless every edit of every file can be made."""
+def _edit_all(files: Sequence[Mapping[str, Any]], given_up: threading.Event) -> list[tuple[Path, str, str]]:
+    """(path, before, after) of each. Nothing is written unless every edit of every file can be made.
+
+    Nor when nobody waits any more: who was told that it took too long must not find the files changed later.
+    """
     done = []
     for file in files:
         path = Path(str(file["path"]))
-        if _size_of(path) > MAX_FILE * 16:
-            raise EditError(f"{path} is too large to be edited")
-        # newline="" keeps line ends as they are.
-        with path.open(encoding="utf-8", newline="") as source:
-            before = source.read()
+        before = _content(path, MAX_EDITED, f"{path} is too large to be edited").decode()
         done.append((path, before, edited(before, file.get("edits") or [], str(path))))
+    if given_up.is_set():
+        return []
     for path, before, after in done:
         if before != after:
             _replace(path, after)
@@ -133,14 +137,17 @@ def _replace(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _size_of(path: Path) -> int:
-    """Raises EditError for what is no file, OSError for what is not there."""
+def _content(path: Path, most: int, too_large: str) -> bytes:
+    """Raises EditError for what is no file or goes beyond `most` bytes, OSError for what cannot be read."""
     if not path.is_absolute():
         raise EditError(f'file path must be absolute: "{path}"')
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise EditError(f'not a regular file: "{path}"')
-    return found.st_size
+    try:
+        content = read_regular(path, most + 1)
+    except NotRegularError as error:
+        raise EditError(f'not a regular file: "{path}"') from error
+    if len(content) > most:
+        raise EditError(too_large)
+    return content
 
 
 def _diff(path: Path, before: str, after: str) -> str:
@@ -151,16 +158,8 @@ def _diff(path: Path, before: str, after: str) -> str:
     )
 
 
-async def _resolve_path(state: AgentState, request: HttpRequest) -> HttpReply:
-    given = request.first("path")
-    if not given:
-        return message_reply(400, "path must not be empty")
-    path = state.identity.home / given[2:] if given == "~" or given.startswith("~/") else state.workdir() / given
-    return json_reply(200, {"resolved_path": str(await trio.to_thread.run_sync(path.resolve))})
-
-
 FILE_ROUTES: Routes = {
-    ("GET", "/api/v0/resolve-path"): _resolve_path,
+    **WHOLE_FILE_ROUTES,
     ("GET", "/api/v0/read-file-lines"): _read_lines,
     ("POST", "/api/v0/edit-files"): _edit_files,
 }

@@ -16,6 +16,7 @@ import trio
 from coder.agent.network.http_messages import HttpRequest
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
+from coder.agent.workspace.files import workdir
 from coder.agent.workspace.git_changes import GitError, Repository, Scan, changes, scan
 from coder.net.websocket import WebSocketStream
 
@@ -95,7 +96,7 @@ class _Viewer:
         self._errors = found.errors
 
     async def _scan(self) -> Scan:
-        return await scan(self._state.workdir(), environment.command_environment(self._state))
+        return await scan(await workdir(self._state), environment.looking_environment(self._state))
 
     async def _tell_error(self, at: datetime, message: str) -> None:
         await _send(self._socket, {"type": "error", "scanned_at": _stamp(at), "message": message})

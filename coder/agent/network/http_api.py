@@ -23,31 +23,61 @@ from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
 from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, one_process, waits
 from coder.agent.state import AgentState
+from coder.base.log import get_logger
 from coder.net.bounded_http import BoundedHttp
 from coder.net.websocket import WebSocketStream, accept_key
+
+log = get_logger("agent.http")
 
 TIMEOUT = 20.0
 "Seconds for a request's head, and without any progress of a body or a reply: a slow line may take its time (ours)."
 PIECE = 64 << 10
 "Bytes of a body or a reply that are progress (ours)."
 MAX_BODY = 64 << 20
+MAX_CONNECTIONS = 256
+"At a time, of one listener: those of `--debug-address` take whoever is on the machine (ours)."
 MAX_MESSAGE = 64 << 10
 "Bytes of a message that a WebSocket's client sends (ours)."
 
 
+class _RefusedError(Exception):
+    """A request that no route sees: what it is answered with, after which its connection closes."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.reply = message_reply(status, message)
+
+
 class HttpApi:
-    """Serves one overlay connection after the other."""
+    """Serves the connections of one listener."""
 
     def __init__(self, state: AgentState, routes: Routes | None = None) -> None:
         self._state, self._routes = state, ROUTES if routes is None else routes
+        # Nobody may have us keep what no route would read.
+        self._max_body = MAX_BODY if any(method not in {"GET", "HEAD"} for method, _ in self._routes) else 0
+        self._open = 0
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Requests of one connection until it closes or idles. Never raises for what the peer did."""
+        if self._open >= MAX_CONNECTIONS:
+            await trio.aclose_forcefully(stream)
+            return
+        self._open += 1
+        try:
+            await self._serve(stream)
+        finally:
+            self._open -= 1
+
+    async def _serve(self, stream: trio.abc.Stream) -> None:
         connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=64 << 10)
         async with stream:
             try:
                 while True:
-                    request = await _read_request(connection, stream)
+                    try:
+                        request = await _read_request(connection, stream, self._max_body)
+                    except _RefusedError as refused:
+                        await _write_reply(connection, stream, refused.reply)
+                        return
                     if request is None:
                         return
                     if (stream_handler := STREAMS.get(request.path)) is not None and self._routes is ROUTES:
@@ -76,12 +106,17 @@ class HttpApi:
         try:
             with trio.fail_after(TIMEOUT + (LONGEST_WAIT if waits(request) or request.path in _SLOW else 0)):
                 return await handler(self._state, request)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             # Numbers, paths and JSON come as the caller wrote them.
             return message_reply(400, "The request cannot be read.", str(error))
         except OSError as error:
             status = {FileNotFoundError: 404, PermissionError: 403}.get(type(error), 500)
             return message_reply(status, error.strerror or "I/O error")
+        except trio.TooSlowError:
+            raise
+        except Exception as error:
+            log.error("a request failed", path=request.path, error=error)
+            return message_reply(500, "The agent could not answer.")
 
 
 async def _hello(_state: AgentState, _request: HttpRequest) -> HttpReply:
@@ -229,8 +264,11 @@ DEBUG_ROUTES = tuple((key, handler) for key, handler in ROUTES.items() if key[1]
 METRICS_ROUTES = ((("GET", "/"), _metrics), (("GET", "/metrics"), _metrics))
 
 
-async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream) -> HttpRequest | None:
-    """None at the connection's end. Raises trio.TooSlowError after TIMEOUT: without a head, or more of the body."""
+async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream, max_body: int) -> HttpRequest | None:
+    """None at the connection's end.
+
+    Raises trio.TooSlowError after TIMEOUT (without a head, or more of the body), _RefusedError.
+    """
     head: h11.Request | None = None
     head_by = trio.current_time() + TIMEOUT
     body = bytearray()
@@ -244,15 +282,23 @@ async def _read_request(connection: BoundedHttp, stream: trio.abc.Stream) -> Htt
         elif isinstance(event, h11.Data):
             body += event.data
             await connection.rest()
-            if len(body) > MAX_BODY:
-                raise h11.RemoteProtocolError("body too large", 413)
+            if len(body) > max_body:
+                raise _RefusedError(413, f"A body may have {max_body} bytes here.")
         elif isinstance(event, h11.EndOfMessage) and head is not None:
-            parts = urlsplit(head.target.decode("latin-1"))
-            path = parts.path if parts.path == "/" else parts.path.rstrip("/")
+            path, query = _target(head.target.decode("latin-1"))
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-            return HttpRequest(head.method.decode(), path, parse_qs(parts.query), bytes(body), headers)
+            return HttpRequest(head.method.decode(), path, query, bytes(body), headers)
         else:
             return None
+
+
+def _target(target: str) -> tuple[str, dict[str, list[str]]]:
+    """Path and query of a request. Raises _RefusedError."""
+    try:
+        parts = urlsplit(target)
+        return parts.path if parts.path == "/" else parts.path.rstrip("/"), parse_qs(parts.query)
+    except ValueError as error:
+        raise _RefusedError(400, "The request's target cannot be read.") from error
 
 
 async def _serve_websocket(

@@ -16,6 +16,7 @@ from uuid import UUID
 import trio
 
 from coder.agent.config import AgentConfig
+from coder.agent.guarded import guarded
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.network.speedtest import serve_speedtest
@@ -161,17 +162,14 @@ class AgentNetwork:
         with self._listening:
             async with trio.open_nursery() as accepting:
                 for port, serve in services.items():
-                    handler = partial(self._guarded, serve)
+                    handler = guarded(partial(self._counted, serve))
                     serve_port = partial(trio.serve_listeners, handler_nursery=handlers)
                     accepting.start_soon(serve_port, handler, [node.tcp_listen(port)])
 
-    async def _guarded(self, serve: Serve, stream: trio.abc.HalfCloseableStream) -> None:
-        """A defect in one connection must not end the others."""
+    async def _counted(self, serve: Serve, stream: trio.abc.HalfCloseableStream) -> None:
         self._connections += 1
         try:
             await serve(stream)
-        except Exception as error:
-            log.error("a connection failed", error=error)
         finally:
             self._connections -= 1
 

@@ -18,9 +18,8 @@ import trio
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptTerminal
 from coder.agent.workspace import environment, terminal
-from coder.agent.workspace.children import Child
+from coder.agent.workspace.children import Child, end_group, kill_group
 from coder.agent.workspace.containers import Container
-from coder.agent.workspace.scripts import kill_group
 from coder.base.log import get_logger
 
 log = get_logger("agent.pty")
@@ -164,8 +163,7 @@ class _Session:
         with trio.move_on_after(LAST_WORDS) as scope:
             await self._child.wait()
         if scope.cancelled_caught:
-            kill_group(self._child.pid, signal.SIGKILL)
-            await self._child.wait()
+            await end_group(self._child)
 
     async def _read(self) -> None:
         while not self.is_let_go:

@@ -89,6 +89,6 @@ def _slot_untrusted(data: bytes) -> tuple[int, dict[str, Any]] | None:
         return None
     try:
         found = json.loads(data[_HEADER.size : end])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return (number, found) if isinstance(found, dict) else None

@@ -5,7 +5,6 @@ Source: docs/protocol/agents.md#limits (ticks of one second, 10 KiB of output, o
 
 from __future__ import annotations
 
-import signal
 import subprocess
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -14,7 +13,8 @@ import trio
 
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
-from coder.agent.workspace.scripts import kill_group
+from coder.agent.workspace.children import end_group
+from coder.agent.workspace.files import workdir
 from coder.rpc.proto import agent_pb2
 
 TICK = 1.0
@@ -90,7 +90,7 @@ class MetadataCollector:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment.command_environment(self._state),
-            cwd=self._state.workdir(),
+            cwd=await workdir(self._state),
             start_new_session=True,
         )
         output = bytearray()
@@ -103,10 +103,7 @@ class MetadataCollector:
                         output += chunk[: OUTPUT_LIMIT - len(output)]
                 await process.wait()
         finally:
-            if process.returncode is None:
-                kill_group(process.pid, signal.SIGKILL)
-                with trio.CancelScope(shield=True):
-                    await process.wait()
+            await end_group(process)
         error = ""
         if scope.cancelled_caught:
             error = "run cmd: timed out"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import trio
 
+from coder.agent.workspace.files import on_disk
 from coder.base.host import container_memory, disk_usage
 from coder.base.log import get_logger
 from coder.rpc.errors import RpcError
@@ -41,7 +42,7 @@ async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] =
         return
     window: deque[Datapoint] = deque(maxlen=size)
     while True:
-        window.append(await trio.to_thread.run_sync(read, memory, volumes))
+        window.append(await on_disk(read, memory, volumes))
         if len(window) == size:
             await _push(session, window)
         await rest(max(wanted.config.collection_interval_seconds, 1))

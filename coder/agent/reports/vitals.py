@@ -15,6 +15,7 @@ import h11
 import trio
 
 from coder.agent.reports.flight_recorder import FlightRecorder
+from coder.agent.workspace.files import on_disk
 from coder.base.errors import CoderError
 from coder.base.host import container_memory, disk_usage
 from coder.base.log import get_logger
@@ -41,7 +42,7 @@ async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: Age
     """Runs as long as a connection; ends when the server knows nothing of readings."""
     while True:
         events = recorder.waiting()
-        reading = await trio.to_thread.run_sync(read_host, home)
+        reading = await on_disk(read_host, home)
         body = report(reading | network.peers_in_use(IN_USE), events, datetime.now(UTC))
         status = await _send(policy, body)
         if status in _UNKNOWN:

@@ -16,6 +16,7 @@ from typing import Any
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment, terminal
 from coder.agent.workspace.containers import Container
+from coder.agent.workspace.files import read_regular
 from coder.base.log import get_logger
 from coder.net.ssh_library import asyncssh
 
@@ -198,7 +199,7 @@ class SessionRunner:
         if manifest is None or not manifest.motd_path or (self._state.identity.home / ".hushlogin").exists():
             return
         try:
-            text = Path(manifest.motd_path).read_bytes()[: 64 << 10]
+            text = read_regular(Path(manifest.motd_path), 64 << 10)
         except OSError:
             return
         process.stdout.write(text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from pathlib import Path
 
 import trio
@@ -18,6 +19,9 @@ log = get_logger("agent")
 
 UNKNOWN_STATUS = 255
 "Of a child that somebody else has waited for."
+KILL_GRACE = 5.0
+"""Ours: seconds a killed process has to go. One that waits for a disk that is away does not hear signals; whoever ends
+it must not wait with it."""
 
 
 class Child:
@@ -39,6 +43,24 @@ class Child:
                 except ChildProcessError:
                     self.returncode = UNKNOWN_STATUS
             return self.returncode
+
+
+def kill_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # already gone
+
+
+async def end_group(process: trio.Process | Child) -> None:
+    """Kills it with its process group, if it runs, and waits until it has gone, even cancelled: KILL_GRACE at most."""
+    if process.returncode is not None:
+        return
+    kill_group(process.pid, signal.SIGKILL)
+    with trio.CancelScope(deadline=trio.current_time() + KILL_GRACE, shield=True):
+        await process.wait()
+    if process.returncode is None:
+        log.warn("a process was killed and does not go; it is left behind", pid=process.pid)
 
 
 async def wait_for_child(pid: int) -> int:

@@ -50,6 +50,30 @@ def expand_directory(text: str, identity: Identity, env: Mapping[str, str]) -> P
 
 def command_environment(state: AgentState, session: Mapping[str, str] | None = None) -> dict[str, str]:
     """The whole environment for one command."""
+    env = _without_secrets(state, session)
+    if state.manifest is not None:
+        for secret in state.manifest.secrets:
+            if secret.env_name:
+                env[secret.env_name] = secret.value.decode("utf-8", "replace")
+    env |= {"CODER_AGENT_URL": state.url, "CODER_AGENT_TOKEN": state.token}
+    if state.socket_path is not None:
+        env["CODER_AGENT_SOCKET_PATH"] = str(state.socket_path)
+    env["GIT_ASKPASS"] = state.executable
+    return _with_scripts(state, env)
+
+
+def looking_environment(state: AgentState) -> dict[str, str]:
+    """For a command of ours that only looks at what others have made: it needs neither token nor secrets."""
+    return _with_scripts(state, _without_secrets(state, None))
+
+
+def _with_scripts(state: AgentState, env: dict[str, str]) -> dict[str, str]:
+    if state.script_bin is not None:
+        env["PATH"] = f"{state.script_bin}{os.pathsep}{env.get('PATH', os.defpath)}"
+    return env
+
+
+def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> dict[str, str]:
     identity, manifest = state.identity, state.manifest
     env = {"CODER": "true", "GIT_SSH_COMMAND": f"{state.executable} gitssh --"}
     env["CS_DISABLE_GETTING_STARTED_OVERRIDE"] = "true"
@@ -70,15 +94,6 @@ def command_environment(state: AgentState, session: Mapping[str, str] | None = N
     if manifest is not None:
         for name, value in manifest.environment_variables.items():
             env[name] = expand(value, env)
-        for secret in manifest.secrets:
-            if secret.env_name:
-                env[secret.env_name] = secret.value.decode("utf-8", "replace")
-    env |= {"CODER_AGENT_URL": state.url, "CODER_AGENT_TOKEN": state.token}
-    if state.socket_path is not None:
-        env["CODER_AGENT_SOCKET_PATH"] = str(state.socket_path)
-    env["GIT_ASKPASS"] = state.executable
-    if state.script_bin is not None:
-        env["PATH"] = f"{state.script_bin}{os.pathsep}{env.get('PATH', os.defpath)}"
     return env
 
 

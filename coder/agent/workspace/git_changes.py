@@ -1,14 +1,15 @@
 """What has changed in the repositories of a workspace since their last commits, as the git command says it.
 
 Repositories are those at, above and up to two levels below the workspace's directory. Everything is bounded: a
-repository of a hundred gigabytes is somebody's daily work.
+repository of a hundred gigabytes is somebody's daily work. And nothing of a repository is trusted: whoever made it
+wrote its configuration, which may name programs (git-config(1)); none of them is run.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,14 +18,31 @@ from typing import Any
 
 import trio
 
+from coder.agent.workspace.children import end_group
+from coder.agent.workspace.files import on_disk
+
 MAX_REPOSITORIES = 32
 MAX_DIFF = 1 << 20
 MAX_UNTRACKED = 100
 """Ours: of all repositories together; each file is a git command."""
 COMMAND_TIME = 30.0
 """Ours: seconds for one git command."""
+MAX_FILTERS = 64
+MAX_FILTER_NAMES = 4096
+"""Ours: filters of one repository that are switched off, and characters of their names; each is three words of every
+command line."""
 _LOOKED_AT = 500
 """Ours: folders that are asked whether they are a repository."""
+_SWITCHED_OFF = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.autoRefreshIndex=false")
+"""Of every command: two programs, and the index that `git diff` writes anew under a lock which others would meet."""
+_PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--submodule=short")
+"""Of every diff: programs, and the commands that git runs inside submodules, which have configurations of their own."""
+_USAGE = 129
+"""git's exit status for an option it does not know."""
+_OWN_SCOPES = frozenset({"system", "global", "command"})
+"""Of the configuration of who works here, rather than of who made the repository."""
+_OFFLINE = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+"""A partial clone would fetch what it lacks. The second is known since git 2.44 and the clearer word."""
 _LEFT_OUT = "\n[the rest of the changes is left out]\n"
 
 
@@ -84,7 +102,12 @@ def _is_repository(folder: Path) -> bool:
 async def scan(directory: Path, env: Mapping[str, str]) -> Scan:
     """All repositories, one after the other. Raises GitError when none can be asked."""
     found = Scan(untracked_left=MAX_UNTRACKED)
-    for root in await trio.to_thread.run_sync(find_repositories, directory, abandon_on_cancel=True):
+    try:
+        with trio.fail_after(COMMAND_TIME):
+            roots = await on_disk(find_repositories, directory)
+    except trio.TooSlowError as error:
+        raise GitError(f"{directory} was not searched for repositories within {COMMAND_TIME:g} s") from error
+    for root in roots:
         try:
             found.repositories[str(root)] = await _look(root, env, found)
         except RepositoryError as error:
@@ -101,12 +124,12 @@ def changes(before: Mapping[str, Repository], now: Mapping[str, Repository]) -> 
 async def _look(root: Path, env: Mapping[str, str], scan: Scan) -> Repository:
     """Takes from what the scan has left of untracked files. Raises GitError."""
     git = _Git(root, env)
+    await git.switch_filters_off()
     branch = (await git("symbolic-ref", "--short", "-q", "HEAD")).strip()
     has_commit = bool(await git("rev-parse", "-q", "--verify", "HEAD"))
     # Before the first commit: the empty tree, whose name depends on the repository's hash.
     against = "HEAD" if has_commit else (await git("hash-object", "-t", "tree", "/dev/null")).strip()
-    plain = ("--no-color", "--no-ext-diff", "--no-textconv")
-    diff = await git("diff", *plain, against)
+    diff = await git("diff", *_PLAIN, against)
     untracked = (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0")
     rest = ""
     for name in filter(None, untracked):
@@ -114,7 +137,7 @@ async def _look(root: Path, env: Mapping[str, str], scan: Scan) -> Repository:
             rest = _LEFT_OUT
             break
         scan.untracked_left -= 1
-        diff += await git("diff", *plain, "--no-index", "--", "/dev/null", name)
+        diff += await git("diff", *_PLAIN, "--no-index", "--", "/dev/null", name)
     return Repository(
         str(root),
         branch or (await git("rev-parse", "-q", "--short", "HEAD")).strip(),
@@ -124,15 +147,48 @@ async def _look(root: Path, env: Mapping[str, str], scan: Scan) -> Repository:
 
 
 class _Git:
-    """git in one repository, changing nothing there."""
+    """git in one repository, changing nothing there and running nothing that the repository names."""
 
     def __init__(self, root: Path, env: Mapping[str, str]) -> None:
         self._root = root
-        self._env = {**env, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        self._env = {**env, **_OFFLINE, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        self._switched_off: tuple[str, ...] = _SWITCHED_OFF
 
     async def __call__(self, *words: str) -> str:
         """What it prints, bounded. A refusal is an empty text: no branch, no remote, no commit yet."""
-        argv = ["git", "-c", "core.fsmonitor=false", "-C", str(self._root), *words]
+        status, text = await self._run(words)
+        if status not in {0, 1} and len(text) <= MAX_DIFF:
+            raise RepositoryError(f"git {words[0]} cannot read {self._root}: it ended with {status}")
+        return text
+
+    async def switch_filters_off(self) -> None:
+        """Those of gitattributes(5) that the repository's own configuration names, whatever it includes.
+
+        Filters of the person (Git LFS) stay: they run with every command of theirs. Raises RepositoryError for names
+        that cannot be given on a command line.
+        """
+        asked = ("--name-only", "-z", "--get-regexp", r"^filter\.")
+        status, text = await self._run(("config", "--show-scope", *asked))
+        scopes_and_keys = text.split("\0")
+        if status == _USAGE:  # before git 2.26 there are no scopes: all are switched off
+            _, text = await self._run(("config", *asked))
+            scopes_and_keys = [part for key in text.split("\0") for part in ("", key)]
+        pairs = zip(scopes_and_keys[::2], scopes_and_keys[1::2], strict=False)
+        names = sorted({_filter_name(key) for scope, key in pairs if scope not in _OWN_SCOPES and key})
+        length = sum(map(len, names))
+        if len(names) > MAX_FILTERS or length > MAX_FILTER_NAMES or len(text) > MAX_DIFF or "=" in "".join(names):
+            raise RepositoryError(f"the configuration of {self._root} names filters that cannot be switched off")
+        for name in names:
+            self._switched_off += (
+                f"filter.{name}.clean=",
+                f"filter.{name}.process=",
+                f"filter.{name}.required=false",
+            )
+
+    async def _run(self, words: Sequence[str]) -> tuple[int, str]:
+        """The exit status, and what it prints. Raises GitError."""
+        options = [word for one in self._switched_off for word in ("-c", one)]
+        argv = ["git", *options, "-C", str(self._root), *words]
         try:
             with trio.fail_after(COMMAND_TIME):
                 return await self._read(argv)
@@ -143,20 +199,23 @@ class _Git:
         except trio.TooSlowError as error:
             raise RepositoryError(f"git {words[0]} took longer than {COMMAND_TIME:g} s in {self._root}") from error
 
-    async def _read(self, argv: list[str]) -> str:
+    async def _read(self, argv: list[str]) -> tuple[int, str]:
         taken = bytearray()
         process = await trio.lowlevel.open_process(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._env
-        )
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._env,
+            start_new_session=True,
+        )  # fmt: skip
         try:
             assert process.stdout is not None  # noqa: S101 - asked for
             async with process.stdout:
                 while len(taken) <= MAX_DIFF and (chunk := await process.stdout.receive_some()):
                     taken += chunk
-            await process.wait()  # with its output closed it ends by itself
+            status = await process.wait()  # with its output closed it ends by itself
         finally:
-            if process.returncode is None:
-                process.kill()
-                with trio.CancelScope(shield=True):
-                    await process.wait()
-        return taken.decode("utf-8", "replace")
+            await end_group(process)
+        return status, taken.decode("utf-8", "replace")
+
+
+def _filter_name(key: str) -> str:
+    """Of `filter.NAME.clean`; the name may have dots itself."""
+    return key.removeprefix("filter.").rpartition(".")[0]

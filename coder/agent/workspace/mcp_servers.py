@@ -12,14 +12,14 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import trio
 
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
-from coder.agent.workspace.scripts import kill_group
+from coder.agent.workspace.children import end_group, kill_group
+from coder.agent.workspace.files import on_disk, read_regular, workdir
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 
@@ -29,11 +29,11 @@ FILE = ".mcp.json"
 SEPARATOR = "__"
 """Between a server's name and its tool's, in the name of a tool here."""
 PROTOCOL = "2025-06-18"
-START_TIME, CALL_TIME = 30.0, 240.0
+START_TIME, CALL_TIME, READ_TIME = 30.0, 240.0, 10.0
 MAX_SERVERS = 16
 MAX_ANSWER = 4 << 20
 MAX_FILE = 1 << 20
-"""Ours: seconds to start and for one call, servers, bytes of an answer, bytes of the file."""
+"""Ours: seconds to start, for one call and to read the file, servers, bytes of an answer, bytes of the file."""
 
 
 class ToolServerError(Exception):
@@ -154,8 +154,9 @@ class ToolServers:
             await trio.sleep_forever()
         finally:
             with trio.CancelScope(shield=True):
-                for name in list(self._running):
-                    await self._end(name)
+                async with trio.open_nursery() as nursery:
+                    for name in list(self._running):
+                        nursery.start_soon(self._end, name)
 
     async def tools(self) -> list[dict[str, Any]]:
         """Every tool of every server that answers, in the file's order; the servers are asked all at once.
@@ -192,9 +193,12 @@ class ToolServers:
         return {"content": [_content(part) for part in parts], "is_error": answer.get("isError") is True}
 
     async def _specs(self) -> dict[str, ServerSpec]:
-        path = self._state.workdir() / FILE
+        path = await workdir(self._state) / FILE
         try:
-            text = await trio.to_thread.run_sync(_bounded, path)
+            with trio.fail_after(READ_TIME):
+                text = await on_disk(read_regular, path, MAX_FILE)
+        except trio.TooSlowError as error:
+            raise ToolServerError(f"{path} was not read within {READ_TIME:g} s") from error
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -222,7 +226,7 @@ class ToolServers:
             try:
                 process = await trio.lowlevel.open_process(
                     [spec.command, *spec.args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL, env=env, cwd=self._state.workdir(), start_new_session=True,
+                    stderr=subprocess.DEVNULL, env=env, cwd=await workdir(self._state), start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 raise ToolServerError(f"{spec.command} cannot be started: {error.strerror}") from error
@@ -246,16 +250,11 @@ class ToolServers:
         if server is None or (only is not None and server is not only):
             return
         del self._running[name]
-        kill_group(server.process.pid, signal.SIGKILL)
-        await server.process.wait()
+        kill_group(server.process.pid, signal.SIGKILL)  # also what an ended one has left
+        await end_group(server.process)
         for pipe in (server.process.stdin, server.process.stdout):
             if pipe is not None:
                 await trio.aclose_forcefully(pipe)
-
-
-def _bounded(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MAX_FILE)
 
 
 def _row(server: str, tool: Mapping[str, Any]) -> dict[str, Any]:

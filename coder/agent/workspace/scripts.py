@@ -16,7 +16,9 @@ import trio
 
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
+from coder.agent.workspace.children import kill_group
 from coder.agent.workspace.cron import next_run
+from coder.agent.workspace.files import workdir
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.script_log import ScriptLog
 from coder.base.log import get_logger
@@ -135,7 +137,7 @@ class ScriptRunner:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=env,
-                cwd=self._state.workdir(),
+                cwd=await workdir(self._state),
                 start_new_session=True,
             )
             return await self._attend(script, process, out, timeout)
@@ -224,10 +226,3 @@ class _Pipe:
         if self._rest:
             self._queue.add(self._source, self._rest.decode("utf-8", "replace"), self._level)
             self._rest = b""
-
-
-def kill_group(pid: int, number: signal.Signals) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # already gone

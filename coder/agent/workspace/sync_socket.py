@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from coder.agent.guarded import guarded
 from coder.agent.upgrade.handover import KeptUnits
 from coder.base.log import get_logger
 from coder.domain.agents.startup_units import StartupUnits, UnitError
@@ -52,7 +53,7 @@ class SyncSocket:
             self.forget()
             return
         try:
-            await trio.serve_listeners(self._serve, [listener])
+            await trio.serve_listeners(guarded(self._serve), [listener])
         finally:
             if not self._kept:
                 self.path.unlink(missing_ok=True)
@@ -115,7 +116,7 @@ class SyncSocket:
                     return {"units": [self._row(name) for name in self._units.names()]}
         except UnitError as error:
             return {"error": str(error)}
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return {"error": "the request is none this agent knows"}
         return {"error": f"this agent knows no {verb!r}"}
 

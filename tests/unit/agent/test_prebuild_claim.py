@@ -27,6 +27,7 @@ NEVER = b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}"
         (b"data: no json\n\n", False),
         (b'data: ["prebuild_claimed"]\n\n', False),
         (b'data: {"reason":"other"}\n\n', False),
+        (b"data: " + b"[" * 100_000 + b"\n\n", False),
     ],
 )
 def test_which_event_counts(text: bytes, found: bool) -> None:

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import zipfile
+from types import TracebackType
 from uuid import UUID
 
 import pytest
@@ -72,6 +73,29 @@ async def test_what_is_greedy_is_answered_within_bounds(asked: list[Greedy], who
     async with running_coderd(first_user=True) as world:
         _judge(*await _try(world, asked, world.token if who else ""))
         assert (await world.get("/api/v2/users/me")).status_code == 200
+
+
+async def test_what_was_refused_is_given_back_with_its_answer() -> None:
+    """Not when cycles are collected next, which may be a hundred bodies later."""
+    asked = [one for one in OF_STRANGERS + OF_MEMBERS if one.body][::3]
+    async with running_coderd(first_user=True) as world:
+        for one in asked[:20]:
+            await answer_of(world.url, one.encoded(world.token))
+        gc.collect()
+        gc.disable()
+        try:
+            for one in asked:
+                await answer_of(world.url, one.encoded(world.token))
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            frames = {one.tb_frame.f_code.co_qualname for one in gc.garbage if isinstance(one, TracebackType)}
+            large = [len(held) for held in gc.get_referents(*gc.garbage) if isinstance(held, bytes | bytearray | str)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert frames == set()
+    assert max(large, default=0) < 32_000
 
 
 async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

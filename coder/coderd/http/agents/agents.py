@@ -15,7 +15,7 @@ from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.base.struct import ApiStruct
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
-from coder.coderd.http.server.auth import context, credentials, optional_caller, subject
+from coder.coderd.http.server.auth import context, credentials, known_as, optional_caller, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
@@ -92,6 +92,8 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         g.place = await agents.authenticate_agent(context(), credentials())
+        # Not the owner's own account: a workspace that sends too much must not stop whoever would mend it.
+        known_as(f"agents of {g.place.owner_id}")
         return await view(*args, **kwargs)
 
     return guarded

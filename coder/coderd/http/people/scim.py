@@ -12,7 +12,7 @@ from quart import Blueprint, Response, request
 from coder.api.people.users import User
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
-from coder.coderd.http.server.auth import context, let_in
+from coder.coderd.http.server.auth import context, known_as, let_in
 from coder.coderd.http.server.declarations import Content
 from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_document, reply
@@ -42,6 +42,7 @@ def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Res
         shown = request.headers.get("Authorization", "")
         if not (key.equals(shown) or key.equals(shown.removeprefix("Bearer ").strip())):
             return _error(401, "invalidAuthorization")
+        known_as("scim")
         let_in()  # users are many, and each takes a while
         try:
             return await view(*args, **kwargs)

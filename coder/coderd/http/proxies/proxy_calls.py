@@ -13,7 +13,7 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
-from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.auth import context, known_as
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.apps.app_refusals import AppRefusedError
@@ -27,7 +27,9 @@ blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceprox
 
 
 async def _proxy() -> ProxyCaller:
-    return await proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+    proxy = await proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+    known_as(f"proxy {proxy.row.id}")
+    return proxy
 
 
 @route(

@@ -8,9 +8,10 @@ none.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID
@@ -57,24 +58,44 @@ def around(view: View, how: Audited) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
         before = await _look(how, None)
-        answer, failure = await _answer(view, args, kwargs)
-        status = envelope_of(failure)[0] if failure is not None else answer.status_code
+        said = await _ask(view, args, kwargs)
+        status = said.status
         # Settings without a name of their own are written or not: refusals leave no trace (recorded).
         unnamed = not how.key and not how.target
         if status == 200 if unnamed else status not in {401, 404, 304}:
-            await _record(how, before, answer, status)
-        if failure is not None:
-            raise failure
-        return answer
+            await _record(how, before, said.answer, status)
+        return said.pass_on()
 
     return recorded
 
 
-async def _answer(view: View, args: Any, kwargs: Any) -> tuple[Any, Refusal | None]:
+class _Said:
+    """What a view said: an answer or a refusal."""
+
+    __slots__ = ("_refusal", "answer", "status")
+
+    def __init__(self, answer: Any, refusal: Refusal | None) -> None:
+        self.answer = answer
+        self._refusal = refusal
+        self.status: int = answer.status_code if refusal is None else envelope_of(refusal)[0]
+
+    def pass_on(self) -> Any:
+        """Answers, or refuses, once. A refusal's traceback holds every frame it goes through: one that kept a name of
+        it would keep the request's body, too, until cycles are collected."""
+        refusal, self._refusal = self._refusal, None
+        if refusal is None:
+            return self.answer
+        try:
+            raise refusal
+        finally:
+            del refusal
+
+
+async def _ask(view: View, args: Any, kwargs: Any) -> _Said:
     try:
-        return await view(*args, **kwargs), None
+        return _Said(await view(*args, **kwargs), None)
     except Refusal as refusal:
-        return None, refusal
+        return _Said(None, refusal)
 
 
 async def _record(how: Audited, before: AuditSnapshot | None, answer: Response | None, status: int) -> None:
@@ -86,12 +107,17 @@ async def _record(how: Audited, before: AuditSnapshot | None, answer: Response |
 
 
 async def _write(event: AuditEvent) -> None:
-    ctx = context()
+    async with _done_anyway(event.kind, event.action):
+        await record_event.record_event(context(), event)
+
+
+@contextlib.asynccontextmanager
+async def _done_anyway(kind: str, action: str) -> AsyncIterator[None]:
+    """The change is done and answered for: a log that cannot be written must not undo it."""
     try:
-        await record_event.record_event(ctx, event)
+        yield
     except Exception as error:
-        # The change is done and answered for: a log that cannot be written must not undo it.
-        ctx.log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)
+        context().log.error("an audit entry was not written", error=error, resource=kind, action=action)
 
 
 async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]]:
@@ -166,8 +192,8 @@ async def about(
 def _around_telling(view: View, how: Audited) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        answer, failure = await _answer(view, args, kwargs)
-        status = envelope_of(failure)[0] if failure is not None else answer.status_code
+        said = await _ask(view, args, kwargs)
+        status = said.status
         told: _About | None = g.get("about")
         if told is not None:
             gone = status >= 400 or told.action == "delete"
@@ -175,9 +201,7 @@ def _around_telling(view: View, how: Audited) -> View:
             who = origin()
             who = who if told.by is None else replace(who, user_id=told.by)
             await _write(AuditEvent(how.kind, told.action, who, status, told.before, after))
-        if failure is not None:
-            raise failure
-        return answer
+        return said.pass_on()
 
     return recorded
 
@@ -188,18 +212,16 @@ def _around_telling(view: View, how: Audited) -> View:
 def _around_login(view: View) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        answer, failure = await _answer(view, args, kwargs)
-        status = envelope_of(failure)[0] if failure is not None else answer.status_code
+        said = await _ask(view, args, kwargs)
+        status = said.status
         email = str(getattr(g.get("sent"), "email", ""))
         known = email and "\0" not in email
-        user_id = await snapshots.user_with_email(context(), email) if known else None
-        if user_id is not None:
-            who = origin()
-            event = AuditEvent("api_key", "login", Origin(user_id, who.ip, who.user_agent, who.request_id), status)
-            await record_event.record_event(context(), _about(event, user_id))
-        if failure is not None:
-            raise failure
-        return answer
+        async with _done_anyway("api_key", "login"):
+            user_id = await snapshots.user_with_email(context(), email) if known else None
+            if user_id is not None:
+                event = AuditEvent("api_key", "login", replace(origin(), user_id=user_id), status)
+                await record_event.record_event(context(), _about(event, user_id))
+        return said.pass_on()
 
     return recorded
 

@@ -54,6 +54,19 @@ def remote_ip() -> str:
     return here.headers.get("Remote-Addr", "") or ""
 
 
+def known_as(account: str) -> None:
+    """For those who prove themselves by something else than a key of a person: what their bodies count for."""
+    g.account = account
+
+
+def account() -> str:
+    """Whom the bytes of this request count for; empty as long as nobody has proved anything."""
+    if "caller" in g:
+        return str(g.caller.subject.user_id)
+    named: str = g.get("account", "")
+    return named
+
+
 def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Lets only requests with a valid token through."""
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import trio
 
 from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.foundation.errors import RateLimited, TooLarge
@@ -22,10 +24,13 @@ STRANGERS = ""
 "Stands for everybody who has not said who they are: they share one budget."
 STRANGERS_BYTES = 16 << 20
 "A quarter of a thousand bodies as large as strangers may send; ordinary sign-ins are a hundred bytes."
-ADDRESS_BYTES = 4 << 20
-"What one address may take of it: who fills a share leaves others the rest. Sixty-four of the largest at once."
+ADDRESS_BYTES = 1 << 20
+"What one address may take of it: sixteen must be filled before others are refused. Sixteen of the largest at once."
 PERSON_BYTES = 256 << 20
-"Two uploads of the largest size at once."
+"Two uploads of the largest size at once, which lie in files."
+PERSON_HELD_BYTES = 16 << 20
+"""What bodies of one person (or proxy, or all agents of one person) hold in memory until they have been read and taken
+apart; more of them wait their turn."""
 MAX_ELEMENTS = 100_000
 "Commas and opening brackets of a body. A megabyte of log lines has half of that."
 MAX_DEPTH = 200
@@ -39,6 +44,7 @@ class BodyBudget:
 
     def __init__(self, ctx: Context | None = None) -> None:
         self.held: dict[str, int] = {}
+        self._given_back = trio.lowlevel.ParkingLot()
 
     @contextlib.contextmanager
     def sender(self, who: str, address: str = "") -> Iterator[Share]:
@@ -46,11 +52,35 @@ class BodyBudget:
         limits = (
             {who: PERSON_BYTES} if who else {STRANGERS: STRANGERS_BYTES, f"from {network_of(address)}": ADDRESS_BYTES}
         )
+        with self._share(limits) as share:
+            yield share
+
+    @contextlib.contextmanager
+    def _share(self, limits: dict[str, int]) -> Iterator[Share]:
         share = Share(self, limits)
         try:
             yield share
         finally:
             share.give_back()
+            self._given_back.unpark_all()
+
+    @contextlib.asynccontextmanager
+    async def turn(self, who: str, count: int, patience: float) -> AsyncIterator[None]:
+        """Room in memory for a body of at most `count` bytes of a person, until the end of the block.
+
+        It is asked for as a whole and before any byte is read: two halves of bodies never wait for each other, and a
+        sender that waits is held up by its own socket. Raises RateLimited after `patience` seconds.
+        """
+        account = f"memory of {who}"
+        with trio.move_on_after(patience) as waited:
+            # What is larger than everything there is has its turn alone.
+            while (held := self.held.get(account, 0)) and held + count > PERSON_HELD_BYTES:
+                await self._given_back.park()
+        if waited.cancelled_caught:
+            raise _too_much()
+        with self._share({account: max(PERSON_HELD_BYTES, count)}) as share:
+            share.take(count)
+            yield
 
 
 @dataclass(slots=True)
@@ -65,10 +95,7 @@ class Share:
         """`count` bytes more. Raises RateLimited when requests of the same account together hold too much."""
         held = {account: self.budget.held.get(account, 0) + count for account in self.limits}
         if any(held[account] > limit for account, limit in self.limits.items()):
-            raise RateLimited(
-                "Too much is being sent at once.",
-                "Other requests of yours are still being received; wait until they have ended and try again.",
-            )
+            raise _too_much()
         self.budget.held.update(held)
         self.size += count
 
@@ -80,6 +107,13 @@ class Share:
             else:
                 self.budget.held.pop(account, None)
         self.size = 0
+
+
+def _too_much() -> RateLimited:
+    return RateLimited(
+        "Too much is being sent at once.",
+        "Other requests of yours are still being received; wait until they have ended and try again.",
+    )
 
 
 def check_json(raw: bytes) -> None:

@@ -98,4 +98,6 @@ class FastPath:
     def _count(self, caller: Caller | None, address: str, headers: Mapping[str, str], scope: Message) -> None:
         if self._limits.limit_of(API):
             bypass = headers.get(_BYPASS) == "true"
-            scope["coder_counted"] = self._limits.count(key_of(caller, address, bypass), scope["path"])
+            scope["coder_counted"] = self._limits.count(
+                key_of(caller, address, bypass), scope["path"], route=scope["coder_route"]
+            )

@@ -13,10 +13,10 @@ import re
 import tempfile
 import types
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from contextlib import AbstractContextManager, AsyncExitStack
 from enum import Enum
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -25,10 +25,10 @@ from quart import Response, g, request
 
 from coder.api.base import codec
 from coder.api.field_rules import NEW
-from coder.coderd.http.server.auth import context, remote_ip
+from coder.coderd.http.server.auth import account, context, remote_ip
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share, check_json
 from coder.coderd.http.server.declarations import declared
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, TooLarge, TooSlow
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal, TooLarge, TooSlow
 from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
@@ -60,15 +60,16 @@ async def read_body(kind: type[T]) -> T:
     said = declared()
     if said.body is not kind:
         raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
-    raw = await read_bytes(said.limit)
-    body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
+    async with received(said.limit) as raw:
+        body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
     g.sent = body  # the audit log asks afterwards what was meant
     return body
 
 
 async def read_document() -> Any:
     """Any JSON, as the route's limit allows. Raises ValueError, TooLarge."""
-    return await decoded(await read_bytes(declared().limit), json.loads)
+    async with received(declared().limit) as raw:
+        return await decoded(raw, json.loads)
 
 
 async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
@@ -77,30 +78,64 @@ async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
         check_json(raw)
         return decode(raw)
 
-    def count_and_decode() -> Decoded:
-        check_json(raw)
-        return decode(raw)
+    def count_and_decode() -> tuple[Decoded | None, Exception | None]:
+        try:
+            check_json(raw)
+            return decode(raw), None
+        except (Refusal, ValueError) as refusal:
+            return None, _without_frames(refusal)
 
     # A large body takes longer than others should wait; a thread costs more than a small one.
-    return await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
+    value, refusal = await trio.to_thread.run_sync(count_and_decode, limiter=_parsers())
+    if refusal is None:
+        return cast("Decoded", value)
+    try:
+        raise refusal
+    finally:
+        del refusal  # or this frame, which its traceback holds, would hold it
+
+
+def _without_frames(refusal: Exception) -> Exception:
+    """What trio carries out of a thread is held by the frames of its own traceback, and so is the body they read:
+    megabytes that only the next collection of cycles would find. A refusal says what it has to without them."""
+    one: BaseException | None = refusal
+    while one is not None:
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    return refusal
 
 
 @functools.cache
 def _parsers() -> trio.CapacityLimiter:
-    return trio.CapacityLimiter(2)
+    return trio.CapacityLimiter(1)  # a second one would only share the interpreter with the first, and double the most
 
 
 async def read_bytes(limit: int) -> bytes:
-    """The whole body, at most `limit` bytes. Raises TooLarge as soon as more has come, TooSlow when it trickles,
-    RateLimited when too much comes at once."""
+    """`received` for callers that hold the body no longer than they read it."""
+    async with received(limit) as raw:
+        return raw
+
+
+@contextlib.asynccontextmanager
+async def received(limit: int) -> AsyncIterator[bytes]:
+    """The whole body, at most `limit` bytes, which counts for its sender until the end of the block.
+
+    Raises TooLarge as soon as more has come, TooSlow when it trickles, RateLimited when too much comes at once.
+    """
     pieces: list[bytes] = []
 
     async def keep(piece: bytes) -> None:
         pieces.append(piece)
 
-    with _share() as share:
-        await _receive(limit, share, keep)
-        return b"".join(pieces)
+    async with AsyncExitStack() as held:
+        who = account()
+        if who != STRANGERS:
+            size = min(request.content_length if request.content_length is not None else limit, limit)
+            await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
+        await _receive(limit, held.enter_context(_share()), keep)
+        raw = b"".join(pieces)
+        pieces.clear()
+        yield raw
 
 
 @contextlib.asynccontextmanager
@@ -123,8 +158,7 @@ async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
 
 
 def _share() -> AbstractContextManager[Share]:
-    who = str(g.caller.subject.user_id) if "caller" in g else STRANGERS
-    return context().part(BodyBudget).sender(who, remote_ip())
+    return context().part(BodyBudget).sender(account(), remote_ip())
 
 
 async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
@@ -206,16 +240,17 @@ def required_detail(value: str = "") -> str:
 
 def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     """`document` with every absent or null field of `kind` that may not be so set to its zero value."""
-    filled = dict(document)
+    fields = _fields(kind)  # type: ignore[arg-type]
     lowered: dict[str, str] | None = None
-    for name, zero, nested, nullable in _fields(kind):  # type: ignore[arg-type]
-        if name not in filled:
+    filled: dict[str, Any] = {}
+    for name, zero, nested, nullable in fields:
+        value = document.get(name, _MISSING)
+        if value is _MISSING:
             # Go matches keys without regard to case when the exact key is absent.
-            lowered = lowered if lowered is not None else {key.lower(): key for key in document}
-            other = lowered.get(name.lower())
-            if other is not None:
-                filled[name] = filled.pop(other)
-        value = filled.get(name, _MISSING)
+            lowered = lowered if lowered is not None else _other_spellings(document, {one[0].lower() for one in fields})
+            value = document.get(lowered.get(name.lower(), name), _MISSING)
+        if value is not _MISSING:
+            filled[name] = value
         if value is _MISSING or (value is None and not nullable):
             if zero is not _MISSING:
                 filled[name] = zero() if callable(zero) else zero
@@ -229,6 +264,11 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
             elif isinstance(value, list):
                 filled[name] = [with_zeros(v, nested) if isinstance(v, dict) else v for v in value]
     return filled
+
+
+def _other_spellings(document: dict[str, Any], wanted: Set[str]) -> dict[str, str]:
+    """Lower case -> as it was sent, of the keys that are wanted: what else somebody sends costs nothing more."""
+    return {lower: key for key in document if (lower := key.lower()) in wanted}
 
 
 @functools.cache

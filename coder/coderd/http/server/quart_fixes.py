@@ -25,8 +25,8 @@ from quart_trio.wrappers.request import TrioBody, TrioRequest
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
 from coder.coderd.http.server.websocket_bounds import ExactWebsocketConnection
 
-BODY_HIGH_WATER = 1 << 20
-"Bytes of a request body kept before the socket is left unread."
+BODY_HIGH_WATER = 1 << 17
+"Bytes of a request body kept before the socket is left unread: nobody has said yet who counts them."
 
 
 class BoundedBody(TrioBody):
@@ -49,9 +49,14 @@ class BoundedBody(TrioBody):
         self._drained.set()
         return super().__await__()
 
+    def append(self, data: bytes) -> None:
+        if not self._discarding:
+            super().append(data)
+
     def discard(self) -> None:
         """Nobody will read on: what still comes is dropped, or its sender would hold up the response."""
         self._whole = self._discarding = True
+        self._data.clear()
         self._drained.set()
 
     async def room(self) -> None:
@@ -59,8 +64,6 @@ class BoundedBody(TrioBody):
         while len(self._data) > BODY_HIGH_WATER and not self._whole and self._must_raise is None:
             self._drained = trio.Event()
             await self._drained.wait()
-        if self._discarding:
-            self._data.clear()
 
 
 class BoundedRequest(TrioRequest):
@@ -80,6 +83,7 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
     _request: Any = None
 
     async def handle_request(self, nursery: trio.Nursery, request: Any, send: Any) -> None:  # type: ignore[override]
+        self._request = request
         async with AsyncExitStack() as request.at_end:
             await super().handle_request(nursery, request, send)
 
@@ -95,7 +99,6 @@ class BoundedHTTPConnection(TrioASGIHTTPConnection):
         await send({"type": "http.response.body", "body": body.data, "more_body": False})
 
     async def handle_messages(self, nursery: trio.Nursery, request: Any, receive: Any) -> None:  # type: ignore[override]
-        self._request = request
         while True:
             message = await receive()
             if message["type"] == "http.request":

@@ -30,6 +30,7 @@ from coder.coderd.http.server.declarations import NOTHING, search
 from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
+from coder.coderd.services.access.workspace_access import load_template
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.query_terms import find_organization
@@ -242,7 +243,7 @@ async def post_archive_versions(template: str) -> Response:
 
 @route(blueprint, "GET", "/templates/<id:template>/versions/<name>", scope="template:read", answers=TemplateVersion)
 async def get_version_by_name(template: str, name: str) -> Response:
-    row = await templates.load_template(context(), subject(), path_uuid(template))
+    row = await load_template(context(), subject(), path_uuid(template))
     return reply(await template_versions.get_version_by_name(context(), subject(), row, name))
 
 

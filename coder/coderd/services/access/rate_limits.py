@@ -1,15 +1,16 @@
 """How many requests a minute: per user (or address when signed out) and endpoint, in this process's memory.
 
 A sliding window of two counters, as upstream's. What a route draws on it says itself
-(`coder/domain/access/rate_budgets.py`). Not shared between replicas: each counts for itself.
+(`coder/domain/access/rate_budgets.py`). Not shared between replicas: each counts for itself. What strangers write is
+kept nowhere: a counter is found by a digest, and is forgotten when its window has passed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol
-from uuid import uuid4
 
 import trio
 
@@ -18,18 +19,22 @@ from coder.coderd.services.foundation.errors import PreconditionRequired, RateLi
 from coder.domain.access.rate_budgets import API, Budget
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from coder.base.clock import Clock
     from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.access.authentication import Caller
 
 WINDOW = 60.0
 "Seconds."
-_MOST_KEYS = 50_000
-"Above this, keys whose window has passed are forgotten, and what a caller asks for the first time is counted together."
-_ANYTHING = "*"
-"In a path's place."
+_MOST_PATHS = 4_096
+"""Of one caller in one window: what a program asks that walks through all workspaces of a large site. Who asks for more
+makes them up: further ones are counted together, for each budget."""
+_NO_ROUTE, _FURTHER = "*", "**"
+"In a path's place: of paths that are no route's all, and those above the most."
 BYPASS_HEADER = "X-Coder-Bypass-Ratelimit"
-_BYPASS = "bypass-"
+BYPASS = "bypass"
+"Who an owner is that wants to be counted by nobody."
 _API_ONLY = (API,)
 _MOST_WAITING = 16
 "Times a budget of refusals: how many of one address wait while as many as the budget are being answered."
@@ -125,9 +130,11 @@ class RateLimits:
     def __init__(self, ctx: Limited) -> None:
         self._config = ctx.config
         self._clock = ctx.clock
-        self._counters: dict[tuple[str, str], _Counter] = {}
-        self._forgot_in = -1
-        "The window in which old keys were last looked for: once is enough."
+        self._counters: dict[bytes, _Counter] = {}
+        self._paths: dict[str, int] = {}
+        "How many each caller asked for in this window that had no counter."
+        self._looked_in = -1
+        "The window in which old counters were last looked for: once is enough."
 
     @property
     def enabled(self) -> bool:
@@ -142,18 +149,21 @@ class RateLimits:
     def count(self, who: str, path: str, budgets: Sequence[Budget] = _API_ONLY, *, route: str = "") -> Counted:
         """Counts one request of `who` (see `key_of`). Raises RateLimited when one of its budgets is spent.
 
-        `route` is the pattern `path` matched. Budgets of refusals are not looked at, see `enter`.
+        `route` is the pattern `path` matched; none: all such paths are one. Budgets of refusals are not looked at,
+        see `enter`.
         """
         counted = Counted()
         window, elapsed = _window(self._clock)
         for budget in budgets:
             limit = self.limit_of(budget)
             if limit and not budget.refused:
-                counter = self._counter(who, path, route, budget, window)
-                rate = counter.rate(elapsed)
-                if rate >= limit:
-                    raise _spent(limit, window, elapsed)
-                counter.current += 1
+                rate = 0.0
+                if who != BYPASS:
+                    counter = self._counter(who, path, route, budget, window)
+                    rate = counter.rate(elapsed)
+                    if rate >= limit:
+                        raise _spent(limit, window, elapsed)
+                    counter.current += 1
                 counted.headers = _told(limit, max(0, limit - int(rate) - 1), window)
         return counted
 
@@ -170,16 +180,18 @@ class RateLimits:
         try:
             for budget in budgets:
                 limit = self.limit_of(budget)
-                if limit and budget.refused and not who.startswith(_BYPASS):
-                    counter = self._counter(_address_key(address), path, route, budget, _window(self._clock)[0])
-                    await self._take_place(counter, limit)
-                    counted.lent.append(_Loan(budget, limit, counter, self._clock))
+                if limit and budget.refused and who != BYPASS:
+                    counter = self._counter(address_key(address), path, route, budget, _window(self._clock)[0])
+                    loan = _Loan(budget, limit, counter, self._clock)
+                    await self._take_place(loan)
+                    counted.lent.append(loan)
         except BaseException:
             counted.settle(NO_ANSWER)
             raise
         return counted
 
-    async def _take_place(self, counter: _Counter, limit: int) -> None:
+    async def _take_place(self, loan: _Loan) -> None:
+        counter, limit = loan.counter, loan.limit
         window, elapsed = _window(self._clock)
         rate = counter.rate(elapsed)
         if not counter.waiting and rate + counter.asked < limit:
@@ -193,21 +205,25 @@ class RateLimits:
         try:
             with trio.move_on_after(PATIENCE):
                 await waiter.told.wait()
+        except BaseException:
+            if waiter.let_in:  # cancelled just before: a place that nobody gives back is nobody's for ever
+                loan.settle(NO_ANSWER)
+            raise
         finally:
             counter.waiting.pop(waiter, None)
         if not waiter.let_in:
             raise _spent(limit, *_window(self._clock))
 
     def _counter(self, who: str, path: str, route: str, budget: Budget, window: int) -> _Counter:
+        self._forget(window)
+        together = budget.whole_route or not route
         # Routes answer with a slash at the end as well.
-        key = (who, f"{budget.name} {route}" if budget.whole_route else path.rstrip("/"))
+        key = _key(who, budget, (route or _NO_ROUTE) if together else path.rstrip("/"))
         counter = self._counters.get(key)
-        if counter is None and len(self._counters) > _MOST_KEYS:
-            if self._forgot_in != window:
-                self._forget(window)
-            if len(self._counters) > _MOST_KEYS and not budget.whole_route:
-                # Somebody makes paths up. None of the counters there are may be lost to that.
-                key = (key[0], _ANYTHING)
+        if counter is None and not together:
+            self._paths[who] = self._paths.get(who, 0) + 1
+            if self._paths[who] > _MOST_PATHS:
+                key = _key(who, budget, _FURTHER)
                 counter = self._counters.get(key)
         if counter is None:
             counter = self._counters[key] = _Counter(window)
@@ -215,8 +231,16 @@ class RateLimits:
         return counter
 
     def _forget(self, window: int) -> None:
-        self._forgot_in = window
+        if self._looked_in == window:
+            return
+        self._looked_in = window
+        self._paths.clear()
         self._counters = {key: item for key, item in self._counters.items() if item.window >= window - 1 or item.in_use}
+
+
+def _key(who: str, budget: Budget, what: str) -> bytes:
+    """A digest, because a path may be 60 KB of a stranger's choice."""
+    return blake2b(f"{who}\0{budget.name}\0{what}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _window(clock: Clock) -> tuple[int, float]:
@@ -245,9 +269,13 @@ def key_of(caller: Caller | None, remote_ip: str, wants_bypass: bool) -> str:
     if wants_bypass:
         if caller is None or not caller.subject.is_owner:
             raise PreconditionRequired("Rate limit bypass is for owners.")
-        return f"{_BYPASS}{uuid4()}"
-    return f"user-{caller.user.id}" if caller is not None else _address_key(remote_ip)
+        return BYPASS
+    return user_key(caller.user.id) if caller is not None else address_key(remote_ip)
 
 
-def _address_key(remote_ip: str) -> str:
+def user_key(user_id: UUID) -> str:
+    return f"user-{user_id}"
+
+
+def address_key(remote_ip: str) -> str:
     return f"ip-{network_of(remote_ip)}"

@@ -1,7 +1,7 @@
 """Who may do what to a workspace: rows as the policy's resources, and loading with the question asked.
 
 Everything that reads a workspace goes through `load_workspace`, everything that changes one through `lock_workspace`:
-there is no way to a row around them.
+there is no way to a row around them. What changes a template goes through `lock_template`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from uuid import UUID
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders
@@ -58,6 +59,27 @@ def template_resource(row: TemplateRow) -> Resource:
         user_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.user_acl.items()},
         group_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.group_acl.items()},
     )
+
+
+async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:
+    """The row, once the caller may do `action` to it. Raises NotFound (deleted ones, too), Forbidden."""
+    return _required_template(subject, await ctx.db.read(template_store.get_template, template_id), action)
+
+
+async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str = "update") -> TemplateRow:
+    """The template as it is now, held until the transaction ends. Refusals as of `load_template`.
+
+    A template says itself who may change it. What was allowed before its list was changed would undo the change:
+    whoever is shut out would let himself in again.
+    """
+    return _required_template(subject, await template_store.get_template(tx, template_id, lock=True), action)
+
+
+def _required_template(subject: Subject, row: TemplateRow | None, action: str) -> TemplateRow:
+    if row is None or row.deleted:
+        raise NotFound
+    require(subject, action, template_resource(row))
+    return row
 
 
 def readers(subject: Subject) -> WorkspaceReaders:

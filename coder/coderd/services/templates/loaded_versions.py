@@ -40,7 +40,19 @@ class LoadedVersion:
 
 async def load_version(ctx: Context, subject: Subject, version_id: UUID, action: str = "read") -> LoadedVersion:
     """Raises NotFound, Forbidden."""
-    loaded = await ctx.db.read(_load, version_id)
+    return _required(subject, await ctx.db.read(_load, version_id), action)
+
+
+async def lock_version(tx: Tx, subject: Subject, version_id: UUID, action: str = "update") -> LoadedVersion:
+    """The version once its template, which says who may change it, is held until the transaction ends. Refusals as of
+    `load_version`. The version's own row is left to whoever writes it: an import locks its job first."""
+    seen = await store.get_version(tx, version_id)
+    if seen is not None and seen.template_id is not None:
+        await template_store.get_template(tx, seen.template_id, lock=True)
+    return _required(subject, await _load(tx, version_id), action)
+
+
+def _required(subject: Subject, loaded: LoadedVersion | None, action: str) -> LoadedVersion:
     if loaded is None:
         raise NotFound
     require(subject, action, loaded.resource)

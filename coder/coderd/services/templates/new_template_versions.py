@@ -16,7 +16,7 @@ from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.access.workspace_access import lock_template, template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.foundation.sandbox import Documents, EvaluationError
 from coder.coderd.services.provisioning.jobs import match_provisioners
@@ -70,7 +70,7 @@ async def create_version(
         await require_file(ctx, subject, spec.file_id)
     spec = await _with_all_tags(ctx, subject, spec)
     try:
-        view, job, matched = await ctx.db.run(_create, spec, now, ctx.config.provisioner_strict_tags)
+        view, job, matched = await ctx.db.run(_create, subject, spec, now, ctx.config.provisioner_strict_tags)
     except IntegrityError as error:
         raise explain_taken(error, spec.name) from error
     return present_version(view, job, matched=matched)
@@ -140,7 +140,11 @@ async def _target(
     return row
 
 
-async def _create(tx: Tx, spec: _Wish, now: datetime, strict: bool) -> tuple[VersionView, JobRow, MatchedProvisioners]:
+async def _create(
+    tx: Tx, subject: Subject, spec: _Wish, now: datetime, strict: bool
+) -> tuple[VersionView, JobRow, MatchedProvisioners]:
+    if spec.template is not None:
+        spec = replace(spec, template=await lock_template(tx, subject, spec.template.id))
     version_id = new_uuid()
     file_id = await _file(tx, spec, now)
     values = await _with_last_values(tx, spec)

@@ -13,12 +13,10 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
-from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
-from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.coderd.services.access.acl_actors import hold_users, unknown_groups, unknown_users
+from coder.coderd.services.access.workspace_access import load_template, lock_template
+from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.user_views import reduced_user, user_view
-from coder.coderd.services.templates.templates import load_template
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.acls import AclGroup
 from coder.coderd.store.people import users as user_store
@@ -29,7 +27,6 @@ from coder.domain.access.policy import Subject
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.templates.templates import TemplateRow
 
 ROLES = ("admin", "use")
 
@@ -81,15 +78,21 @@ def _group(group: AclGroup) -> dict[str, Any]:
 
 async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
     """Gives or takes access. Raises Invalid for unknown roles, users and groups."""
-    row = await load_template(ctx, subject, template_id, "update")
+    organization_id = (await load_template(ctx, subject, template_id, "update")).organization_id
     users = change.user_perms if isinstance(change.user_perms, dict) else {}
     groups = change.group_perms if isinstance(change.group_perms, dict) else {}
-    await ctx.db.run(_update, subject, row, users, groups)
+
+    async def write(tx: Tx) -> None:
+        await hold_users(tx, organization_id, users)
+        await _update(tx, subject, template_id, users, groups)
+
+    await ctx.db.run(write)
 
 
 async def _update(
-    tx: Tx, subject: Subject, seen: TemplateRow, users: Mapping[str, str], groups: Mapping[str, str]
+    tx: Tx, subject: Subject, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]
 ) -> None:
+    row = await lock_template(tx, subject, template_id)
     wrong: list[tuple[str, str]] = []
     for field, roles, unknown in (
         ("user_perms", users, unknown_users),
@@ -97,14 +100,11 @@ async def _update(
     ):
         for role in sorted({role for role in roles.values() if role and role not in ROLES}):
             wrong.append((field, f'role "{role}" is not a valid Template role'))
-        wrong += [(field, f"{key} does not exist") for key in await unknown(tx, subject, seen.organization_id, roles)]
+        wrong += [(field, f"{key} does not exist") for key in await unknown(tx, subject, row.organization_id, roles)]
     if wrong:
         raise Invalid("Invalid request to update template ACL!", validations=wrong)
-    row = await store.get_template(tx, seen.id, lock=True)
-    if row is None:
-        raise NotFound
     await store.update_template(
-        tx, seen.id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
+        tx, row.id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
     )
 
 
@@ -115,8 +115,7 @@ def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
 
 async def list_available(ctx: Context, subject: Subject, template_id: UUID, wanted: UserFilter) -> ACLAvailable:
     """Everybody who could be given access, as far as `wanted` finds them; a search finds groups by its words too."""
-    row = await load_template(ctx, subject, template_id)
-    require(subject, "update", template_resource(row))
+    row = await load_template(ctx, subject, template_id, "update")
     people, groups = await ctx.db.read(_available, row.organization_id, wanted)
     return ACLAvailable(
         users=[reduced_user(person) for person in people], groups=[Group(**_group(group)) for group in groups]

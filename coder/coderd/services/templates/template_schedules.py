@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from msgspec import UNSET
 
 from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
 from coder.coderd.services.events import notifications
 from coder.coderd.services.events.notifications import Notification, NotificationSite
-from coder.coderd.services.foundation.errors import InvalidFields
+from coder.coderd.services.foundation.errors import InvalidFields, NotFound
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.templates import templates as store
@@ -92,26 +91,25 @@ def _mask(field: str, days: list[str], faults: list[tuple[str, str]]) -> int:
 
 async def write_changes(
     tx: Tx,
-    template_id: UUID,
+    before: TemplateRow,
     changes: dict[str, Any],
     body: UpdateTemplateMeta,
     now: datetime,
     default_quiet_hours: str,
     site: NotificationSite,
 ) -> None:
-    """Stores the changes and lets existing workspaces follow them."""
-    before = await store.get_template(tx, template_id, lock=True)
-    await store.update_template(tx, template_id, **changes)
-    after = await store.get_template(tx, template_id)
-    if before is None or after is None:
-        return
+    """Stores the changes of a row that `lock_template` gave, and lets existing workspaces follow them."""
+    await store.update_template(tx, before.id, **changes)
+    after = await store.get_template(tx, before.id)
+    if after is None:  # held by this transaction
+        raise NotFound
     await apply_template_schedule(tx, before, after, now, default_quiet_hours)
     if before.max_port_share_level != after.max_port_share_level:
         await notify_shared_less(tx)
     if body.update_workspace_last_used_at is True:
-        await autobuild_store.touch_all(tx, template_id, now)
+        await autobuild_store.touch_all(tx, after.id, now)
     if body.update_workspace_dormant_at is True:
-        await autobuild_store.set_deleting(tx, template_id, after.time_til_dormant_autodelete_ms, now, restart=True)
+        await autobuild_store.set_deleting(tx, after.id, after.time_til_dormant_autodelete_ms, now, restart=True)
     if before.time_til_dormant_autodelete_ms != after.time_til_dormant_autodelete_ms:
         await _tell_marked(tx, after, now, site)
 

@@ -22,7 +22,7 @@ from coder.api.templates.template_versions import (
 )
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.foundation.errors import Failed, Invalid, NotFound, TooEarly
@@ -30,7 +30,7 @@ from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.login.required_logins import wanted_of
 from coder.coderd.services.provisioning.jobs import cancel_job, load_places, match_provisioners
-from coder.coderd.services.templates.loaded_versions import LoadedVersion, _load, load_version
+from coder.coderd.services.templates.loaded_versions import _load, load_version, lock_version
 from coder.coderd.services.templates.new_template_versions import explain_taken
 from coder.coderd.services.templates.template_version_view import (
     present_parameter,
@@ -38,7 +38,6 @@ from coder.coderd.services.templates.template_version_view import (
     present_variable,
     present_version,
 )
-from coder.coderd.services.templates.templates import load_template
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -224,37 +223,38 @@ async def update_version(
     if isinstance(body.message, str):
         changes["message"] = body.message
     try:
-        await ctx.db.run(_write, loaded.version.id, changes)
+        await ctx.db.run(_write, subject, version_id, changes)
     except IntegrityError as error:
         raise explain_taken(error, body.name) from error
     return await _show(ctx, loaded.version.id)
 
 
-async def _write(tx: Tx, version_id: UUID, changes: dict[str, Any]) -> None:
+async def _write(tx: Tx, subject: Subject, version_id: UUID, changes: dict[str, Any]) -> None:
+    await lock_version(tx, subject, version_id)
     await store.update_version(tx, version_id, **changes)
 
 
 async def cancel_import(ctx: Context, subject: Subject, version_id: UUID) -> None:
     """Raises Invalid when the import ended or was canceled before."""
-    loaded = await load_version(ctx, subject, version_id, "update")
-    await ctx.db.run(cancel_job, loaded.job.id, ctx.clock.now())
+    await load_version(ctx, subject, version_id, "update")
+    await ctx.db.run(_cancel, subject, version_id, ctx.clock.now())
+
+
+async def _cancel(tx: Tx, subject: Subject, version_id: UUID, now: datetime) -> None:
+    await cancel_job(tx, (await lock_version(tx, subject, version_id)).job.id, now)
 
 
 async def archive_version(ctx: Context, subject: Subject, version_id: UUID, *, archived: bool) -> None:
     """Raises Invalid when it is so already, Failed when it is in use."""
-    loaded = await _load_for_archive(ctx, subject, version_id)
-    await ctx.db.run(_archive, loaded.version.id, archived, ctx.clock.now())
-
-
-async def _load_for_archive(ctx: Context, subject: Subject, version_id: UUID) -> LoadedVersion:
-    # Upstream tells readers who may not archive that there is nothing.
     loaded = await ctx.db.read(_load, version_id)
     if loaded is None or not may(subject, "update", loaded.resource):
+        # Upstream tells readers who may not archive that there is nothing.
         raise NotFound("Template or template versions not found.")
-    return loaded
+    await ctx.db.run(_archive, subject, version_id, archived, ctx.clock.now())
 
 
-async def _archive(tx: Tx, version_id: UUID, archived: bool, now: datetime) -> None:
+async def _archive(tx: Tx, subject: Subject, version_id: UUID, archived: bool, now: datetime) -> None:
+    await lock_version(tx, subject, version_id)
     version = await store.get_version(tx, version_id, lock=True)
     if version is None:
         raise NotFound
@@ -276,8 +276,9 @@ async def archive_unused(ctx: Context, subject: Subject, template_id: UUID, *, e
         raise NotFound
     if not may(subject, "update", template_resource(template)):
         raise NotFound("Template or template versions not found.")
-    return await ctx.db.run(_archive_unused, template_id, not everything, ctx.clock.now())
+    return await ctx.db.run(_archive_unused, subject, template_id, not everything, ctx.clock.now())
 
 
-async def _archive_unused(tx: Tx, template_id: UUID, only_failed: bool, now: datetime) -> list[UUID]:
+async def _archive_unused(tx: Tx, subject: Subject, template_id: UUID, only_failed: bool, now: datetime) -> list[UUID]:
+    await lock_template(tx, subject, template_id)
     return await store.archive_unused(tx, template_id, only_failed=only_failed, now=now)

@@ -23,11 +23,12 @@ from coder.api.templates.templates import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.workspace_access import template_resource
+from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.events.insights import count_daily_users
 from coder.coderd.services.events.notifications import site_of
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.build_times import BuildTimes, Times
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.store.engine.errors import IntegrityError
@@ -69,15 +70,6 @@ def days_of(mask: int) -> list[str]:
 
 
 # ---- reading
-
-
-async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:
-    """The row, once the caller may do `action` to it. Raises NotFound (deleted ones, too), Forbidden."""
-    row = await ctx.db.read(store.get_template, template_id)
-    if row is None or row.deleted:
-        raise NotFound
-    require(subject, action, template_resource(row))
-    return row
 
 
 async def get_template(ctx: Context, subject: Subject, template_id: UUID) -> Template:
@@ -133,6 +125,7 @@ async def create_template(
 
 
 async def _create(tx: Tx, row: TemplateRow) -> None:
+    await hold_organization(tx, row.organization_id)
     version = await version_store.get_version(tx, row.active_version_id, lock=True)
     if version is None or version.organization_id != row.organization_id:
         text = f'Template version "{row.active_version_id}" does not exist.'
@@ -201,31 +194,42 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
     check_request(body, {"name": row.name, "display_name": row.display_name})
     _check_numbers("Invalid request to update template metadata!", body, row)
     require(subject, "update", template_resource(row))
-    schedule = read_schedule(body, "Invalid request to update template metadata!", row)
-    changes = schedule | {
-        name: value for name in _EDITABLE if (value := getattr(body, name)) is not UNSET and value is not None
-    }
-    if body.disable_everyone_group_access is not UNSET and body.disable_everyone_group_access is not None:
-        group_acl = {key: role for key, role in row.group_acl.items() if key != str(row.organization_id)}
-        if not body.disable_everyone_group_access:
-            group_acl[str(row.organization_id)] = "use"
-        changes["group_acl"] = group_acl
+    now, quiet_hours = ctx.clock.now(), ctx.config.default_quiet_hours_schedule
+
+    async def write(tx: Tx) -> None:
+        present = await lock_template(tx, subject, template_id)
+        changes = {**_changes(body, present), "updated_at": now}
+        await write_changes(tx, present, changes, body, now, quiet_hours, site_of(ctx))
+
     try:
-        now, quiet_hours = ctx.clock.now(), ctx.config.default_quiet_hours_schedule
-        await ctx.db.run(write_changes, row.id, {**changes, "updated_at": now}, body, now, quiet_hours, site_of(ctx))
+        await ctx.db.run(write)
     except IntegrityError as error:
-        raise _explain_taken(error, str(changes.get("name", row.name))) from error
+        raise _explain_taken(error, str(_given(body.name, row.name))) from error
     return await show_template(ctx, row.id)
+
+
+def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> dict[str, Any]:
+    """Columns to set. Raises InvalidFields."""
+    changes = read_schedule(body, "Invalid request to update template metadata!", present)
+    for name in _EDITABLE:
+        if (value := _given(getattr(body, name), None)) is not None:
+            changes[name] = value
+    shut = _given(body.disable_everyone_group_access, None)
+    if shut is not None:
+        everyone = str(present.organization_id)
+        others = {key: role for key, role in present.group_acl.items() if key != everyone}
+        changes["group_acl"] = others if shut else {**others, everyone: "use"}
+    return changes
 
 
 async def delete_template(ctx: Context, subject: Subject, template_id: UUID) -> None:
     """Marks it deleted. Raises Invalid while workspaces use it."""
-    row = await load_template(ctx, subject, template_id, "delete")
-    await ctx.db.run(_delete, row.id, ctx.clock.now())
+    await load_template(ctx, subject, template_id, "delete")
+    await ctx.db.run(_delete, subject, template_id, ctx.clock.now())
 
 
-async def _delete(tx: Tx, template_id: UUID, now: datetime) -> None:
-    await store.get_template(tx, template_id, lock=True)
+async def _delete(tx: Tx, subject: Subject, template_id: UUID, now: datetime) -> None:
+    await lock_template(tx, subject, template_id, "delete")
     if await store.count_living_workspaces(tx, template_id):
         raise Invalid("All workspaces must be deleted before a template can be removed.")
     await store.update_template(tx, template_id, deleted=True, updated_at=now)
@@ -233,12 +237,12 @@ async def _delete(tx: Tx, template_id: UUID, now: datetime) -> None:
 
 async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, version_id: UUID) -> None:
     """Promotes a version. Raises Invalid, Forbidden (failed import), NotFound."""
-    row = await load_template(ctx, subject, template_id)
-    require(subject, "update", template_resource(row))
-    await ctx.db.run(_set_active, row, version_id, ctx.clock.now())
+    await load_template(ctx, subject, template_id, "update")
+    await ctx.db.run(_set_active, subject, template_id, version_id, ctx.clock.now())
 
 
-async def _set_active(tx: Tx, row: TemplateRow, version_id: UUID, now: datetime) -> None:
+async def _set_active(tx: Tx, subject: Subject, template_id: UUID, version_id: UUID, now: datetime) -> None:
+    row = await lock_template(tx, subject, template_id)
     version = await version_store.get_version(tx, version_id)
     if version is None or version.organization_id != row.organization_id:
         raise NotFound("Template version not found.")

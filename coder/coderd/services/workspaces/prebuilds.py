@@ -18,10 +18,10 @@ from coder.api.templates.parameters import InvalidatedPreset
 from coder.api.workspaces.workspace_requests import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.services.events import prebuild_notifications
 from coder.coderd.services.events.notifications import NotificationSite, enqueue, site_of
 from coder.coderd.services.foundation.errors import Refusal
-from coder.coderd.services.templates.templates import load_template
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
 from coder.coderd.services.workspaces.enqueued_builds import EnqueuedBuild
@@ -83,7 +83,13 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
 async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[InvalidatedPreset]:
     """Has every waiting workspace of the template's presets replaced; none of them is claimed. Raises NotFound."""
     await load_template(ctx, subject, template_id, "update")
-    found = await ctx.db.run(store.invalidate, template_id, ctx.clock.now())
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> list[tuple[str, str, str]]:
+        await lock_template(tx, subject, template_id)
+        return await store.invalidate(tx, template_id, now)
+
+    found = await ctx.db.run(write)
     return [InvalidatedPreset(template, version, preset) for template, version, preset in found]
 
 
@@ -155,8 +161,8 @@ async def _tell_limit(tx: Tx, one: Wanting, now: datetime, site: NotificationSit
 
 
 async def _create(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
-    template = await template_store.get_template(tx, one.template_id)
-    if template is None:
+    template = await template_store.get_template(tx, one.template_id, hold=True)
+    if template is None or template.deleted:
         return []
     workspace_id = new_uuid()
     workspace = WorkspaceRow(

@@ -190,7 +190,8 @@ async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
                 validations=[("template_version_id", "template version is not linked to a template")],
             )
         template_id = version.template_id
-    template = await template_store.get_template(tx, template_id or _NIL)
+    # Held: else one that is being deleted, or shut to the caller, would get a workspace after that.
+    template = await template_store.get_template(tx, template_id or _NIL, hold=True)
     if template is None:
         raise _no_template(template_id)
     return template

@@ -109,7 +109,12 @@ class LoopThread:
             if state.raise_cancel is not None:
                 state.raise_cancel()
             raise CoderError("database_closed", "the database was closed while a query was running")
-        return result.unwrap()  # type: ignore[no-any-return]
+        try:
+            return result.unwrap()  # type: ignore[no-any-return]
+        finally:
+            # An error's traceback holds this frame: what this frame holds must not hold the error.
+            state.task = None
+            del result
 
 
 class _Crossing:

@@ -154,11 +154,12 @@ async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateCh
     await tx.execute(update(templates).where(templates.c.id == template_id).values(**values))
 
 
-async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False) -> TemplateRow | None:
-    """Deleted ones, too. `lock` keeps others from changing it until the transaction ends."""
+async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False, hold: bool = False) -> TemplateRow | None:
+    """Deleted ones, too. `lock` keeps others from changing it until the transaction ends; `hold` keeps only them away,
+    so that many may do what is allowed as long as the row says so."""
     query = select(*_COLUMNS).where(templates.c.id == template_id)
-    if lock:
-        query = query.with_for_update()
+    if lock or hold:
+        query = query.with_for_update(read=not lock, key_share=not lock)
     row = (await tx.execute(query)).one_or_none()
     return TemplateRow(*row) if row else None
 

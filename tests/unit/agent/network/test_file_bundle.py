@@ -120,7 +120,7 @@ async def test_a_search_that_nobody_waits_for_ends_and_holds_no_thread_of_others
         return b""
 
     limiter = trio.CapacityLimiter(1)
-    monkeypatch.setattr(file_bundle, "_content", stuck)
+    monkeypatch.setattr(file_bundle, "read_regular", stuck)
     monkeypatch.setattr(file_bundle, "_LIMITER", limiter)
     others = trio.to_thread.current_default_thread_limiter()
     async with trio.open_nursery() as nursery:

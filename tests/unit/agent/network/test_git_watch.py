@@ -17,8 +17,10 @@ import trio.testing
 from coder.agent.network import git_watch
 from coder.agent.network.http_api import HttpApi
 from coder.agent.state import AgentState, Identity
+from coder.agent.workspace import environment
 from coder.agent.workspace.git_changes import GitError, Repository, Scan
 from coder.net.websocket import WebSocketStream, accept_key
+from coder.rpc.proto import agent_pb2
 
 KEY = base64.b64encode(b"0123456789abcdef").decode()
 
@@ -98,6 +100,27 @@ async def test_the_whole_at_first_then_what_changes(
         assert [(one["repo_root"], one.get("removed", False)) for one in second["repositories"]] == [
             ("/b", False), ("/a", True),
         ]  # fmt: skip
+
+
+async def test_git_gets_neither_token_nor_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODER_AGENT_TOKEN", "outer")
+    given = list[Any]()
+
+    async def scan(_directory: Path, env: Any) -> Scan:
+        given.append(env)
+        return Scan()
+
+    monkeypatch.setattr(git_watch, "scan", scan)
+    state = state_of(tmp_path)
+    state.manifest = agent_pb2.Manifest(
+        environment_variables={"OURS": "1"}, secrets=[agent_pb2.WorkspaceSecret(env_name="DEEP", value=b"hidden")]
+    )
+    async with watching(tmp_path, state) as socket:
+        await heard(socket)
+    assert given[0]["OURS"] == "1" and given[0]["PATH"] and given[0]["HOME"]
+    assert not {"CODER_AGENT_TOKEN", "CODER_AGENT_URL", "GIT_ASKPASS", "DEEP"} & given[0].keys()
+    everything = environment.command_environment(state)
+    assert (everything["CODER_AGENT_TOKEN"], everything["DEEP"]) == ("t", "hidden"), "a person's commands have them"
 
 
 async def test_who_asks_is_answered_even_when_nothing_changed(tmp_path: Path, scanned: Scanned) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
+from coder.agent.agent import AgentRole
+from coder.agent.config import AgentConfig
 from coder.agent.network import http_api
-from coder.agent.network.http_api import PIECE, TIMEOUT, HttpApi
+from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, PIECE, TIMEOUT, HttpApi
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes
 from coder.agent.state import AgentState, Identity
+from coder.base.secret import Secret
+from coder.net.policy import DialPolicy
 
+STATE = AgentState(identity=Identity("me", Path("/"), "/bin/sh"), token="t", url="http://x", executable="coder")
 LARGE = bytes(range(256)) * (5 * PIECE // 256) + b"end"
 
 
@@ -45,15 +54,14 @@ class Line:
         self.sizes.append(len(data))
         await self._send.send_all(data)
 
-    async def exchange(self, *parts: bytes, pause: float = 0) -> tuple[bytes, float]:
+    async def exchange(self, *parts: bytes, pause: float = 0, routes: Routes | None = None) -> tuple[bytes, float]:
         """What comes back until the agent closes or everything is said, and after how many seconds."""
         began = trio.current_time()
         data = bytearray()
-        state = AgentState(identity=Identity("me", Path("/"), "/bin/sh"), token="t", url="http://x", executable="coder")
         async with trio.open_nursery() as nursery:
 
             async def serve() -> None:
-                await HttpApi(state, TOLD).serve(self.far)
+                await HttpApi(STATE, routes or TOLD).serve(self.far)
                 await self._send.aclose()
 
             nursery.start_soon(serve)
@@ -94,7 +102,6 @@ async def test_a_writer_that_stops_is_given_up(autojump_clock: trio.testing.Mock
 
 async def test_a_head_has_its_time_however_it_comes(autojump_clock: trio.testing.MockClock) -> None:
     line = Line()
-    state = AgentState(identity=Identity("me", Path("/"), "/bin/sh"), token="t", url="http://x", executable="coder")
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
 
@@ -104,7 +111,7 @@ async def test_a_head_has_its_time_however_it_comes(autojump_clock: trio.testing
                 await trio.sleep(TIMEOUT * 0.3)
 
         nursery.start_soon(drip)
-        await HttpApi(state, TOLD).serve(line.far)
+        await HttpApi(STATE, TOLD).serve(line.far)
         nursery.cancel_scope.cancel()
     assert trio.current_time() - began <= http_api.TIMEOUT + 1
 
@@ -114,3 +121,93 @@ async def test_a_question_for_the_head_alone_gets_no_body() -> None:
     assert reply.endswith(b"\r\n\r\n") and f"Content-Length: {len(LARGE)}".encode().lower() in reply.lower()
     refused, _ = await Line().exchange(request("HEAD", "/none"))
     assert refused.startswith(b"HTTP/1.1 404") and refused.endswith(b"\r\n\r\n")
+
+
+async def _fails(_state: AgentState, _request: HttpRequest) -> HttpReply:
+    raise AssertionError("a defect of a route")
+
+
+async def _reads(_state: AgentState, request: HttpRequest) -> HttpReply:
+    return HttpReply(200, json.dumps(json.loads(request.body)["n"] * 2).encode())
+
+
+BAD_TARGETS = ["//[", "http://[", "//[::1", "http://]/", "//x]y"]
+
+
+@pytest.mark.parametrize("target", BAD_TARGETS)
+async def test_a_target_that_is_none_is_the_peers_mistake(target: str) -> None:
+    reply, _ = await Line().exchange(request("GET", target))
+    assert reply.startswith(b"HTTP/1.1 400") and b"target cannot be read" in reply
+
+
+BODIES = [b"[" * 100_000, b'{"n":' + b"[" * 100_000, b"\xff", b"[]", b"1" * 5000, b'{"n":1e999}', b"", b'"\\ud800"']
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body[:8].decode("latin-1"))
+async def test_a_body_that_no_route_can_read_is_the_peers_mistake(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOLD, ("POST", "/reads"), _reads)
+    reply, _ = await Line().exchange(request("POST", "/reads", len(body)), body)
+    assert reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 200")), reply
+
+
+async def test_a_defect_of_a_route_is_one_answer_and_the_connection_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOLD, ("GET", "/fails"), _fails)
+    first = b"GET /fails HTTP/1.1\r\nHost: x\r\n\r\n"
+    reply, _ = await Line().exchange(first, request("POST", "/length", 3), b"abc")
+    assert reply.startswith(b"HTTP/1.1 500") and reply.endswith(b"\r\n\r\n3")
+
+
+@pytest.mark.parametrize("routes", [DEBUG_ROUTES, METRICS_ROUTES], ids=["debug", "metrics"])
+async def test_a_listener_whose_routes_read_no_body_takes_none(routes: tuple[Any, ...]) -> None:
+    reply, _ = await Line().exchange(request("GET", "/metrics", 64 << 20), b"x" * 10, routes=dict(routes))
+    assert reply.startswith(b"HTTP/1.1 413")
+
+
+async def test_more_connections_than_a_listener_has_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_api, "MAX_CONNECTIONS", 2)
+    api = HttpApi(STATE, TOLD)
+    async with trio.open_nursery() as nursery:
+        open_ones = []
+        for _ in range(2):
+            near, far = trio.testing.memory_stream_pair()
+            nursery.start_soon(api.serve, far)
+            open_ones.append(near)
+        await trio.testing.wait_all_tasks_blocked()
+        near, far = trio.testing.memory_stream_pair()
+        await api.serve(far)
+        assert await near.receive_some() == b""
+        await open_ones[0].aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        near, far = trio.testing.memory_stream_pair()
+        nursery.start_soon(api.serve, far)
+        await near.send_all(request("POST", "/length", 0))
+        assert (await near.receive_some()).startswith(b"HTTP/1.1 200")
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_line_to_the_debug_listener_ends_no_agent(tmp_path: Path) -> None:
+    """Whoever is on the machine reaches it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = free.getsockname()
+    token = Secret("t")
+    policy = DialPolicy("http://127.0.0.1:1", token=token)
+    agent = AgentRole(AgentConfig(policy, token, tmp_path, tmp_path, "coder", debug_address=address))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(agent._look_after_listeners)
+        reply = b""
+        for target in (*BAD_TARGETS, "/debug/prometheus"):
+            async with await _dialled(address) as stream:
+                await stream.send_all(request("GET", target))
+                reply = bytes(await stream.receive_some())
+        assert reply.startswith(b"HTTP/1.1 200")
+        nursery.cancel_scope.cancel()
+
+
+async def _dialled(address: tuple[str, int]) -> trio.SocketStream:
+    with trio.fail_after(10):
+        while True:
+            try:
+                return await trio.open_tcp_stream(*address)
+            except OSError:
+                await trio.sleep(0.01)  # it is being opened

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 import trio
+import trio.testing
 
-from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, collect
+from coder.agent.workspace.children import UNKNOWN_STATUS, Child, children, collect, end_group
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -53,3 +55,36 @@ async def test_children_that_nobody_follows_are_collected() -> None:
     assert not {pid for pid, _ in pids} & set(children())
     for _, descriptor in pids:
         os.close(descriptor)
+
+
+async def test_a_killed_group_is_waited_for_even_when_cancelled() -> None:
+    process = await trio.lowlevel.open_process(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await end_group(process)
+    assert process.returncode == -signal.SIGKILL
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await end_group(process)
+    assert not scope.cancelled_caught, "nothing is left to be waited for"
+
+
+class _Stuck(Child):
+    """In a system call that no signal ends."""
+
+    async def wait(self) -> int:
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_one_that_does_not_go_is_left_behind(
+    cancelled: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    signalled = list[int]()
+    monkeypatch.setattr(os, "killpg", lambda pid, _number: signalled.append(pid))
+    with trio.CancelScope() as scope:
+        if cancelled:
+            scope.cancel()
+        await end_group(_Stuck(1))
+    assert signalled == [1]

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import trio
 
 from coder.agent.workspace import git_changes
 from coder.agent.workspace.git_changes import GitError, Repository, changes, find_repositories, scan
@@ -112,3 +113,143 @@ async def test_a_repository_that_does_not_answer_leaves_the_others(
     assert [Path(root).name for root in found.errors] == ["slow"] and "longer than 0.5 s" in "".join(
         found.errors.values()
     )
+
+
+PROGRAMS = {
+    "filter.x.clean": "filter", "filter.x.smudge": "filter", "filter.x.process": "filter", "filter.x.required": "true",
+    "filter.a.b.clean": "dotted", "diff.x.textconv": "textconv", "diff.x.command": "driver",
+    "diff.external": "external", "core.fsmonitor": "monitor", "core.pager": "pager", "core.sshCommand": "ssh",
+    "core.askPass": "ask", "credential.helper": "helper", "core.editor": "editor", "core.alternateRefsCommand": "refs",
+    "diff.submodule": "log", "gpg.program": "gpg",
+}  # fmt: skip
+"What a configuration may say that makes git start something, with the name each program leaves."
+
+
+def hostile(folder: Path, marks: Path, *where: str) -> None:
+    """A repository whose configuration names programs wherever it can, and which gives git reasons to start them."""
+    for key, name in PROGRAMS.items():
+        program = marks.with_suffix(f".{name}")
+        program.write_text(f"#!/bin/sh\ntouch {marks}/{name}\ncat\n")
+        program.chmod(stat.S_IRWXU)
+        git(folder, "config", *where, key, str(program) if name not in {"true", "log"} else name)
+    hook = folder / ".git/hooks/post-index-change"
+    if hook.parent.is_dir():
+        hook.write_text(f"#!/bin/sh\ntouch {marks}/hook\n")
+        hook.chmod(stat.S_IRWXU)
+
+
+def give_reasons(folder: Path) -> None:
+    (folder / ".gitattributes").write_text("*.x filter=x diff=x\n*.ab filter=a.b\n")
+    for name in ("one.x", "two.ab", "same.x"):
+        (folder / name).write_text("one\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "x")
+    (folder / "one.x").write_text("two\n")
+    (folder / "two.ab").write_text("two\n")
+    os.utime(folder / "same.x", (1, 1))
+    (folder / "new.x").write_text("new\n")
+
+
+@pytest.mark.parametrize("where", [(), ("--worktree",), ("--file", "included")])
+async def test_no_program_that_a_repository_names_is_run(tmp_path: Path, where: tuple[str, ...]) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    folder = repository(tmp_path / "r")
+    give_reasons(folder)
+    if where == ("--worktree",):
+        git(folder, "config", "extensions.worktreeConfig", "true")
+    if where[:1] == ("--file",):
+        where = ("--file", str(folder / ".git/included"))
+        git(folder, "config", "include.path", "included")
+    hostile(folder, marks, *where)
+    index = (folder / ".git/index").stat()
+    found = await scan(folder, ENV)
+    assert not found.errors and list(marks.iterdir()) == []
+    diff = found.repositories[str(folder)].unified_diff
+    assert all(line in diff for line in ("+two", "+new")) and "same.x" not in diff
+    assert (folder / ".git/index").stat().st_mtime_ns == index.st_mtime_ns, "nothing is changed there, either"
+    subprocess.run(["git", "-C", str(folder), "diff", "HEAD"], env=ENV, check=False, capture_output=True)
+    assert "filter" in {mark.name for mark in marks.iterdir()}, "git itself would have run them"
+
+
+async def test_the_filters_of_the_person_stay(tmp_path: Path) -> None:
+    own = tmp_path / "gitconfig"
+    own.write_text('[filter "x"]\n\tclean = sed s/two/three/\n')
+    folder = repository(tmp_path / "r")
+    give_reasons(folder)
+    found = await scan(folder, {**ENV, "GIT_CONFIG_GLOBAL": str(own)})
+    assert "+three" in found.repositories[str(folder)].unified_diff
+
+
+async def test_submodules_run_nothing_of_theirs(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    inner, outer = repository(tmp_path / "inner"), repository(tmp_path / "outer")
+    give_reasons(inner)
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "a/b/c/module")
+    git(outer, "commit", "-q", "-m", "x")
+    module = outer / "a/b/c/module"
+    (module / "one.x").write_text("three\n")
+    git(module, "commit", "-q", "--allow-empty", "-m", "moved")
+    hostile(module, marks)
+    hostile(outer, marks)
+    found = await scan(outer, ENV)
+    assert list(marks.iterdir()) == [] and "Subproject commit" in found.repositories[str(outer)].unified_diff
+
+
+@pytest.mark.parametrize("names", [["a=b"], [f"f{number}" for number in range(65)], ["n" * 5000]])
+async def test_filters_that_cannot_be_switched_off_leave_the_repository_unread(
+    tmp_path: Path, names: list[str]
+) -> None:
+    folder = repository(tmp_path / "r")
+    with (folder / ".git/config").open("a") as config:
+        config.writelines(f'[filter "{name}"]\n\tclean = false\n' for name in names)
+    found = await scan(folder, ENV)
+    assert not found.repositories and "cannot be switched off" in found.errors[str(folder)]
+
+
+async def test_before_git_knew_scopes_every_filter_is_switched_off(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    folder = repository(tmp_path / "r")
+    give_reasons(folder)
+    hostile(folder, marks)
+    old = tmp_path / "bin/git"
+    old.parent.mkdir()
+    old.write_text(f'#!/bin/sh\ncase "$*" in *--show-scope*) exit 129;; esac\nPATH={ENV["PATH"]} exec git "$@"\n')
+    old.chmod(stat.S_IRWXU)
+    found = await scan(folder, {**ENV, "PATH": f"{old.parent}:{ENV['PATH']}"})
+    assert "+two" in found.repositories[str(folder)].unified_diff and list(marks.iterdir()) == []
+
+
+async def test_a_partial_clone_fetches_nothing_and_says_that_it_cannot_be_read(tmp_path: Path) -> None:
+    full = repository(tmp_path / "elsewhere/full")
+    give_reasons(full)
+    git(full, "config", "uploadpack.allowFilter", "true")
+    part = tmp_path / "part"
+    git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{full}", str(part))
+    git(full, "commit", "-q", "-a", "-m", "more")
+    git(part, "fetch", "-q")
+    git(part, "update-ref", "HEAD", "origin/main")
+    before = sorted((part / ".git/objects").rglob("*"))
+    found = await scan(part, ENV)
+    assert sorted((part / ".git/objects").rglob("*")) == before
+    assert "git diff cannot read" in found.errors[str(part)]
+
+
+async def test_all_of_a_command_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that git has started, too."""
+    repository(tmp_path / "r")
+    fake, pipe = tmp_path / "bin/git", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nsleep 600 > {pipe} &\nwait\n")
+    fake.chmod(stat.S_IRWXU)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.5)
+    found = await scan(tmp_path / "r", {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
+    assert found.errors
+    with trio.fail_after(30):
+        await trio.lowlevel.wait_readable(reading)
+    assert os.read(reading, 1) == b"", "nobody has it open any more"
+    os.close(reading)

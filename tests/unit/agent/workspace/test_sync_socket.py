@@ -152,3 +152,19 @@ async def test_units_and_path_stay_for_the_next_program_of_this_process(tmp_path
         await sync(second.path, tmp_path, "start app")
         nursery.cancel_scope.cancel()
     assert not second.path.parent.exists(), "the folder was its own"
+
+
+ODD = [
+    b"[" * 60_000,
+    b'{"verb":"start","unit":"app","timeout":1' + b"0" * 400 + b"}",
+    b'{"verb":"start","unit":"app","timeout":' + b"1" * 5000 + b"}",
+    b'{"verb":"status","unit":"\\ud800"}',
+    b'{"verb":"want","unit":"app","depends_on":1}',
+]
+
+
+async def test_a_line_that_no_script_of_ours_writes_ends_nothing() -> None:
+    async with serving() as made:
+        for line in ODD:
+            assert b"{" in await raw(made.path, line + b"\n"), line[:60]
+        assert b"pong" in await raw(made.path, b'{"verb":"ping"}\n')

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import trio
+import trio.testing
 
-from coder.coderd.http.server import body_bounds
-from coder.coderd.http.server.body_bounds import MAX_DEPTH, MAX_ELEMENTS, BodyBudget, check_json
+from coder.coderd.http.server import body_bounds, json
+from coder.coderd.http.server.body_bounds import MAX_DEPTH, MAX_ELEMENTS, PERSON_HELD_BYTES, BodyBudget, check_json
 from coder.coderd.services.foundation.errors import RateLimited, TooLarge
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
@@ -150,3 +152,54 @@ async def test_an_address_with_too_many_parameters_is_refused_before_they_are_re
                 many = await world.get(f"{path}?{'a=1&' * 1000}", headers=headers)
                 assert many.status_code == 414, path
                 assert many.json()["message"] == "The address has too many parameters."
+
+
+async def test_bodies_of_a_person_wait_their_turn(autojump_clock: trio.testing.MockClock) -> None:
+    budget, order = BodyBudget(), []
+
+    async def one(name: str, count: int, lasts: float) -> None:
+        async with budget.turn("ana", count, 30.0):
+            assert budget.held["memory of ana"] <= max(PERSON_HELD_BYTES, count)
+            order.append(name)
+            await trio.sleep(lasts)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one, "first", PERSON_HELD_BYTES, 2.0)
+        await trio.sleep(1)
+        nursery.start_soon(one, "second", 1, 1.0)
+        nursery.start_soon(one, "alone", 2 * PERSON_HELD_BYTES, 1.0)
+        async with budget.turn("ben", PERSON_HELD_BYTES, 0.0):
+            assert order == ["first"], "others do not wait for her"
+    assert order[0] == "first" and set(order) == {"first", "second", "alone"}
+    assert budget.held == {}
+
+
+async def test_who_waits_too_long_is_told(autojump_clock: trio.testing.MockClock) -> None:
+    budget = BodyBudget()
+    async with budget.turn("ana", PERSON_HELD_BYTES, 0.0):
+        with pytest.raises(RateLimited):
+            async with budget.turn("ana", 1, 30.0):
+                pass
+        assert trio.current_time() >= 30
+    assert budget.held == {}
+
+
+async def test_bodies_count_until_they_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_bounds, "PERSON_HELD_BYTES", 100_000)
+    most: list[int] = []
+    async with running_coderd(first_user=True) as world:
+        budget = world.ctx.part(BodyBudget)
+        decode = json.parse_body
+
+        def decoding(*args: Any, **options: Any) -> Any:
+            most.append(max(size for account, size in budget.held.items() if account.startswith("memory of ")))
+            return decode(*args, **options)
+
+        monkeypatch.setattr(json, "parse_body", decoding)
+        body = {"checks": {}, "filling": "x" * 60_000}
+        async with trio.open_nursery() as nursery:
+            for _ in range(8):
+                nursery.start_soon(world.post, "/api/v2/authcheck", body)
+    assert len(most) == 8
+    assert 60_000 < max(most) <= 100_000
+    assert budget.held == {}

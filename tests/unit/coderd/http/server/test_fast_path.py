@@ -8,6 +8,7 @@ from uuid import UUID
 
 import trio
 
+from coder.base.clock import FakeClock
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.people import users as user_store
@@ -108,3 +109,13 @@ async def _other_writers_are_heard(world: World) -> None:
         while db.identity_generation == before:
             await trio.sleep(0.001)
     assert await _answer(world, token) == (200, ["auditor"], 1)
+
+
+async def test_both_lanes_draw_on_the_same_budget() -> None:
+    settings: dict[str, Any] = {"dangerous_disable_rate_limits": False, "api_rate_limit": 4}
+    async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
+        before = int((await world.get(ME)).headers["x-ratelimit-remaining"])
+        assert [(await world.get(path)).status_code for path in (ME, f"{ME}/") * 3][:before] == [200] * before
+        assert (await world.get(ME)).status_code == (await world.get(f"{ME}/")).status_code == 429
+        nothing = [(await world.get(f"/api/v2/nothing/{number}")).status_code for number in range(5)]
+        assert nothing == [404] * 4 + [429], "what is no route is one"

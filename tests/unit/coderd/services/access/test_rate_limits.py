@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ import trio.testing
 from coder.base.clock import FakeClock
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.access import rate_limits
-from coder.coderd.services.access.rate_limits import NO_ANSWER, PATIENCE, Counted, RateLimits
+from coder.coderd.services.access.rate_limits import BYPASS, NO_ANSWER, PATIENCE, Counted, RateLimits
 from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.foundation.errors import RateLimited
 from coder.domain.access.rate_budgets import API, FILES, GUESSES, PASSWORDS, Budget, unlimited
@@ -60,22 +62,70 @@ def test_a_slash_at_the_end_is_no_way_around() -> None:
         asked(counted, LOGIN + "//")
 
 
-def test_made_up_paths_cost_neither_memory_nor_anybodys_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "_MOST_KEYS", 100)
+def routed(counted: RateLimits, path: str, *budgets: Budget, who: str = "ip") -> Counted:
+    return counted.count(who, path, budgets, route="/api/v2/workspaces/<workspace>")
+
+
+def test_paths_of_strangers_are_not_kept() -> None:
+    """However long they are, and whatever is in them."""
+    clock = FakeClock()
+    counted = limits(clock)
+    for number in range(64):
+        for path in (f"/api/v2/\U0001f4a3{'a' * 60_000}{number}", f"/api/v2/x{number}/\udcff\0", str(number)):
+            counted.count(f"ip-{number}", path, (API,))
+            routed(counted, path, API)
+            routed(counted, path, replace(API, whole_route=True))
+    assert {sys.getsizeof(key) for key in counted._counters} == {sys.getsizeof(b"x" * 16)}
+    clock.advance(3 * 60)  # there is no number of them below which they stay
+    routed(counted, "/api/v2/workspaces/a", API)
+    assert len(counted._counters) == len(counted._paths) == 1
+
+
+def test_what_is_no_route_is_one() -> None:
+    counted = limits(FakeClock(), api_rate_limit=50)
+    for number in range(50):
+        counted.count("ip", f"/api/v2/nothing/{number}", (API,))
+    with pytest.raises(RateLimited):
+        counted.count("ip", "/api/v2/nothing/50", (API,))
+    assert len(counted._counters) == 1
+
+
+def test_who_makes_paths_up_is_counted_together_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By budget: what is asked of one says nothing of another."""
+    monkeypatch.setattr(rate_limits, "_MOST_PATHS", 100)
     clock = FakeClock()
     counted = limits(clock, api_rate_limit=50)
-    for _ in range(60):
-        asked(counted, LOGIN)
+    for number in range(150):
+        routed(counted, f"/api/v2/workspaces/{number}", API)
     with pytest.raises(RateLimited):
-        for number in range(1000):
-            counted.count("ip", f"/api/v2/workspaces/{number}")
-    assert len(counted._counters) <= 102
+        routed(counted, "/api/v2/workspaces/150", API)
+    assert len(counted._counters) == 101
+    for number in range(12):
+        routed(counted, f"/api/v2/files/{number}", FILES)
     with pytest.raises(RateLimited):
-        asked(counted, LOGIN)
-    counted.count("other", "/api/v2/users/me")
-    clock.advance(180)
-    counted.count("ip", "/api/v2/workspaces/a")
-    assert len(counted._counters) == 1
+        routed(counted, "/api/v2/files/12", FILES)
+    asked(counted, LOGIN)
+    routed(counted, "/api/v2/workspaces/0", API)  # what has a counter keeps it
+    for number in range(100):
+        routed(counted, f"/api/v2/workspaces/{number}", API, who="other")
+        routed(counted, "/api/v2/workspaces/of-the-others-own", API, who=f"other-{number % 5}")
+    clock.advance(60)
+    routed(counted, "/api/v2/workspaces/new", API)
+
+
+def test_budgets_of_one_path_are_counted_apart() -> None:
+    counted = limits(FakeClock(), api_rate_limit=50)
+    for _ in range(12):
+        routed(counted, "/api/v2/files", FILES, API)
+    routed(counted, "/api/v2/files", API)
+
+
+def test_a_bypass_counts_nothing() -> None:
+    counted = limits(FakeClock(), api_rate_limit=50)
+    for number in range(100):
+        told = dict(routed(counted, f"/api/v2/workspaces/{number}", API, PASSWORDS, who=BYPASS).headers)
+        assert told["X-Ratelimit-Remaining"] == "59"
+    assert not counted._counters and not counted._paths
 
 
 def test_what_is_not_limited() -> None:
@@ -185,8 +235,52 @@ async def test_waiting_ends(autojump_clock: trio.testing.MockClock) -> None:
     (await enter(counted)).settle(401)
 
 
-async def test_who_is_being_answered_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "_MOST_KEYS", 10)
+Step = Callable[[FakeClock, trio.CancelScope, Counted], None]
+_MEANWHILE: dict[str, tuple[Step, ...]] = {
+    "leaves": (lambda _clock, scope, _held: scope.cancel(),),
+    "leaves, then it is its turn": (lambda _c, scope, _h: scope.cancel(), lambda _c, _s, held: held.settle(200)),
+    "leaves, then the other was wrong": (lambda _c, scope, _h: scope.cancel(), lambda _c, _s, held: held.settle(401)),
+    "it is its turn, then it leaves": (lambda _c, _s, held: held.settle(200), lambda _c, scope, _h: scope.cancel()),
+}
+
+
+@pytest.mark.parametrize("steps", _MEANWHILE.values(), ids=_MEANWHILE)
+@pytest.mark.parametrize("others", [0, 3])
+async def test_no_place_is_lost(steps: tuple[Step, ...], others: int) -> None:
+    """Whoever waits leaves in the moment in which he is let in: the next one gets the place."""
+    clock, let_in = FakeClock(), []
+    counted = limits(clock)
+    held = [await enter(counted) for _ in range(60)]
+
+    async def wait(scope: trio.CancelScope) -> None:
+        with scope:
+            place = await enter(counted)
+            try:
+                await trio.lowlevel.checkpoint()
+                let_in.append(place)
+            finally:
+                if place not in let_in:
+                    place.settle(NO_ANSWER)
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            scopes = [trio.CancelScope() for _ in range(1 + others)]
+            for scope in scopes:
+                nursery.start_soon(wait, scope)
+                await trio.testing.wait_all_tasks_blocked()
+            for step in steps:
+                step(clock, scopes[0], held[0])
+            await trio.testing.wait_all_tasks_blocked()
+            for one in (*held, *let_in):
+                one.settle(200)
+        for one in let_in:
+            one.settle(200)
+        clock.advance(120)
+        for _ in range(60):
+            await enter(counted)  # or waits for nobody
+
+
+async def test_who_is_being_answered_is_not_forgotten() -> None:
     clock = FakeClock()
     counted = limits(clock)
     held = [await enter(counted) for _ in range(60)]

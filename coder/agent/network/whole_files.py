@@ -1,0 +1,87 @@
+"""Files and folders of a workspace as they are: list, read, write, resolve (`/api/v0/…` of the agent)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
+from coder.agent.state import AgentState
+from coder.agent.workspace.files import NotRegularError, on_disk, open_regular, read_regular, workdir
+
+MAX_FILE = 64 << 20
+"Bytes of one answer; the rest is asked for by offset (ours)."
+
+
+async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
+    wanted = json.loads(request.body or b"{}")
+    parts = wanted.get("path") or []
+    base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
+    given = request.first("path")
+    directory = Path(given) if given else base.joinpath(*parts)
+    return json_reply(200, {
+        "absolute_path": list(directory.parts[1:]),
+        "absolute_path_string": str(directory),
+        "contents": await on_disk(_entries, directory),
+    })  # fmt: skip
+
+
+def _entries(directory: Path) -> list[dict[str, Any]]:
+    return [
+        {"name": item.name, "absolute_path_string": str(item), "is_dir": item.is_dir()}
+        for item in sorted(directory.iterdir(), key=lambda item: item.name)
+    ]
+
+
+async def _read_file(_state: AgentState, request: HttpRequest) -> HttpReply:
+    path = Path(request.first("path"))
+    offset, limit = int(request.first("offset") or 0), int(request.first("limit") or 0)
+    if not path.is_absolute():
+        return message_reply(400, f'file path must be absolute and a file: "{path}"')
+    if offset < 0 or limit < 0:
+        return message_reply(400, "offset and limit must not be negative")
+    try:
+        body = await on_disk(read_regular, path, min(limit or MAX_FILE, MAX_FILE), offset)
+    except NotRegularError:
+        return message_reply(400, f'not a regular file: "{path}"')
+    return HttpReply(200, body, "application/octet-stream")
+
+
+async def _write_file(_state: AgentState, request: HttpRequest) -> HttpReply:
+    path = Path(request.first("path"))
+    if not path.is_absolute():
+        return message_reply(400, f'file path must be absolute: "{path}"')
+    try:
+        await on_disk(_write, path, request.body)
+    except NotRegularError:
+        return message_reply(400, f'not a regular file: "{path}"')
+    return message_reply(200, f"Successfully wrote to {path}")
+
+
+def _write(path: Path, body: bytes) -> None:
+    """In place: whoever has it open, and its other names, see the new content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_regular(path, os.O_WRONLY | os.O_CREAT) as file:
+        file.truncate(0)
+        file.write(body)
+
+
+async def _resolve_path(state: AgentState, request: HttpRequest) -> HttpReply:
+    given = request.first("path")
+    if not given:
+        return message_reply(400, "path must not be empty")
+    if given == "~" or given.startswith("~/"):
+        path = state.identity.home / given[2:]
+    else:
+        path = await workdir(state) / given
+    return json_reply(200, {"resolved_path": str(await on_disk(path.resolve))})
+
+
+WHOLE_FILE_ROUTES: Routes = {
+    ("POST", "/api/v0/list-directory"): _list_directory,
+    ("GET", "/api/v0/read-file"): _read_file,
+    ("POST", "/api/v0/write-file"): _write_file,
+    ("GET", "/api/v0/resolve-path"): _resolve_path,
+}

@@ -1,0 +1,248 @@
+"""Files of a workspace, where its disk may be away and its names may be anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.network import file_bundle, file_edits, whole_files
+from coder.agent.network.http_api import HttpApi
+from coder.agent.network.http_messages import HttpRequest
+from coder.agent.state import AgentState, Identity
+from coder.agent.workspace import files, git_changes, mcp_servers
+from coder.agent.workspace.files import NotRegularError, on_disk, open_regular, read_regular, workdir
+from coder.agent.workspace.mcp_servers import ToolServers
+
+
+def state_of(home: Path) -> AgentState:
+    state = AgentState(identity=Identity("me", home, "/bin/sh"), token="t", url="http://x", executable="coder")
+    state.directory = home
+    state.tool_servers = ToolServers(state)
+    return state
+
+
+def odd_things(folder: Path) -> list[Path]:
+    """What can have a name and is no regular file, and links to it."""
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "s"))
+    found = [folder / "pipe", folder / "folder", folder / "s", Path("/dev/null"), Path("/dev/ptmx"), Path("/dev/zero")]
+    for index, target in enumerate(list(found)):
+        link = folder / f"link{index}"
+        link.symlink_to(target)
+        found.append(link)
+    return found
+
+
+def test_only_regular_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    things = odd_things(tmp_path)
+    opened = list[str]()
+    plain = os.open
+    monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(str(path)) or plain(path, *rest))
+    for thing in things:
+        for flags in (os.O_RDONLY, os.O_WRONLY | os.O_CREAT):
+            with pytest.raises(NotRegularError, match="no regular file"):
+                open_regular(thing, flags)
+    assert opened == []
+
+
+def test_one_that_became_another_while_it_was_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").touch()
+    reading, writing = os.pipe()
+    monkeypatch.setattr(os, "open", lambda *_: reading)
+    with pytest.raises(NotRegularError):
+        open_regular(tmp_path / "f")
+    with pytest.raises(BrokenPipeError):  # it was closed
+        os.write(writing, b"x")
+    os.close(writing)
+
+
+def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIECE", 3)
+    (tmp_path / "f").write_bytes(b"0123456789")
+    (tmp_path / "l").symlink_to("f")
+    for limit, offset, wanted in ((4, 0, b"0123"), (1 << 62, 7, b"789"), (0, 0, b""), (-2, 0, b""), (5, 99, b"")):
+        assert read_regular(tmp_path / "l", limit, offset) == wanted
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "none", 1)
+
+
+async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of(tmp_path / "home")
+    state.directory = tmp_path / "directory"
+    assert await workdir(state) == Path("/") == state.workdir()
+    state.identity.home.mkdir()
+    assert await workdir(state) == state.identity.home == state.workdir()
+    state.directory.mkdir()
+    assert await workdir(state) == state.directory == state.workdir()
+    answer = threading.Event()
+    plain = Path.is_dir
+    monkeypatch.setattr(files, "LOOK_TIME", 0.1)
+    monkeypatch.setattr(Path, "is_dir", lambda self: plain(self) if self != state.directory else answer.wait())
+    try:
+        assert await workdir(state) == state.identity.home
+    finally:
+        answer.set()
+
+
+# ---- whoever looks into a workspace from afar
+
+Look = Callable[[AgentState], Awaitable[object]]
+
+
+def ask(method: str, route: str, body: Any = None, **query: str) -> Look:
+    async def asked(state: AgentState) -> object:
+        wanted = {name: [str(state.workdirs()[0] / value)] for name, value in query.items()}
+        request = HttpRequest(method, f"/api/v0/{route}", wanted, json.dumps(body).encode())
+        return await HttpApi(state)._answer(request)
+
+    return asked
+
+
+EDIT = {"files": [{"path": "/etc/hostname", "edits": [{"search": "a", "replace": "b"}]}]}
+LOOKS: dict[str, tuple[Look, Any, str]] = {
+    "read-file": (ask("GET", "read-file", path="f"), whole_files, "read_regular"),
+    "write-file": (ask("POST", "write-file", path="f"), whole_files, "_write"),
+    "list-directory": (ask("POST", "list-directory", {}), whole_files, "_entries"),
+    "resolve-path": (ask("GET", "resolve-path", path="f"), Path, "resolve"),
+    "read-file-lines": (ask("GET", "read-file-lines", path="f"), file_edits, "read_regular"),
+    "edit-files": (ask("POST", "edit-files", EDIT), file_edits, "read_regular"),
+    "bundle-files": (ask("POST", "bundle-files", {"paths": ["f"]}), file_bundle, "read_regular"),
+    "mcp/tools": (ask("GET", "mcp/tools"), mcp_servers, "read_regular"),
+    "mcp/call-tool": (ask("POST", "mcp/call-tool", {"tool_name": "a__b"}), mcp_servers, "read_regular"),
+    "git/watch": (lambda state: git_changes.scan(state.workdirs()[0], {}), git_changes, "find_repositories"),
+    "workdir": (workdir, Path, "is_dir"),
+}
+"""Everything that reads or writes what lies in a workspace: how it is asked, and what a disk that is away stops."""
+
+
+@contextmanager
+def away(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[trio.Event]:
+    """Set once somebody waits for the disk."""
+    token, waiting, back = trio.lowlevel.current_trio_token(), trio.Event(), threading.Event()
+
+    def look(*_: Any, **__: Any) -> Any:
+        token.run_sync_soon(waiting.set)
+        back.wait()
+        raise FileNotFoundError(2, "back too late")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, look)
+        try:
+            yield waiting
+        finally:
+            back.set()
+
+
+@pytest.mark.parametrize("name", LOOKS)
+async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, owner, function = LOOKS[name]
+    (tmp_path / "f").write_text("before")
+    others = trio.to_thread.current_default_thread_limiter()
+    with away(owner, function, monkeypatch) as waiting, trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look, state_of(tmp_path))
+            await waiting.wait()
+            assert others.borrowed_tokens == 0
+            nursery.cancel_scope.cancel()
+    assert (tmp_path / "f").read_text() == "before"
+
+
+def test_the_table_has_every_route_for_files() -> None:
+    routes = {**file_edits.FILE_ROUTES, **file_bundle.BUNDLE_ROUTES}
+    assert {path.removeprefix("/api/v0/") for _, path in routes} <= LOOKS.keys()
+
+
+async def test_edits_that_nobody_waits_for_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    path.write_text("before")
+    token, reading, go_on, ended = trio.lowlevel.current_trio_token(), trio.Event(), threading.Event(), trio.Event()
+    plain = file_edits.edited
+    plain_all = file_edits._edit_all
+
+    def slow(*given: Any) -> str:
+        token.run_sync_soon(reading.set)
+        go_on.wait()
+        return plain(*given)
+
+    def all_of_them(*given: Any) -> Any:
+        try:
+            return plain_all(*given)
+        finally:
+            token.run_sync_soon(ended.set)
+
+    monkeypatch.setattr(file_edits, "edited", slow)
+    monkeypatch.setattr(file_edits, "_edit_all", all_of_them)
+    body = {"files": [{"path": str(path), "edits": [{"search": "before", "replace": "after"}]}]}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask("POST", "edit-files", body), state_of(tmp_path))
+        await reading.wait()
+        nursery.cancel_scope.cancel()
+    go_on.set()
+    with trio.fail_after(60):
+        await ended.wait()
+    assert path.read_text() == "before"
+
+
+@pytest.mark.parametrize("route", ["read-file", "write-file", "read-file-lines"])
+async def test_what_is_no_file_is_refused_at_once(route: str, tmp_path: Path) -> None:
+    for thing in odd_things(tmp_path):
+        method = "POST" if route == "write-file" else "GET"
+        with trio.fail_after(60):
+            found: Any = await ask(method, route, path=str(thing))(state_of(tmp_path))
+        assert "not a regular file" in found.body.decode(), thing
+        assert found.status == (200 if route == "read-file-lines" else 400)
+
+
+async def test_a_tool_file_that_is_none_is_an_error(tmp_path: Path) -> None:
+    for number, thing in enumerate(odd_things(tmp_path)):
+        folder = tmp_path / f"project{number}"
+        folder.mkdir()
+        (folder / ".mcp.json").symlink_to(thing)
+        with trio.fail_after(60):
+            found: Any = await ask("GET", "mcp/tools")(state_of(folder))
+        assert found.status == 500 and b"no regular file" in found.body
+
+
+async def test_a_look_that_takes_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_servers, "READ_TIME", 0.1)
+    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.1)
+    with away(mcp_servers, "read_regular", monkeypatch):
+        found: Any = await ask("GET", "mcp/tools")(state_of(tmp_path))
+        assert found.status == 500 and b"was not read within" in found.body
+    with away(git_changes, "find_repositories", monkeypatch), pytest.raises(git_changes.GitError, match="searched"):
+        await git_changes.scan(tmp_path, {})
+
+
+async def test_what_is_written_is_written_in_place(tmp_path: Path) -> None:
+    path, other, link = tmp_path / "a/b/f", tmp_path / "other", tmp_path / "link"
+    link.symlink_to("target")
+    for name in (path, link):
+        for text in ("longer text", "short"):
+            request = HttpRequest("POST", "/api/v0/write-file", {"path": [str(name)]}, text.encode())
+            assert (await HttpApi(state_of(tmp_path))._answer(request)).status == 200
+            assert name.read_text() == text
+            if not other.exists():
+                os.link(path, other)
+    assert link.is_symlink() and other.read_text() == "short"
+
+
+async def test_what_the_disk_says_is_passed_on() -> None:
+    assert await on_disk(max, 1, 2) == 2
+    with pytest.raises(ZeroDivisionError):
+        await on_disk(divmod, 1, 0)

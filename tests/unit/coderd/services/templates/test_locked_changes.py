@@ -1,0 +1,138 @@
+"""A template's list may change between a request's first look and its writing: what counts is who is in it then.
+
+Else whoever is shut out at that moment lets himself in again, or undoes what shut him out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as store
+from coder.coderd.store.templates.templates import TemplateSearch
+from tests.kit.coderd import World
+from tests.kit.daemon import new_version, upload
+from tests.kit.overtaking import filled, overtaken
+from tests.kit.routes import changing
+from tests.kit.workspaces import workspace_world
+
+_TEMPLATE = "/api/v2/templates/<id:template>"
+_VERSION = "/api/v2/templateversions/<id:version>"
+_NEW_VERSION = "POST /api/v2/organizations/<organization>/templateversions"
+_NEW = {"storage_method": "file", "provisioner": "echo", "file_id": "{file}", "template_id": "{template}"}
+CHANGES: dict[str, tuple[Any, ...]] = {
+    f"PATCH {_TEMPLATE}": ({"name": "stolen"}, {"disable_everyone_group_access": False}),
+    f"DELETE {_TEMPLATE}": (None,),
+    f"PATCH {_TEMPLATE}/acl": ({"user_perms": {"{alice}": "admin"}},),
+    f"PATCH {_TEMPLATE}/versions": ({"id": "{version}"},),
+    f"POST {_TEMPLATE}/versions/archive": ({"all": True},),
+    f"POST {_TEMPLATE}/prebuilds/invalidate": (None,),
+    f"PATCH {_VERSION}": ({"name": "renamed"},),
+    f"PATCH {_VERSION}/cancel": (None,),
+    f"POST {_VERSION}/archive": (None,),
+    f"POST {_VERSION}/unarchive": (None,),
+    _NEW_VERSION: (_NEW,),
+}  # fmt: skip
+NO_CHANGES = {
+    "PUT /api/v2/notifications/templates/<id:template>/method": "a notification's template",
+    f"PATCH {_VERSION}/dry-run/<id:job>/cancel": "as private as a workspace: never anybody else's",
+    f"POST {_VERSION}/dry-run": "leaves nothing at the template",
+    f"POST {_VERSION}/dynamic-parameters/evaluate": "leaves nothing",
+}
+
+
+def test_the_table_names_every_change_of_a_template() -> None:
+    routes = changing("id:template") | changing("id:version")
+    assert routes == (CHANGES.keys() | NO_CHANGES.keys()) - {_NEW_VERSION}
+
+
+async def _state(world: World) -> Any:
+    """Everything a change could have left, but for who is in the lists of people."""
+
+    async def read(tx: Any) -> Any:
+        views = await store.list_views(tx, TemplateSearch())
+        versions = [await version_store.list_views(tx, view.template.id, include_archived=True) for view in views]
+        templates = [replace(view.template, user_acl={}) for view in views]
+        return templates, [view.version for found in versions for view in found]
+
+    return await world.ctx.db.read(read)
+
+
+async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after() -> None:
+    wrong = []
+    async with workspace_world() as (world, _):
+        alice, token = await world.member("alice")
+        template = (await world.get("/api/v2/templates")).json()[0]
+        version = await new_version(world, template_id=template["id"], name="other")
+        template_id, path = UUID(template["id"]), f"/api/v2/templates/{template['id']}"
+        file = await upload(world, {"main.tf": ""}, token=token)
+        values = {"alice": alice, "version": version["id"], "template": template["id"], "file": file}
+        for name, bodies in CHANGES.items():
+            for body in bodies:
+                perms = {"user_perms": {alice: "admin"}, "group_perms": {world.organization_id: ""}}
+                assert (await world.patch(f"{path}/acl", perms)).status_code == 200
+                if name.endswith("unarchive"):
+                    archived = await world.post(f"/api/v2/templateversions/{version['id']}/archive")
+                    assert archived.status_code == 200, archived.text
+                method, rule = name.split(" ")
+                place = rule.replace("<id:template>", template["id"]).replace("<id:version>", version["id"])
+                place = place.replace("<organization>", world.organization_id)
+
+                async def request(method: str = method, place: str = place, body: Any = body) -> httpx.Response:
+                    return await world.request(method, place, json=filled(body, values), token=token)
+
+                async def shut_out(tx: Any) -> None:
+                    await store.get_template(tx, template_id, lock=True)
+                    await store.update_template(tx, template_id, user_acl={})
+
+                before = await _state(world)
+                answer = await overtaken(world, shut_out, request)
+                if answer.status_code not in {403, 404}:
+                    wrong.append(f"{name}: {answer.status_code} {answer.text[:150]}")
+                row = await world.ctx.db.read(store.get_template, template_id)
+                if row is None or row.user_acl or await _state(world) != before:
+                    wrong.append(f"{name}: it was done")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("shut", [True, False])
+async def test_a_change_for_everyone_keeps_what_was_taken_from_others_meanwhile(shut: bool) -> None:
+    async with workspace_world() as (world, _):
+        template = (await world.get("/api/v2/templates")).json()[0]
+        template_id, path = UUID(template["id"]), f"/api/v2/templates/{template['id']}"
+        group = (await world.post(f"/api/v2/organizations/{world.organization_id}/groups", {"name": "few"})).json()
+        perms = {"group_perms": {group["id"]: "admin", world.organization_id: "use"}}
+        assert (await world.patch(f"{path}/acl", perms)).status_code == 200
+
+        async def request() -> httpx.Response:
+            return await world.patch(path, {"disable_everyone_group_access": shut})
+
+        async def take_away(tx: Any) -> None:
+            await store.get_template(tx, template_id, lock=True)
+            await store.update_template(tx, template_id, group_acl={world.organization_id: "use"})
+
+        assert (await overtaken(world, take_away, request)).status_code == 200
+        row = await world.ctx.db.read(store.get_template, template_id)
+        assert row is not None
+        assert row.group_acl == ({} if shut else {world.organization_id: "use"})
+
+
+async def test_no_workspace_is_made_of_a_template_that_is_deleted_meanwhile() -> None:
+    async with workspace_world() as (world, _):
+        _, token = await world.member("alice")
+        template = (await world.get("/api/v2/templates")).json()[0]
+
+        async def request() -> httpx.Response:
+            wanted = {"name": "late", "template_id": template["id"]}
+            return await world.post("/api/v2/users/me/workspaces", wanted, token=token)
+
+        async def delete(tx: Any) -> None:
+            await store.get_template(tx, UUID(template["id"]), lock=True)
+            await store.update_template(tx, UUID(template["id"]), deleted=True)
+
+        assert (await overtaken(world, delete, request)).status_code == 404
