@@ -45,6 +45,10 @@ class Logger:
         """The same logger with `fields` on every event."""
         return Logger(self.name, {**self._fields, **fields})
 
+    def tells(self, level: Level) -> bool:
+        """Whether an entry of this level goes anywhere: for callers whose fields cost more than the question."""
+        return _ORDER[level] >= _State.threshold and bool(_State.sinks)
+
     def debug(self, message: str, **fields: Any) -> None:
         self._emit("debug", message, fields)
 
@@ -58,7 +62,7 @@ class Logger:
         self._emit("error", message, fields)
 
     def _emit(self, level: Level, message: str, fields: dict[str, Any]) -> None:
-        if _ORDER[level] < _State.threshold or not _State.sinks:
+        if not self.tells(level):
             return
         merged = {name: _shown(name, value) for name, value in {**self._fields, **fields}.items()}
         at = datetime.now(UTC)

@@ -79,7 +79,10 @@ class Agent:
 async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
     """Connected; its start script runs until `folder/go` is there, so that nothing is upgraded before."""
     wait = f"while [ ! -e {folder}/go ]; do sleep 0.05; done"
-    scripts = [provisioner_pb2.Script(display_name="Wait", script=wait, run_on_start=True, timeout_seconds=100)]
+    scripts = [
+        provisioner_pb2.Script(display_name="Wait", script=wait, run_on_start=True, timeout_seconds=100),
+        provisioner_pb2.Script(display_name="Stop", script=f"touch {folder}/stopped", run_on_stop=True),
+    ]
     (folder / "site/bin").mkdir(parents=True)
     log, home = folder / "log", folder / "home"
     home.mkdir()
@@ -209,3 +212,15 @@ async def test_a_program_that_breaks_at_the_last_moment_costs_no_shell(tmp_path:
         assert "could not be started" in agent.log.read_text()
         assert (await agent.shown())["version"] == OLD
         await trio.aclose_forcefully(second)
+
+
+async def test_who_asks_the_agent_to_end_between_the_programs_is_heard(tmp_path: Path) -> None:
+    async with old_agent(tmp_path) as agent:
+        # The new program, before it has a receiver.
+        ask = '[ -z "$CODER_AGENT_HANDOVER" ] || kill -TERM $$'
+        program(tmp_path / "site/bin" / own_name(), first=ask)
+        (tmp_path / "go").touch()
+        with trio.fail_after(60):
+            await agent.process.wait()
+        assert agent.process.returncode == 0 and (tmp_path / "stopped").exists(), agent.log.read_text()
+        assert "went on from another program" in agent.log.read_text()

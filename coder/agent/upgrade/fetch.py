@@ -134,7 +134,7 @@ async def _check_program(path: Path, version: str) -> None:
     code, said = await _run([str(path), "version", "--output", "json"], FIRST_START)
     try:
         told = str(json.loads(said)["version"]) if code == 0 else ""
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         told = ""
     if not told:
         raise _failed(code, f"it does not run here: {_last_line(said) or f'status {code}'}")

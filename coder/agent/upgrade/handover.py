@@ -2,25 +2,31 @@
 
 execve(2) keeps the process, its children and the descriptors that are not marked close-on-exec. So terminals and
 pipes stay open, `wait` still works, and a service manager sees the process it started. Nothing of it is ever on a disk
-by name.
+by name. Whatever fails before the other program has begun, this one goes on with everything in the same process.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
-from coder.base.errors import CoderError
+from coder.base.errors import CoderError, explain_error
 
 FORMAT = 1
 """Of the document: a program is asked for it before it is trusted with one. Raised when another would misread it."""
 VARIABLE = "CODER_AGENT_HANDOVER"
 """Names the document's descriptor to the program that is started."""
+_ROOM = 1 << 20
+"Bytes of a document of many terminals."
 
 
 class KeptTerminal(msgspec.Struct):
@@ -75,7 +81,7 @@ class Handover(msgspec.Struct):
     processes: list[KeptProcess]
     units: KeptUnits | None
     refused: str = ""
-    "Why the other program could not be started, in what the old one leaves to itself."
+    "Why the other program could not be started, in what the old one goes on with."
     digest: str = ""
     "SHA-256 of that program, in hex; empty in what an older program left."
 
@@ -84,10 +90,8 @@ class Handover(msgspec.Struct):
 class Restart:
     """How this program was started."""
 
-    argv: tuple[str, ...]
-    "The program's own words first, such as an interpreter and its module; the arguments after them."
-    own_words: int
-    "How many of them are the program's own."
+    arguments: tuple[str, ...]
+    "Without the program's own words."
     env: Mapping[str, str]
     caught: tuple[signal.Signals, ...] = ()
     "Signals that were ignored when we were started; what replaces us must find them so."
@@ -99,32 +103,66 @@ def descriptors(handover: Handover) -> list[int]:
     return [one.master for one in handover.terminals] + pipes
 
 
-def replace_program(handover: Handover, restart: Restart) -> None:
-    """Becomes the other program; does not return. Where that fails, the old one starts anew with everything it had.
-
-    Raises OSError when neither can be started.
-    """
-    for number in restart.caught:
-        signal.signal(number, signal.SIG_IGN)
-    arguments = restart.argv[restart.own_words :]
+def replace_program(handover: Handover, restart: Restart) -> Handover:
+    """Becomes the other program. Returns only when that fails: what this one goes on with, `refused` says why."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}
     try:
-        _start([handover.program, *arguments], handover, restart.env)
-    except OSError as error:
-        handover.refused = f"it could not be started: {error.strerror}"
-        _start(list(restart.argv), handover, restart.env)
+        _start([handover.program, *restart.arguments], handover, restart.env)
+    except Exception as error:  # whatever it is: shells and commands are still here
+        reason = getattr(error, "strerror", None) or explain_error(error).split("\n")[0]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    _keep_from_children(handover)
+    return msgspec.structs.replace(handover, refused=f"it could not be started: {reason}")
 
 
 def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
+    """Raises whatever stands in the way."""
     document = _unnamed_file()
-    with os.fdopen(document, "wb", closefd=False) as out:
-        out.write(msgspec.json.encode(handover))
-    os.lseek(document, 0, os.SEEK_SET)
-    for number in [document, *descriptors(handover)]:
-        os.set_inheritable(number, True)
     try:
+        with os.fdopen(document, "wb", closefd=False) as out:
+            out.write(_encode(handover))
+        os.lseek(document, 0, os.SEEK_SET)
+        for number in [document, *descriptors(handover)]:
+            os.set_inheritable(number, True)
+        _leave_launcher_lock()
         os.execve(argv[0], argv, {**env, VARIABLE: str(document)})  # noqa: S606 - that is what this is for
     finally:
         os.close(document)
+
+
+def _encode(handover: Handover) -> bytes:
+    """Texts come from clients and may hold half a surrogate pair, which is no UTF-8 and which JSON can escape."""
+    return json.dumps(msgspec.to_builtins(handover)).encode()
+
+
+def _decode(document: bytes) -> Handover:
+    """Raises ValueError, RecursionError."""
+    return msgspec.convert(json.loads(document), Handover)
+
+
+def rehearse() -> None:
+    """Leaves a document to nobody. Raises OSError when none could be left now: better before everything is ended."""
+    document = _unnamed_file()
+    with os.fdopen(document, "wb") as out:
+        out.write(bytes(_ROOM))
+
+
+def _leave_launcher_lock() -> None:
+    """Our launcher's lock on the folder we were unpacked into is not the next program's, and would keep it for ever."""
+    with contextlib.suppress(OSError):  # from sources; or a system that does not list descriptors
+        lock = (Path(sys.executable).parent / ".lock").stat()
+        for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
+            with contextlib.suppress(OSError):  # the listing's own is closed by now
+                found = os.fstat(number)
+                if (found.st_dev, found.st_ino) == (lock.st_dev, lock.st_ino):
+                    os.set_inheritable(number, False)
+
+
+def _keep_from_children(handover: Handover) -> None:
+    """Shells that are started from now on must not hold others' terminals."""
+    for number in descriptors(handover):
+        os.set_inheritable(number, False)
 
 
 def _unnamed_file() -> int:
@@ -141,9 +179,8 @@ def take_over(environ: MutableMapping[str, str]) -> Handover | None:
         return None
     try:
         with os.fdopen(int(named), "rb") as file:
-            found = msgspec.json.decode(file.read(), type=Handover)
-        for number in descriptors(found):
-            os.set_inheritable(number, False)  # shells that are started from now on must not hold others' terminals
-    except (OSError, ValueError, msgspec.DecodeError) as error:
+            found = _decode(file.read())
+        _keep_from_children(found)
+    except (OSError, ValueError, RecursionError) as error:
         raise CoderError("handover", "what the program before this one left cannot be read") from error
     return found

@@ -11,7 +11,7 @@ import trio
 
 from coder.agent.activity import Activity
 from coder.agent.upgrade.fetch import UpgradeRefusedError, fetch_program, reason_of, server_digest
-from coder.base.errors import CoderError
+from coder.agent.upgrade.handover import rehearse
 from coder.base.log import get_logger
 from coder.base.own_binary import own_name
 from coder.base.retry import Backoff
@@ -60,14 +60,15 @@ class Upgrader:
             self._connected = trio.Event()
             try:
                 found = await self._newer_program()
-            except (CoderError, OSError, trio.BrokenResourceError) as error:
+                if found is not None and await self._wait_quiet(found):
+                    rehearse()
+                    return found
+            except Exception as error:  # a convenience: whatever ails it, the agent goes on
                 delay = self._backoff.next_delay()
                 log.warn("an upgrade will be looked for again", seconds=round(delay), error=reason_of(error))
                 await trio.sleep(delay)  # not sooner, however often the agent connects meanwhile
                 continue
             self._backoff.reset()
-            if found is not None and await self._wait_quiet(found):
-                return found
             await self._connected.wait()
 
     async def _newer_program(self) -> NewProgram | None:
@@ -123,7 +124,7 @@ class Upgrader:
         try:
             found = json.loads(self._file().read_text(encoding="utf-8"))["refused"]
             return [verdict for verdict in found if isinstance(verdict["digest"], str)]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return []  # nothing was refused, or nobody can say
 
     def _file(self) -> Path:

@@ -21,6 +21,9 @@ from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptProcess
 from coder.agent.workspace import environment, files
 from coder.agent.workspace.children import Child, end_group, kill_group
+from coder.base.log import get_logger
+
+log = get_logger("agent")
 
 HEAD = TAIL = 16 << 10
 "Bytes kept of the beginning and of the end of what a process says (ours)."
@@ -92,16 +95,22 @@ class StartedProcess:
     def left(self) -> KeptProcess:
         """What the next program of this process goes on with."""
         pipe = cast("Any", self.process.stdout)
-        output = os.dup(pipe.fileno()) if self.exited is None and pipe is not None else None
+        output = _another(pipe.fileno()) if self.exited is None and pipe is not None else None
         if output is not None and self.process.returncode is not None:  # it ended at the last moment
             self.exited = time.time()
             _read_waiting(output, self.output)
             os.close(output)
             output = None
-        return KeptProcess(
+        kept = KeptProcess(
             self.id, self.command, self.workdir, self.background, self.process.pid, self.started, output,
             *self.output.ends(), self.output.size, self.exited, self.exit_code(),
         )  # fmt: skip
+        if isinstance(self.process, trio.Process):
+            # Whoever goes on waits for it, which may be this program: Popen's finalizer would have it waited for twice.
+            gone = cast("Any", self.process)
+            gone._proc.returncode = 0
+            gone._close_pidfd()
+        return kept
 
     def send(self, signal_name: str) -> None:
         """To the whole process group."""
@@ -210,6 +219,15 @@ class Processes:
         ended = sorted((one for one in self._known.values() if one.exited), key=lambda one: one.exited or 0)
         for one in ended[: max(0, len(ended) - MAX_ENDED)]:
             del self._known[one.id]
+
+
+def _another(pipe: int) -> int | None:
+    """A descriptor that outlives ours. Where there are no more, one command's output is lost and nothing else."""
+    try:
+        return os.dup(pipe)
+    except OSError as error:
+        log.error("the output of a command cannot be handed over", error=error)
+        return None
 
 
 def _read_waiting(pipe: int, into: Output) -> None:

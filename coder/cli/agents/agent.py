@@ -15,7 +15,6 @@ from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.base.own_binary import own_binary
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.reaper import reap_if_first
@@ -28,6 +27,7 @@ def _run(invocation: Invocation) -> int:
     import trio
 
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
+    from coder.agent.upgrade.signals import held_outside_of_receivers
     from coder.cli.log_files import open_logs
 
     if invocation["can_take_over"]:
@@ -39,20 +39,11 @@ def _run(invocation: Invocation) -> int:
     config = _config(invocation)
     # Whatever we start is given the token we use, not the one we were started with.
     os.environ.pop("CODER_AGENT_TOKEN", None)
-    own = _own_words()
-    restart = Restart((*own, *sys.argv[1:]), len(own), env, _keep_signals_for_children())
-    left = trio.run(_main, config, kept)
-    if left is not None:
-        replace_program(left, restart)
+    restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
+    with held_outside_of_receivers():
+        while (left := trio.run(_main, config, kept)) is not None:
+            kept = replace_program(left, restart)
     return 0
-
-
-def _own_words() -> tuple[str, ...]:
-    """How this program is started, without its arguments."""
-    binary = own_binary()
-    if binary is not None:
-        return (str(binary),)
-    return (sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1])
 
 
 def _keep_signals_for_children() -> tuple[signal.Signals, ...]:
@@ -74,12 +65,15 @@ async def _main(config: Any, kept: Any) -> Any:
     import trio
 
     from coder.agent.agent import AgentRole
+    from coder.agent.upgrade.signals import ENDING, hold, release
 
     agent, asked = AgentRole(config, kept), False
 
-    async def watch_signals() -> None:
+    async def watch_signals(*, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         nonlocal asked
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with trio.open_signal_receiver(*ENDING) as signals:
+            release()
+            task_status.started()
             async for _ in signals:
                 asked = True
                 agent.stop()
@@ -88,7 +82,7 @@ async def _main(config: Any, kept: Any) -> Any:
                 raise KeyboardInterrupt  # asked twice: no more waiting for stop scripts
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch_signals)
+        await nursery.start(watch_signals)
         while True:
             given = await agent.run()
             if given:
@@ -99,6 +93,8 @@ async def _main(config: Any, kept: Any) -> Any:
                 break
             if asked:
                 agent.stop()
+        if agent.handover is not None:
+            hold()  # for who goes on, until its receiver is open
         nursery.cancel_scope.cancel()
     return agent.handover
 

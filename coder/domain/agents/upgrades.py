@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 
-_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+_VERSION = re.compile(
+    r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,200}))?(?:\+[0-9A-Za-z.-]{1,200})?", re.ASCII
+)
+"Bounded as a whole: a number of five thousand digits is none that Python reads."
 _Rank = tuple[tuple[int, int, int], bool, list[tuple[bool, int, str]]]
 
 

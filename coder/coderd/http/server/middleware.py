@@ -19,7 +19,7 @@ from uuid import uuid4
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.fast_path import FastPath
-from coder.coderd.http.server.query import MAX_PARAMETERS, has_too_many
+from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
 from coder.coderd.services.access.origins import foreign_origin
 from coder.coderd.services.access.rate_limits import NO_ANSWER
 from coder.coderd.services.events.metrics import UPGRADED, Metrics
@@ -153,13 +153,13 @@ class Middleware:
 
     def _record(self, scope: Message, status: int, took: float, request_id: str) -> None:
         self._count(scope, status, took)
-        path = _shown_path(scope)
-        if status < 500 and path.startswith(_QUIET):
+        failed = status >= 500
+        if not _log.tells("warn" if failed else "debug") or (not failed and scope["path"].startswith(_QUIET)):
             return
-        write = _log.warn if status >= 500 else _log.debug
+        write = _log.warn if failed else _log.debug
         write(
             scope.get("method", "GET"),
-            path=path,
+            path=_shown_path(scope),
             status=status,
             took_ms=round(took * 1000, 2),
             remote=(scope.get("client") or ("",))[0],
@@ -220,8 +220,7 @@ async def _refuse_websocket(send: Send) -> None:
 
 
 async def _refuse_parameters(send: Send, kind: str) -> None:
-    body = b'{"message":"The address has too many parameters.","detail":"At most %d are read."}' % MAX_PARAMETERS
-    await _refuse(send, kind, 414, body)
+    await _refuse(send, kind, 414, TOO_MANY_PARAMETERS)
 
 
 async def _refuse(send: Send, kind: str, status: int, body: bytes) -> None:

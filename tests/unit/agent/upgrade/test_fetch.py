@@ -85,6 +85,7 @@ VERDICTS: dict[str, tuple[Shelf, str]] = {
     "fails": (Shelf(b"#!/bin/sh\necho broken >&2\nexit 1\n"), "does not run here: broken"),
     "unknown instruction": (Shelf(b"#!/bin/sh\nkill -ILL $$\n"), "does not run here: status -4"),
     "says no version": (Shelf(b"#!/bin/sh\necho '[]'\n"), "does not run here"),
+    "says thousands of brackets": (Shelf(b"#!/bin/sh\nprintf '[%.0s' $(seq 100000)\n"), "does not run here"),
     "foreign": (Shelf(GOOD.replace(b"over=1", b"over=2")), "cannot take over"),
 }
 """What stays so for these bytes on this machine."""

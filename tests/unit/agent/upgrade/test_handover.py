@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from coder.agent.upgrade.handover import (
     KeptTerminal,
     KeptUnits,
     Restart,
+    rehearse,
     replace_program,
     take_over,
 )
@@ -51,8 +53,6 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         number = int(env[VARIABLE])
         inherited = os.get_inheritable(number)
         calls.append((path, argv, {**env, VARIABLE: str(os.dup(number))}, inherited))
-        if path == "/new/coder" and "broken" in argv:
-            raise OSError(8, "Exec format error")
         raise Started
 
     monkeypatch.setattr(os, "execve", execve)
@@ -63,7 +63,7 @@ def test_everything_arrives_and_only_there(started: list[Any]) -> None:
     terminal, output = os.pipe()
     left = filled(terminal, output)
     with pytest.raises(Started):
-        replace_program(left, Restart(("/old/python", "-m", "coder", "agent", "--x"), 3, {"A": "b"}))
+        replace_program(left, Restart(("agent", "--x"), {"A": "b"}))
     path, argv, env, inherited = started[0]
     assert (path, argv, env["A"], inherited) == ("/new/coder", ["/new/coder", "agent", "--x"], "b", True)
     assert os.get_inheritable(terminal) and os.get_inheritable(output)
@@ -74,25 +74,91 @@ def test_everything_arrives_and_only_there(started: list[Any]) -> None:
     os.close(output)
 
 
-def test_a_program_that_cannot_start_leaves_the_old_one_with_everything(started: list[Any]) -> None:
+def fails_to_execute(_path: str, _argv: list[str], _env: dict[str, str]) -> None:
+    raise OSError(8, "Exec format error")
+
+
+def has_no_descriptors(*_: Any) -> int:
+    raise OSError(24, "Too many open files")
+
+
+def disk_is_full(*_: Any, **__: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
+OBSTACLES: dict[str, tuple[str, Any, str]] = {
+    "execve": ("os.execve", fails_to_execute, "Exec format error"),
+    "memfd_create": ("os.memfd_create", has_no_descriptors, "Too many open files"),
+    "writing": ("os.fdopen", disk_is_full, "No space left on device"),
+    "encoding": ("coder.agent.upgrade.handover._encode", lambda _: "\ud800".encode(), "surrogates not allowed"),
+    "a defect": ("coder.agent.upgrade.handover._leave_launcher_lock", lambda: {}["x"], "x"),
+}
+
+
+@pytest.mark.parametrize("what", OBSTACLES)
+def test_whatever_is_in_the_way_this_program_has_everything_still(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, broken, said = OBSTACLES[what]
     terminal, output = os.pipe()
-    restart = Restart(("/old/coder", "agent", "broken"), 1, {})
+    before = signal.signal(signal.SIGQUIT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(name, broken)
+            if what != "execve":
+                patch.setattr(os, "execve", lambda *_: None)
+            left = filled(terminal, output)
+            back = replace_program(left, Restart(("agent",), {}, (signal.SIGQUIT,)))
+        assert back.refused.startswith("it could not be started: ") and said in back.refused
+        assert (back.terminals, back.processes, back.units) == (left.terminals, left.processes, left.units)
+        assert signal.getsignal(signal.SIGQUIT) is signal.default_int_handler
+        assert not os.get_inheritable(terminal) and not os.get_inheritable(output)
+    finally:
+        signal.signal(signal.SIGQUIT, before)
+        os.close(terminal)
+        os.close(output)
+
+
+@pytest.mark.parametrize("half", ["\udc80", "\ud800"])
+def test_texts_that_are_no_utf8_arrive(half: str, started: list[Any]) -> None:
+    """A client names terminals, and writes commands, in JSON: half a surrogate pair is a text there."""
+    terminal, output = os.pipe()
+    left = filled(terminal, output)
+    left.terminals[0].ident = left.processes[0].command = left.processes[0].workdir = half
+    left.units = KeptUnits(half, True, {half: half}, {half: [half]})
     with pytest.raises(Started):
-        replace_program(filled(terminal, output), restart)
-    assert [call[1] for call in started] == [["/new/coder", "agent", "broken"], ["/old/coder", "agent", "broken"]]
-    os.close(int(started[0][2][VARIABLE]))
-    found = take_over(started[1][2])
-    assert found is not None and found.refused == "it could not be started: Exec format error"
-    assert found.terminals == filled(terminal, output).terminals
+        replace_program(left, Restart((), {}))
+    assert take_over(started[0][2]) == left
     os.close(terminal)
     os.close(output)
+
+
+def test_the_launchers_lock_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]) -> None:
+    """It is inherited by us on purpose; a program that takes over holds its own, and one more for each before it."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "coder"))
+    (tmp_path / ".lock").touch()
+    held, other = os.open(tmp_path / ".lock", os.O_RDONLY), os.open(tmp_path, os.O_RDONLY)
+    terminal, output = os.pipe()
+    for number in (held, other):
+        os.set_inheritable(number, True)
+    with pytest.raises(Started):
+        replace_program(filled(terminal, output), Restart((), {}))
+    os.close(int(started[0][2][VARIABLE]))
+    assert not os.get_inheritable(held) and os.get_inheritable(other)
+    for number in (held, other, terminal, output):
+        os.close(number)
+
+
+def test_that_nothing_can_be_left_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    rehearse()
+    monkeypatch.setattr(os, "memfd_create", has_no_descriptors)
+    with pytest.raises(OSError, match="Too many open files"):
+        rehearse()
 
 
 def test_signals_that_were_ignored_are_ignored_by_the_next(started: list[Any]) -> None:
     before = signal.signal(signal.SIGQUIT, lambda *_: None)
     try:
         with pytest.raises(Started):
-            replace_program(filled(0, 0), Restart(("/old", "agent"), 1, {}, (signal.SIGQUIT,)))
+            replace_program(filled(0, 0), Restart(("agent",), {}, (signal.SIGQUIT,)))
         assert signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGQUIT, before)

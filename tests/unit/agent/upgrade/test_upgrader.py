@@ -125,6 +125,9 @@ async def test_what_begins_at_the_last_moment_is_waited_for(server: Server, tmp_
 PASSING = [
     NetError("timeout", "gone"),
     OSError(28, "No space left on device"),
+    RecursionError(),
+    AssertionError("a defect"),
+    ExceptionGroup("two", [ValueError("x")]),
     UpgradeNotNowError("it is v98.0.0, and the server is v99.0.0"),
 ]
 
@@ -180,13 +183,31 @@ async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(se
 
 
 @pytest.mark.parametrize(
-    "text", ['{"version": "v99.0.0", "reason": "of a rule before", "at": 1}', "[]", "{", '{"refused": 1}']
+    "text",
+    ["[" * 100_000, '{"version": "v99.0.0", "reason": "of a rule before", "at": 1}', "[]", "{", '{"refused": 1}'],
 )
 async def test_what_is_no_verdict_on_bytes_refuses_nothing(server: Server, tmp_path: Path, text: str) -> None:
     (tmp_path / "refused.json").write_text(text)
     async with running(tmp_path) as made:
         await made.connect()
         assert made.found is not None
+
+
+async def test_no_document_no_end(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    def refused() -> None:
+        tries.append(trio.current_time())
+        if len(tries) < 3:
+            raise OSError(28, "No space left on device")
+
+    tries: list[float] = []
+    monkeypatch.setattr(upgrader, "rehearse", refused)
+    async with running(tmp_path) as made:
+        made.upgrader.look()
+        while made.found is None:
+            await trio.sleep(1)
+    assert len(tries) == 3
 
 
 async def test_a_verdict_that_cannot_be_kept_holds_for_this_process(server: Server, tmp_path: Path) -> None:

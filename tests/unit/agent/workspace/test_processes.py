@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +18,7 @@ from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpRequest
 from coder.agent.state import AgentState
 from coder.agent.workspace import processes
+from coder.agent.workspace.children import Child
 from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.processes import HEAD, TAIL, Output, Processes
 
@@ -155,7 +159,47 @@ async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path
             found = await ask.ended(going)
             assert (found["output"], found["exit_code"], found["running"]) == ("one\ntwo\n", 5, False)
             nursery.cancel_scope.cancel()
-    gone = before._known[going].process  # what follows would not be there in another program
-    assert isinstance(gone, trio.Process)
-    gone._proc.returncode = 5
-    gone._close_pidfd()
+
+
+async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: Path) -> None:
+    """The other one could not be started. A Popen that is no longer needed has any later one collect its child."""
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    go = tmp_path / "go"
+    with trio.fail_after(60):
+        before = Processes(state)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(before.run)
+            await trio.testing.wait_all_tasks_blocked()
+            made = await before.start(f"while [ ! -e {go} ]; do sleep 0.05; done; exit 5", "", {}, background=True)
+            before.let_go()
+            nursery.cancel_scope.cancel()
+        left = before.left()
+        del before, made
+        gc.collect()
+        go.touch()
+        os.waitid(os.P_PID, left[0].pid, os.WEXITED | os.WNOWAIT)
+        subprocess.run(["true"], check=True)
+        after = Processes(state)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(after.run, left)
+            await trio.testing.wait_all_tasks_blocked()
+            found = after.get(left[0].ident)
+            assert found is not None
+            await found.ended.wait()
+            assert found.exit_code() == 5
+            nursery.cancel_scope.cancel()
+
+
+def test_without_descriptors_one_commands_output_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    reading, writing = os.pipe()
+    child = Child(os.getpid(), reading)
+    made = processes.StartedProcess("a", "x", "/", False, child, 1.0)
+    monkeypatch.setattr(os, "dup", none_left)
+    left = made.left()
+    assert (left.ident, left.output, left.exited) == ("a", None, None)
+    assert child.stdout is not None
+    os.close(writing)
+    child.stdout._fd_holder._raw_close()

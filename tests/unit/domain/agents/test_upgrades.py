@@ -28,7 +28,9 @@ def test_what_a_build_is_made_of_makes_it_no_newer() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", ["", "devel", "v2", "v2.34", "v2.34.0.1", "v2.34.0-", "v-1.0.0", "v" + "9" * 5000, "٣.1.2"]
+    "odd",
+    ["", "devel", "v2", "v2.34", "v2.34.0.1", "v2.34.0-", "v-1.0.0", "v" + "9" * 5000, "٣.1.2"]
+    + [f"v9.0.0{sign}{'9' * 5000}" for sign in ("-", "-a.", "+")],
 )
 def test_what_is_no_version_is_never_newer(odd: str) -> None:
     assert not is_newer(odd, "v2.34.0")
