@@ -291,7 +291,7 @@ def _http_server(context: Context) -> HttpServer:
 
     def is_upgrade(head: h11.Request) -> bool:
         # With too many parameters it is refused like any other request (middleware.py).
-        return apps.claims(head) or (table.find(path_of(head)) is not None and not has_too_many(head.target))
+        return not has_too_many(head.target) and (apps.claims(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
         build_application(context, table.endpoints), is_upgrade, open_endpoint,

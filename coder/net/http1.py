@@ -27,7 +27,9 @@ T = TypeVar("T")
 Headers = Iterable[tuple[str, str]]
 
 MAX_BODY = 256 << 20
-"Bytes of a response kept in memory; larger ones must be streamed."
+"Bytes of a response kept in memory; larger ones must be streamed. Of a server one trusts; others get a `limit`."
+MAX_REFUSAL = 64 << 10
+"Bytes of what is said instead of an upgrade; the rest is not waited for."
 REQUEST_TIMEOUT = 60.0
 UPGRADE_TIMEOUT = 15.0
 "Seconds for the answer to an upgrade: servers ask their database first, but a request swallowed must be noticed."
@@ -103,11 +105,13 @@ class HttpClient:
         headers: Headers = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
         timeout: float = REQUEST_TIMEOUT,
+        limit: int | None = None,
     ) -> HttpResponse:
-        """One request and its whole answer.
+        """One request and its whole answer, of at most `limit` bytes (MAX_BODY).
 
         `json` is encoded with msgspec. Raises HttpError for a status not in `expect`, NetError otherwise.
         """
+        limit = MAX_BODY if limit is None else limit
         extra = list(headers)
         if json is not None:
             import msgspec
@@ -117,7 +121,7 @@ class HttpClient:
         began, status = trio.current_time(), 0
         try:
             with trio.move_on_after(timeout):
-                response = await self._read_whole(method, path, body, extra)
+                response = await self._read_whole(method, path, body, extra, limit)
                 status = response.status
                 if status not in expect:
                     raise error_from_body(status, response.body)
@@ -127,19 +131,14 @@ class HttpClient:
         raise NetError("timeout", f"{method} {masked(path)} was not answered within {timeout:g} s")
 
     async def _read_whole(
-        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]], limit: int
     ) -> HttpResponse:
         async with self.stream(method, path, body=body, headers=headers, head_timeout=math.inf) as answer:
-            chunks = []
-            size = 0
-            async with aclosing(answer.chunks()) as pieces:
-                async for chunk in pieces:
-                    size += len(chunk)
-                    if size > MAX_BODY:
-                        said = f"the answer to {method} {masked(path)} is larger than {MAX_BODY} bytes"
-                        raise NetError("protocol", said)
-                    chunks.append(chunk)
-            return HttpResponse(answer.status, answer.headers, b"".join(chunks))
+            content = await answer.first(limit + 1)
+            if len(content) > limit:
+                said = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
+                raise NetError("protocol", said)
+            return HttpResponse(answer.status, answer.headers, content)
 
     @asynccontextmanager
     async def stream(
@@ -227,6 +226,16 @@ class StreamedResponse:
         self.headers = header_mapping(head)
         self.finished = False
 
+    async def first(self, size: int) -> bytes:
+        """The body, or the first `size` bytes of a longer one; in one buffer, for pieces may be of a byte each."""
+        content = bytearray()
+        async with aclosing(self.chunks()) as pieces:
+            async for piece in pieces:
+                content += piece
+                if len(content) >= size:
+                    break
+        return bytes(content[:size])
+
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Body pieces as they arrive. Raises NetError when the body is cut off."""
         try:
@@ -289,8 +298,7 @@ async def _upgraded(
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)
-        body = b"".join([chunk async for chunk in answer.chunks()])
-        raise error_from_body(answer.status, body)
+        raise error_from_body(answer.status, await answer.first(MAX_REFUSAL))
     except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
         await _drop(connection)
         raise _no_answer(policy, error) from error

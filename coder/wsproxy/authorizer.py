@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from hashlib import blake2b
 
 import trio
 
 from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.apps.authorizer import AppAdmission
+from coder.coderd.apps.authorizer import AppAdmission, count_admission
 from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.rate_limits import address_key
 from coder.coderd.services.apps import app_tickets
 from coder.coderd.services.apps.app_refusals import AppRefusedError, Reason, from_fields
 from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
@@ -32,6 +34,8 @@ from coder.wsproxy.world import ProxyWorld
 
 JUDGE_EVERY = 60.0
 """Seconds between looks at what is open: the life of a ticket."""
+MOST_KNOWN = 4096
+"""Tokens, of sixteen bytes each."""
 _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
 """Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
 
@@ -51,6 +55,8 @@ class RemoteAppAuthorizer:
         self.pool = world.pool
         self._sessions = AppSessions(world.clock.now)
         self._open: dict[trio.CancelScope, tuple[float, Visitor, AppRequest]] = {}
+        self._known: dict[bytes, None] = {}
+        "Digests of tokens that showed somebody to the server, the oldest first."
 
     # ---- who comes in
 
@@ -58,6 +64,23 @@ class RemoteAppAuthorizer:
         return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str = "") -> AppAdmission:
+        self._count(shown, "admit")
+        return await self._ask(request, shown)
+
+    def _count(self, shown: Credentials, question: str) -> None:
+        """By the address, unless the token is known: whoever makes tokens up shall not be counted as so many people."""
+        digest = _digest(shown.token)
+        who = f"token-{digest.hex()}" if digest in self._known else address_key(shown.remote_ip)
+        count_admission(self._world.limits, who, question)
+
+    def _note(self, token: str, is_known: bool) -> None:
+        self._known.pop(_digest(token), None)
+        if is_known:
+            self._known[_digest(token)] = None
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+
+    async def _ask(self, request: AppRequest, shown: Credentials) -> AppAdmission:
         said = IssueTokenRequest(
             app_request=SignedAppRequest(**asdict(request)),
             session_token=shown.token,
@@ -67,12 +90,17 @@ class RemoteAppAuthorizer:
         try:
             token = await self._world.primary.issue_ticket(said)
         except CoderError as error:
-            raise self._refusal(error) from error
+            refusal = self._refusal(error)
+            if refusal.reason == "sign_in":
+                self._note(shown.token, False)
+            raise refusal from error
         try:
             ticket, ends = await app_tickets.read_ticket_untrusted(self._world.keys, self._world.clock.now(), token)
         except TokenRefused as error:
             _log.warn("a ticket of the server cannot be checked", error=error)
             raise AppRefusedError("primary_away", "Its keys could not be had, or the clocks disagree.") from error
+        if ticket.user_id != NIL:
+            self._note(shown.token, True)
         return AppAdmission(ticket, token, datetime.fromtimestamp(ends, UTC))
 
     def _refusal(self, error: CoderError) -> AppRefusedError:
@@ -100,12 +128,14 @@ class RemoteAppAuthorizer:
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
         if visitor.shown.token or ticket.user_id == NIL:
-            await self.admit(ticket.request, visitor.shown)
+            self._count(visitor.shown, "look_again")
+            await self._ask(ticket.request, visitor.shown)
 
-    async def cors_of(self, request: AppRequest) -> str:
+    async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
+        self._count(Credentials(remote_ip=remote_ip), "cors_of")
         # A browser asks this without cookies: the server tells of public applications only.
         try:
-            return (await self.admit(request, Credentials())).ticket.cors_behavior
+            return (await self._ask(request, Credentials())).ticket.cors_behavior
         except AppRefusedError:
             return "simple"
 
@@ -147,7 +177,7 @@ class RemoteAppAuthorizer:
         if not visitor.shown.token and visitor.user_id != NIL:
             return True
         try:
-            await self.admit(request, visitor.shown)
+            await self._ask(request, visitor.shown)
         except AppRefusedError as refused:
             return refused.reason not in _OUTSIDE
         return True
@@ -167,6 +197,10 @@ class RemoteAppAuthorizer:
         except CoderError as error:
             # The sessions stay and are reported next time.
             _log.warn("use of applications could not be reported", reason=error.message)
+
+
+def _digest(token: str) -> bytes:
+    return blake2b(token.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _is_page(error: HttpError) -> bool:

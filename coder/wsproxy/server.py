@@ -125,6 +125,7 @@ def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorl
         keys=KeyRing(primary.crypto_keys, clock.now),
         settings=AppProxySettings.of(config.server, dashboard_url=primary.url, own_url=own_url),
         clock=clock,
+        limits=RateLimits(_LimitedProxy(config.server, clock)),
     )
 
 
@@ -167,7 +168,6 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
     table = EndpointTable()
     for pattern, handler, budget in handlers(world, authorizer):
         table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are looked at inside
-    limits = RateLimits(_LimitedProxy(world.config.server, world.clock))
     proxies = TrustedProxies(world.config.server)
     apps = None if world.config.derp_only else AppProxy(authorizer)
 
@@ -185,12 +185,13 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
             raise LookupError(request.path)
         endpoint, params = found
         upgrade = Upgrade(request, params, stream, trailing, ours)
-        draw_on(limits, endpoint, upgrade)
+        draw_on(world.limits, endpoint, upgrade)
         await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 
     def is_upgrade(head: h11.Request) -> bool:
-        return claims(head) or (table.find(path_of(head)) is not None and not has_too_many(head.target))
+        # With too many parameters it is nobody's: `ProxySite` refuses it.
+        return not has_too_many(head.target) and (claims(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie
     return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed)

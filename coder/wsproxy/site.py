@@ -14,6 +14,7 @@ from coder.api.base.errors import Response as Envelope
 from coder.api.site.build_info import BuildInfoResponse
 from coder.api.site.health import ProxyHealthReport
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
+from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
 from coder.domain.access.policy import NIL
 from coder.wsproxy.world import ProxyWorld
 
@@ -63,7 +64,11 @@ class ProxySite:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
         elif scope["type"] == "http":
-            status, fields, body = self.answer(scope["method"], scope["path"], scope["query_string"].decode("latin-1"))
+            if has_too_many(scope["query_string"]):
+                status, fields, body = 414, _JSON, TOO_MANY_PARAMETERS
+            else:
+                query = scope["query_string"].decode("latin-1")
+                status, fields, body = self.answer(scope["method"], scope["path"], query)
             headers = [*response_headers(self._world), *fields, ("content-length", str(len(body)))]
             raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
             await send({"type": "http.response.start", "status": status, "headers": raw})

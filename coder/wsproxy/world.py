@@ -9,6 +9,7 @@ import trio
 from coder.base.clock import Clock
 from coder.coderd.apps.authorizer import AppProxySettings
 from coder.coderd.apps.upstream import AppPool
+from coder.coderd.services.access.rate_limits import RateLimits
 from coder.mesh.relay import DerpServer
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.wsproxy.config import ProxyConfig
@@ -27,6 +28,7 @@ class ProxyWorld:
     keys: KeyRing
     settings: AppProxySettings
     clock: Clock
+    limits: RateLimits
     stopping: trio.Event = field(default_factory=trio.Event)
     agent_dialer: AgentDialer | None = None
     "Once the node is open."

@@ -25,7 +25,7 @@ from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError, app_port
 from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.foundation.errors import BadGateway
+from coder.coderd.services.foundation.errors import BadGateway, RateLimited
 from coder.coderd.services.foundation.signed_tokens import TokenRefused
 from coder.domain.access.policy import NIL
 from coder.domain.access.session_cookies import HOST_PREFIX
@@ -69,7 +69,8 @@ class AppProxy:
     # ---- whose request is it
 
     def claims(self, head: h11.Request) -> bool:
-        """Is this request an application's? Cheap: every request of the server is asked about."""
+        """Is this request an application's? Cheap: every request of the server is asked about, if its address does not
+        have too many parameters."""
         if self._hosts is not None and self._label(head) is not None:
             return True
         if b"/apps/" not in head.target or not head.target.startswith((b"/@", b"/%40")):
@@ -125,6 +126,13 @@ class AppProxy:
             pass  # the visitor left, or half of another answer is out already
 
     async def _serve(self, visit: ProxyRequest, label: str | None) -> None:
+        try:
+            await self._let_through(visit, label)
+        except RateLimited as error:
+            headers = [(name.lower().encode(), value.encode()) for name, value in error.headers]
+            await visit.show(pages.too_many(error.message, self._dashboard), headers)
+
+    async def _let_through(self, visit: ProxyRequest, label: str | None) -> None:
         if label is None:
             found = parse_app_path(visit.path)
             if found is None:  # `claims` looked a moment ago
@@ -232,7 +240,7 @@ class AppProxy:
         wanted = app_headers.first(visit.headers, b"access-control-request-method")
         if visit.method != "OPTIONS" or not origin or not wanted:
             return False
-        if await self._authorizer.cors_of(request) == "passthru":
+        if await self._authorizer.cors_of(request, visit.remote_ip) == "passthru":
             return False
         asked = app_headers.joined(visit.headers, b"access-control-request-headers")
         allowed = self._same_owner(origin, request)

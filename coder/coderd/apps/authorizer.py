@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.services.apps.app_visitor import Visitor
+from coder.domain.access.rate_budgets import ADMISSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from coder.coderd.apps.upstream import AppPool
     from coder.coderd.config.settings import ServerConfig
+    from coder.coderd.services.access.rate_limits import RateLimits
     from coder.domain.apps.app_addresses import AppRequest
 
 
@@ -70,8 +72,13 @@ class AppAdmission:
     expires_at: datetime
 
 
+def count_admission(limits: RateLimits, who: str, question: str) -> None:
+    """Before a visitor makes us ask a database or a server. Raises RateLimited. `who`: see `RateLimits.count`."""
+    limits.count(who, "", (ADMISSIONS,), route=question)
+
+
 class AppAuthorizer(Protocol):
-    """Decides and remembers for the proxy."""
+    """Decides and remembers for the proxy. What a visitor makes it ask is counted, each question by itself."""
 
     @property
     def settings(self) -> AppProxySettings: ...
@@ -85,7 +92,7 @@ class AppAuthorizer(Protocol):
         ...
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
-        """Lets somebody in. Raises AppRefusedError."""
+        """Lets somebody in. Raises AppRefusedError, RateLimited."""
         ...
 
     async def unseal(self, sealed: str) -> str:
@@ -93,11 +100,11 @@ class AppAuthorizer(Protocol):
         ...
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
-        """Whether what a ticket was given for is still there. Raises AppRefusedError."""
+        """Whether what a ticket was given for is still there. Raises AppRefusedError, RateLimited."""
         ...
 
-    async def cors_of(self, request: AppRequest) -> str:
-        """What a workspace's template says about pages of other origins."""
+    async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
+        """What a workspace's template says about pages of other origins. Raises RateLimited."""
         ...
 
     def stay(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:

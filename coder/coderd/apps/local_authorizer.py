@@ -6,16 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from coder.coderd.apps.authorizer import AppAdmission, AppProxySettings
+from coder.coderd.apps.authorizer import AppAdmission, AppProxySettings, count_admission
 from coder.coderd.apps.upstream import AppPool
 from coder.coderd.services.access.authentication import Caller, authenticate
+from coder.coderd.services.access.rate_limits import RateLimits, address_key, user_key
 from coder.coderd.services.apps import app_access, app_tokens
 from coder.coderd.services.apps.app_access import AppContext, HiddenAtError, RefusedAtError
 from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.coderd.services.apps.app_usage import AppUsage
 from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     import trio
 
     from coder.coderd.services.access.credentials import Credentials
@@ -35,12 +39,14 @@ class LocalAppAuthorizer:
         self.pool: AppPool = ctx.part(AppPool)
         self._usage: AppUsage = ctx.part(AppUsage)
         self._open: OpenVisits = ctx.part(OpenVisits)
+        self._limits: RateLimits = ctx.part(RateLimits)
 
     async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
         caller = await self._caller(shown)
+        self._count(caller.user.id if caller else NIL, shown.remote_ip, "admit")
         subject = caller.subject if caller else None
         try:
             ticket, view_context = await app_access.open_app(self._ctx, request, subject)
@@ -52,6 +58,10 @@ class LocalAppAuthorizer:
         await self._log_visit(view_context, caller, shown, user_agent, 200)
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
         return AppAdmission(ticket, token, expires_at)
+
+    def _count(self, user_id: UUID, remote_ip: str, question: str) -> None:
+        who = address_key(remote_ip) if user_id == NIL else user_key(user_id)
+        count_admission(self._limits, who, question)
 
     async def _caller(self, shown: Credentials) -> Caller | None:
         if not shown.token:
@@ -71,9 +81,11 @@ class LocalAppAuthorizer:
         return await app_tokens.open_key_untrusted(self._ctx, sealed)
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+        self._count(ticket.user_id, visitor.shown.remote_ip, "look_again")
         await app_access.look_again(self._ctx, ticket)
 
-    async def cors_of(self, request: AppRequest) -> str:
+    async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
+        self._count(NIL, remote_ip, "cors_of")
         return await app_access.cors_of(self._ctx, request)
 
     @contextmanager

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _REASONS = {
     200: b"OK", 204: b"No Content", 303: b"See Other", 307: b"Temporary Redirect", 400: b"Bad Request",
-    401: b"Unauthorized", 403: b"Forbidden", 404: b"Not Found", 500: b"Internal Server Error", 502: b"Bad Gateway",
+    401: b"Unauthorized", 403: b"Forbidden", 404: b"Not Found", 429: b"Too Many Requests",
+    500: b"Internal Server Error", 502: b"Bad Gateway",
 }  # fmt: skip
 
 

@@ -44,6 +44,10 @@ AGENTS = Budget("agents", whole_route=True, refused=frozenset({401, 403}))
 "A thousand agents of one cluster share an address and come back at once after a restart: only strangers are counted."
 CARRIED = Budget("carried", whole_route=True, refused=frozenset({404}))
 "The stream's id in the path is the right to it; those who have one ask many times a second."
+ADMISSIONS = Budget("admissions", times=8, whole_route=True)
+"""Visitors of applications who bring no valid ticket: each asks the database, at a workspace proxy the server. A ticket
+lasts a minute; a page that finds its own over asks for many things at once, and programs that keep no cookies ask each
+time."""
 RELAY = Budget("relay", times=4, whole_route=True)
 "Connections to the relay, which asks for no secret. As many agents as above come back at once, some of them twice."
 

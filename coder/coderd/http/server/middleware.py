@@ -19,13 +19,13 @@ from uuid import uuid4
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.fast_path import FastPath
-from coder.coderd.http.server.query import MAX_PARAMETERS, has_too_many
+from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
 from coder.coderd.services.access.origins import foreign_origin
 from coder.coderd.services.access.rate_limits import NO_ANSWER
 from coder.coderd.services.events.metrics import UPGRADED, Metrics
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.domain.foundation.web_addresses import canonical_host
-from coder.net.masking import masked_path
+from coder.net.masking import masked_path, shortened
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -211,8 +211,8 @@ def _shown_path(scope: Message) -> str:
     a route took it, however it was encoded."""
     shown = masked_path(scope["path"])
     if shown != scope["path"]:
-        return quote(shown, safe="/*")
-    return str(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
+        return shortened(quote(shown, safe="/*"))
+    return shortened(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
 
 
 async def _refuse_websocket(send: Send) -> None:
@@ -220,8 +220,7 @@ async def _refuse_websocket(send: Send) -> None:
 
 
 async def _refuse_parameters(send: Send, kind: str) -> None:
-    body = b'{"message":"The address has too many parameters.","detail":"At most %d are read."}' % MAX_PARAMETERS
-    await _refuse(send, kind, 414, body)
+    await _refuse(send, kind, 414, TOO_MANY_PARAMETERS)
 
 
 async def _refuse(send: Send, kind: str, status: int, body: bytes) -> None:

@@ -19,6 +19,8 @@ from coder.coderd.services.foundation.errors import PreconditionRequired, RateLi
 from coder.domain.access.rate_budgets import API, Budget
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from coder.base.clock import Clock
     from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.access.authentication import Caller
@@ -179,7 +181,7 @@ class RateLimits:
             for budget in budgets:
                 limit = self.limit_of(budget)
                 if limit and budget.refused and who != BYPASS:
-                    counter = self._counter(_address_key(address), path, route, budget, _window(self._clock)[0])
+                    counter = self._counter(address_key(address), path, route, budget, _window(self._clock)[0])
                     loan = _Loan(budget, limit, counter, self._clock)
                     await self._take_place(loan)
                     counted.lent.append(loan)
@@ -268,8 +270,12 @@ def key_of(caller: Caller | None, remote_ip: str, wants_bypass: bool) -> str:
         if caller is None or not caller.subject.is_owner:
             raise PreconditionRequired("Rate limit bypass is for owners.")
         return BYPASS
-    return f"user-{caller.user.id}" if caller is not None else _address_key(remote_ip)
+    return user_key(caller.user.id) if caller is not None else address_key(remote_ip)
 
 
-def _address_key(remote_ip: str) -> str:
+def user_key(user_id: UUID) -> str:
+    return f"user-{user_id}"
+
+
+def address_key(remote_ip: str) -> str:
     return f"ip-{network_of(remote_ip)}"

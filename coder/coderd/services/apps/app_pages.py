@@ -210,6 +210,18 @@ def internal(dashboard: str) -> ErrorPage:
     )
 
 
+def too_many(words: str, dashboard: str) -> ErrorPage:
+    """`words`: how many are too many."""
+    return ErrorPage(
+        429,
+        "Too Many Requests",
+        words,
+        "What counts is opening an application anew. A browser does that once a minute; programs should keep cookies.",
+        ((dashboard + "/", "Back to the dashboard"),),
+        retry=True,
+    )
+
+
 def signed_out() -> ErrorPage:
     """For what cannot follow a redirect: a WebSocket of a page whose session ended."""
     return ErrorPage(

@@ -17,6 +17,7 @@ import trio
 from coder.api.proxies.proxies import AppStat
 from coder.base.ids import new_uuid
 from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
+from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.provisioning.deadlines import move_deadline
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.apps import apps as store
@@ -43,6 +44,7 @@ class AppUsage:
         self._ctx = ctx
         self._sessions = AppSessions(ctx.clock.now)
         self._logged: dict[tuple[object, ...], datetime] = {}
+        "The oldest first."
 
     def counted(self, ticket: Ticket) -> AbstractContextManager[None]:
         """Counts one request for as long as it lasts."""
@@ -62,13 +64,15 @@ class AppUsage:
         now = self._ctx.clock.now()
         agent_name = visited.agent.name if visited.agent else ""
         user_agent = user_agent[:_MAX_USER_AGENT].replace("\0", "")
-        visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, ip, user_agent, status)
+        # Not the user agent, nor all of an address: a visitor says what he likes there, and each time another thing.
+        visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, network_of(ip), status)
         last = self._logged.get(visitor)
         if last is not None and now - last < LOG_AGAIN:
             return
-        if len(self._logged) >= _MAX_REMEMBERED:
-            self._logged.clear()
+        self._logged.pop(visitor, None)
         self._logged[visitor] = now
+        if len(self._logged) > _MAX_REMEMBERED:
+            del self._logged[next(iter(self._logged))]
         row = ConnectionRow(
             id=new_uuid(),
             connect_time=now,
