@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from hypercorn.events import RawData
 
-from coder.agent.network.http_api import _read_request
+from coder.agent.network.http_api import MAX_BODY, _read_request
 from coder.coderd.apps.proxy import _answer
 from coder.coderd.apps.upstream import AppConnection
 from coder.coderd.http.server.hypercorn_fixes import OneWriteH11, _OneFraming
@@ -55,7 +55,7 @@ async def by_the_client() -> None:
 
 
 async def by_an_agent() -> None:
-    request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST))
+    request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST), MAX_BODY)
     assert request is not None and len(request.body) == COUNT
 
 
