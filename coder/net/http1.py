@@ -5,6 +5,7 @@ Not here: redirects across hosts (an API client must not carry its token there),
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -128,7 +129,7 @@ class HttpClient:
     async def _read_whole(
         self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]], limit: int
     ) -> HttpResponse:
-        async with self.stream(method, path, body=body, headers=headers) as answer:
+        async with self.stream(method, path, body=body, headers=headers, head_timeout=math.inf) as answer:
             content = await answer.first(limit + 1)
             if len(content) > limit:
                 said = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
@@ -137,10 +138,19 @@ class HttpClient:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, *, body: bytes | None = None, headers: Headers = ()
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Headers = (),
+        head_timeout: float = REQUEST_TIMEOUT,
     ) -> AsyncIterator[StreamedResponse]:
-        """The answer's head at once, its body by `chunks()`. The connection is reused when the body was read."""
-        connection, event = await self._exchange(method, path, body, list(headers))
+        """The answer's head at once, its body by `chunks()`. The connection is reused when the body was read.
+
+        Raises NetError when no head comes within `head_timeout` seconds of the request; a body's time is the caller's.
+        """
+        connection, event = await self._exchange(method, path, body, list(headers), head_timeout)
         answer = StreamedResponse(connection, event)
         try:
             yield answer
@@ -155,12 +165,12 @@ class HttpClient:
         await _drop(connection)
 
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]], head_timeout: float
     ) -> tuple[_Connection, h11.Response]:
         while self._idle:
             connection = self._idle.pop()
             try:
-                return connection, await self._send(connection, method, path, body, headers)
+                return connection, await self._send(connection, method, path, body, headers, head_timeout)
             except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
                 # A kept connection may have been closed by the server meanwhile; a fresh one decides.
                 await _drop(connection)
@@ -169,7 +179,7 @@ class HttpClient:
                 raise
         connection = _Connection(await connect(self.policy))
         try:
-            return connection, await self._send(connection, method, path, body, headers)
+            return connection, await self._send(connection, method, path, body, headers, head_timeout)
         except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
             await _drop(connection)
             raise _no_answer(self.policy, error) from error
@@ -178,7 +188,13 @@ class HttpClient:
             raise
 
     async def _send(
-        self, connection: _Connection, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+        self,
+        connection: _Connection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: list[tuple[str, str]],
+        head_timeout: float,
     ) -> h11.Response:
         fields = request_fields(self.policy, headers)
         if body is not None or method in {"POST", "PUT", "PATCH"}:
@@ -187,12 +203,14 @@ class HttpClient:
         if body:
             await connection.send(h11.Data(data=body))
         await connection.send(h11.EndOfMessage())
-        while True:
-            event = await connection.next_event()
-            if isinstance(event, h11.Response):
-                return event
-            if isinstance(event, h11.ConnectionClosed):
-                raise h11.RemoteProtocolError("closed before a response")
+        with trio.move_on_after(head_timeout):
+            while True:
+                event = await connection.next_event()
+                if isinstance(event, h11.Response):
+                    return event
+                if isinstance(event, h11.ConnectionClosed):
+                    raise h11.RemoteProtocolError("closed before a response")
+        raise NetError("timeout", f"{method} {masked(path)} was not answered within {head_timeout:g} s")
 
 
 class StreamedResponse:

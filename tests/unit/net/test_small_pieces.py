@@ -19,7 +19,7 @@ from hypercorn.events import RawData
 from hypercorn.protocol.ws_stream import WebsocketBuffer
 from wsproto.connection import Connection, ConnectionType
 
-from coder.agent.network.http_api import _read_request
+from coder.agent.network.http_api import MAX_BODY, _read_request
 from coder.base.groups import single_failure
 from coder.coderd.apps.proxy import BadAnswerError as AppAnswerError
 from coder.coderd.apps.proxy import _answer
@@ -71,7 +71,7 @@ async def by_the_client() -> None:
 
 
 async def by_an_agent() -> None:
-    request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST), 1 << 20)
+    request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST), MAX_BODY)
     assert request is not None and len(request.body) == COUNT
 
 
