@@ -245,12 +245,16 @@ class AgentRole:
 
         folder = self.config.state_dir / f"{record_name(manifest)}.upgrade"
         upgrader = Upgrader(self.config.policy, folder, self.state.activity, self.config.upgrade_keyring)
-        if self._kept is not None and self._kept.refused:
-            upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
         self._upgrader = upgrader
         upgrader.look()
         with self._end.looking:
-            self._end.choose(Upgrade(await upgrader.run()))
+            async with trio.open_nursery() as nursery:
+                if self._kept is not None and self._kept.refused:
+                    upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
+                elif self._kept is not None:
+                    nursery.start_soon(upgrader.prove, self._kept.digest)
+                self._end.choose(Upgrade(await upgrader.run()))
+                nursery.cancel_scope.cancel()
 
     def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
         followed = {one.pid for one in kept.terminals} | {one.pid for one in kept.processes if one.exited is None}

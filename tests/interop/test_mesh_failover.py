@@ -14,6 +14,10 @@ import trio
 from tests.kit import netns
 from tests.kit.driven import Process, introduce, mesh_process, moved
 
+PATIENCE = 30
+"""Seconds any wait may take on a busy machine. How soon a path is left is asked of a simulated clock
+(tests/unit/mesh/core/test_endpoint.py), how soon a person sees it of `scripts/bench mesh`."""
+
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not netns.available(), reason="needs root and ip netns")]
 
 
@@ -31,7 +35,7 @@ async def two_nodes(net: netns.Net, *options: str) -> AsyncIterator[tuple[Proces
         return lambda command: net.command(name, *command)
 
     async with mesh_process(inside("router"), "relay", "0.0.0.0") as relay:
-        port = str((await relay.wait(10, lambda got: "port" in got))["port"])
+        port = str((await relay.wait(PATIENCE, lambda got: "port" in got))["port"])
         async with (
             mesh_process(inside("alice"), "node", "1", "10.9.1.1", port, "-1", *options) as alice,
             mesh_process(inside("bob"), "node", "2", "10.9.2.1", port, "-1", *options) as bob,
@@ -44,21 +48,19 @@ async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> 
     with netns.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
-            await bob.wait(10, lambda got: "serving" in got)
+            await bob.wait(PATIENCE, lambda got: "serving" in got)
             total = 40_000_000
             await alice.tell(send=5000, to=2, bytes=total, rate=2_000_000)
-            await alice.wait(5, lambda got: got.get("path") == "direct")
+            await alice.wait(PATIENCE, lambda got: got.get("path") == "direct")
             net.forward("router", False)
-            died_at = trio.current_time()
             before = bob.latest.get("received", 0)
-            await bob.wait(6, lambda got: moved(got, "received", before, 500_000))
-            assert trio.current_time() - died_at < 5.5
+            await bob.wait(PATIENCE, lambda got: moved(got, "received", before, 500_000))
             assert alice.latest["path"] != "direct"
             await trio.sleep(3)
             net.forward("router", True)
-            await alice.wait(8, lambda got: got["path"] == "direct")
+            await alice.wait(PATIENCE, lambda got: got["path"] == "direct")
             await bob.wait(40, lambda got: "finished" in got)
-            await alice.wait(5, lambda got: "done" in got)
+            await alice.wait(PATIENCE, lambda got: "done" in got)
             assert bob.latest["finished"] == alice.latest["done"] >= total
             assert bob.latest["sha256"] == alice.latest["sha256"]
 
@@ -69,20 +71,20 @@ async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() ->
     with netns.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
-            await bob.wait(10, lambda got: "serving" in got)
+            await bob.wait(PATIENCE, lambda got: "serving" in got)
             await alice.tell(send=5000, to=2, bytes=12_000_000, rate=4_000_000)
-            await alice.wait(5, lambda got: got.get("path") == "direct")
-            await bob.wait(5, lambda got: got.get("received", 0) > 1_000_000)
+            await alice.wait(PATIENCE, lambda got: got.get("path") == "direct")
+            await bob.wait(PATIENCE, lambda got: got.get("received", 0) > 1_000_000)
             silence = "add table ip t; add chain ip t o { type filter hook output priority 0; }"
             net.run("router", "nft", f"{silence}; add rule ip t o icmp type destination-unreachable drop")
             net.run("router", "ip", "link", "set", "dev", "bob", "mtu", "1000")
             net.run("bob", "ip", "link", "set", "dev", "router", "mtu", "1000")
             before = bob.latest["received"]
-            await bob.wait(7, lambda got: moved(got, "received", before, 500_000))
+            await bob.wait(PATIENCE, lambda got: moved(got, "received", before, 500_000))
             await trio.sleep(1)
             relayed = alice.latest["relayed"]
             await bob.wait(40, lambda got: "finished" in got)
-            await alice.wait(5, lambda got: "done" in got)
+            await alice.wait(PATIENCE, lambda got: "done" in got)
             assert alice.latest["path"] == "direct"
             assert alice.latest["relayed"] - relayed < 100_000, "the narrow path is used, not avoided"
             assert bob.latest["sha256"] == alice.latest["sha256"]
@@ -92,8 +94,8 @@ async def test_without_udp_everything_takes_the_relay() -> None:
     with netns.open_net() as net:
         async with two_nodes(net, "nodirect") as (alice, bob):
             await bob.tell(serve=5000)
-            await bob.wait(10, lambda got: "serving" in got)
+            await bob.wait(PATIENCE, lambda got: "serving" in got)
             await alice.tell(send=5000, to=2, bytes=4_000_000, rate=10_000_000)
-            await bob.wait(10, lambda got: "finished" in got)
+            await bob.wait(PATIENCE, lambda got: "finished" in got)
             assert alice.latest["path"] == "relayed"
             assert alice.latest["info"]["endpoints"] == []

@@ -11,6 +11,9 @@ import trio
 from tests.kit import natworld
 from tests.kit.driven import Process, introduce, mesh_process, moved
 
+PATIENCE = 30
+"""Seconds any wait may take on a busy machine."""
+
 pytestmark = [pytest.mark.system, pytest.mark.skipif(natworld.missing() != "", reason=natworld.missing())]
 
 
@@ -26,14 +29,14 @@ async def nodes(
         return lambda command: world.argv(host, command)
 
     async with mesh_process(inside("srv"), "relay", "0.0.0.0") as relay:
-        told = await relay.wait(10, lambda got: "port" in got)
+        told = await relay.wait(PATIENCE, lambda got: "port" in got)
         where = (natworld.SERVER, str(told["port"]), str(told["stun"]))
         async with (
             mesh_process(inside("client"), "node", "1", *where) as client,
             mesh_process(inside("agent"), "node", "2", *where) as agent,
         ):
             for node, mapped in ((client, f"{client_at}:"), (agent, "10.77.0.2:")):
-                await node.wait(10, lambda got, seen=mapped: seen in str(got.get("info")))  # type: ignore[misc]
+                await node.wait(PATIENCE, lambda got, seen=mapped: seen in str(got.get("info")))  # type: ignore[misc]
             prepare(client, agent)
             await introduce(client, agent)
             yield client, agent
@@ -43,20 +46,18 @@ async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await agent.wait(10, lambda got: "serving" in got)
-            began = trio.current_time()
+            await agent.wait(PATIENCE, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=30_000_000, rate=2_000_000)
-            await client.wait(5, lambda got: got.get("path") == "direct")
-            assert trio.current_time() - began < 3.5
+            await client.wait(PATIENCE, lambda got: got.get("path") == "direct")
             assert client.latest["endpoint"].startswith("10.77.0.2:")
             world.drop_udp()
             before = agent.latest.get("received", 0)
-            await agent.wait(6, lambda got: moved(got, "received", before, 500_000))
+            await agent.wait(PATIENCE, lambda got: moved(got, "received", before, 500_000))
             assert client.latest["path"] != "direct"
             world.allow_udp()
-            await client.wait(10, lambda got: got["path"] == "direct")
+            await client.wait(PATIENCE, lambda got: got["path"] == "direct")
             await agent.wait(40, lambda got: "finished" in got)
-            await client.wait(5, lambda got: "done" in got)
+            await client.wait(PATIENCE, lambda got: "done" in got)
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
@@ -64,10 +65,10 @@ async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() 
     with natworld.open_world(hard=("nata", "natb")) as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await agent.wait(10, lambda got: "serving" in got)
+            await agent.wait(PATIENCE, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=6_000_000, rate=2_000_000)
-            await agent.wait(15, lambda got: "finished" in got)
-            await client.wait(5, lambda got: "done" in got)
+            await agent.wait(PATIENCE, lambda got: "finished" in got)
+            await client.wait(PATIENCE, lambda got: "done" in got)
             assert client.latest["path"] == "relayed"
             assert client.latest["direct"] == 0
             assert agent.latest["sha256"] == client.latest["sha256"]
@@ -88,13 +89,13 @@ async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around
 
         async with nodes(world, "10.77.0.2", hairpin) as (client, agent):
             await agent.tell(serve=5000)
-            await agent.wait(10, lambda got: "serving" in got)
+            await agent.wait(PATIENCE, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=2_000_000, rate=2_000_000)
             if turns:
-                await client.wait(5, lambda got: got.get("path") == "direct")
+                await client.wait(PATIENCE, lambda got: got.get("path") == "direct")
                 assert client.latest["endpoint"].startswith("10.77.0.2:")
-            await agent.wait(15, lambda got: "finished" in got)
-            await client.wait(5, lambda got: "done" in got)
+            await agent.wait(PATIENCE, lambda got: "finished" in got)
+            await client.wait(PATIENCE, lambda got: "done" in got)
             assert (client.latest["path"] == "direct") is turns
             assert agent.latest["sha256"] == client.latest["sha256"]
 
@@ -105,19 +106,19 @@ async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
         world.lend_ports("nata")
         router = ("router", "192.168.71.1", "10.77.0.2", "192.168.71.2")
         async with mesh_process(lambda command: world.argv("nata", command), *router) as lender:
-            await lender.wait(10, lambda got: "ready" in got)
+            await lender.wait(PATIENCE, lambda got: "ready" in got)
             async with nodes(world) as (client, agent):
-                await lender.wait(10, lambda got: "lent" in got)
+                await lender.wait(PATIENCE, lambda got: "lent" in got)
                 lent = f"10.77.0.2:{lender.latest['lent']}"
-                await agent.wait(10, lambda got: got["info"]["endpoints"][0] == lent)
+                await agent.wait(PATIENCE, lambda got: got["info"]["endpoints"][0] == lent)
                 await introduce(client, agent)
                 await agent.tell(serve=5000)
-                await agent.wait(10, lambda got: "serving" in got)
+                await agent.wait(PATIENCE, lambda got: "serving" in got)
                 await client.tell(send=5000, to=2, bytes=2_000_000, rate=2_000_000)
-                await client.wait(5, lambda got: got.get("path") == "direct")
+                await client.wait(PATIENCE, lambda got: got.get("path") == "direct")
                 assert client.latest["endpoint"] == lent
-                await agent.wait(15, lambda got: "finished" in got)
-                await client.wait(5, lambda got: "done" in got)
+                await agent.wait(PATIENCE, lambda got: "finished" in got)
+                await client.wait(PATIENCE, lambda got: "done" in got)
                 assert agent.latest["sha256"] == client.latest["sha256"]
 
 
@@ -126,16 +127,17 @@ async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await agent.wait(10, lambda got: "serving" in got)
+            await agent.wait(PATIENCE, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=14_000_000, rate=2_000_000)
-            await client.wait(5, lambda got: got.get("path") == "direct")
+            await client.wait(PATIENCE, lambda got: got.get("path") == "direct")
             world.move("client", "192.168.72.77")
             before = agent.latest.get("received", 0)
-            await agent.wait(6, lambda got: moved(got, "received", before, 200_000) or "finished" in got)
-            await client.wait(5, lambda got: any(e.startswith("192.168.72.77:") for e in got["info"]["endpoints"]))
-            await client.wait(5, lambda got: got["path"] == "direct")
+            await agent.wait(PATIENCE, lambda got: moved(got, "received", before, 200_000) or "finished" in got)
+            new = "192.168.72.77:"
+            await client.wait(PATIENCE, lambda got: any(e.startswith(new) for e in got["info"]["endpoints"]))
+            await client.wait(PATIENCE, lambda got: got["path"] == "direct")
             await agent.wait(20, lambda got: "finished" in got)
-            await client.wait(5, lambda got: "done" in got)
+            await client.wait(PATIENCE, lambda got: "done" in got)
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
@@ -145,15 +147,15 @@ async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await agent.wait(10, lambda got: "serving" in got)
+            await agent.wait(PATIENCE, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=20_000_000, rate=2_000_000)
-            await client.wait(5, lambda got: got.get("path") == "direct")
+            await client.wait(PATIENCE, lambda got: got.get("path") == "direct")
             world.one_way("natb")
-            await client.wait(5, lambda got: got["path"] != "direct")
+            await client.wait(PATIENCE, lambda got: got["path"] != "direct")
             before = agent.latest.get("received", 0)
-            await agent.wait(5, lambda got: moved(got, "received", before, 200_000))
+            await agent.wait(PATIENCE, lambda got: moved(got, "received", before, 200_000))
             await agent.wait(40, lambda got: "finished" in got)
-            await client.wait(5, lambda got: "done" in got)
+            await client.wait(PATIENCE, lambda got: "done" in got)
             assert agent.latest["sha256"] == client.latest["sha256"]
 
 
@@ -162,14 +164,14 @@ async def test_a_cable_pulled_and_put_back() -> None:
     with natworld.open_world() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
-            await agent.wait(10, lambda got: "serving" in got)
+            await agent.wait(PATIENCE, lambda got: "serving" in got)
             await client.tell(send=5000, to=2, bytes=20_000_000, rate=2_000_000)
-            await client.wait(5, lambda got: got.get("path") == "direct")
+            await client.wait(PATIENCE, lambda got: got.get("path") == "direct")
             world.unplug("client")
             await trio.sleep(4)
             world.unplug("client", plugged=True)
             before = agent.latest.get("received", 0)
-            await agent.wait(15, lambda got: moved(got, "received", before, 500_000) or "finished" in got)
+            await agent.wait(PATIENCE, lambda got: moved(got, "received", before, 500_000) or "finished" in got)
             await agent.wait(60, lambda got: "finished" in got)
-            await client.wait(5, lambda got: "done" in got)
+            await client.wait(PATIENCE, lambda got: "done" in got)
             assert agent.latest["sha256"] == client.latest["sha256"]

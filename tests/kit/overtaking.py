@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import httpx
@@ -51,3 +51,12 @@ async def overtaken(
         finally:
             ends.set()
     return answers[0]
+
+
+def filled(body: Any, values: Mapping[str, str]) -> Any:
+    """A body of a table with `{name}` replaced, in keys too."""
+    if isinstance(body, dict):
+        return {filled(key, values): filled(value, values) for key, value in body.items()}
+    if isinstance(body, list):
+        return [filled(item, values) for item in body]
+    return body.format(**values) if isinstance(body, str) else body

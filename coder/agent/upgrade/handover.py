@@ -105,7 +105,7 @@ def descriptors(handover: Handover) -> list[int]:
 
 def replace_program(handover: Handover, restart: Restart) -> Handover:
     """Becomes the other program. Returns only when that fails: what this one goes on with, `refused` says why."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}
+    before, reason = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}, ""
     try:
         _start([handover.program, *restart.arguments], handover, restart.env)
     except Exception as error:  # whatever it is: shells and commands are still here

@@ -17,6 +17,7 @@ from coder.agent.config import AgentConfig
 from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.ssh.acceptor import SshAcceptor
+from coder.agent.upgrade import upgrader
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.processes import Processes
@@ -66,9 +67,9 @@ class Scene:
         async def found(_: Upgrader) -> NewProgram:
             return UPGRADE.program
 
-        async def noted(upgrader: Upgrader, program: NewProgram) -> bool:
+        async def noted(searching: Upgrader, program: NewProgram) -> bool:
             self.waits.set()
-            return await wait_quiet(upgrader, program)
+            return await wait_quiet(searching, program)
 
         async def held(queue: LogQueue) -> None:
             if self.waits.is_set() and not self.settling.is_set():
@@ -87,6 +88,11 @@ class Scene:
             await leave(network)
 
         monkeypatch.setattr(AgentNetwork, "leave", leave_last)
+
+        async def check(*_: object) -> None:
+            """It is as good as before."""
+
+        monkeypatch.setattr(upgrader, "check_again", check)
         monkeypatch.setattr(Upgrader, "_newer_program", found)
         monkeypatch.setattr(Upgrader, "_wait_quiet", noted)
         monkeypatch.setattr(LogQueue, "wait_sent", held)

@@ -13,6 +13,7 @@ from coder.api.provisioning.provisioner_keys import ProvisionerKey, ProvisionerK
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.provisioners import (
     MAX_DAEMON_NAME,
     NO_TIME,
@@ -72,8 +73,13 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, name
         tags={key: value for key, value in tags.items() if value},
         hashed_secret=secret_digest(secret),
     )
+
+    async def write(tx: Tx) -> None:
+        await hold_organization(tx, organization_id)
+        await store.insert_key(tx, row)
+
     try:
-        await ctx.db.run(store.insert_key, row)
+        await ctx.db.run(write)
     except IntegrityError as error:
         raise Conflict(f"Provisioner key with name '{name}' already exists in organization") from error
     return secret
