@@ -22,7 +22,12 @@ from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
 from coder.coderd.services.foundation.errors import Invalid, InvalidFields, NotFound
 from coder.coderd.services.provisioning import daemon_admission, job_work, provisioners
-from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, DaemonApplication, Introduction
+from coder.coderd.services.provisioning.daemon_admission import (
+    DaemonAdmission,
+    DaemonApplication,
+    Introduction,
+    Presence,
+)
 from coder.coderd.services.provisioning.daemon_health import DaemonMesh
 from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.provisioner_keys import KEY_DELETED
@@ -46,6 +51,8 @@ MAX_MESSAGE = 256 * 1024
 """Bytes of one WebSocket message on this link (docs/protocol/rpc.md#websocket)."""
 REVOKED_GRACE = 10.0
 """Seconds a daemon whose key was deleted gets to end its job (ours): what it made must not be forgotten."""
+_LEAVING = 5.0
+"""Seconds the database gets to take down that a daemon left."""
 
 _PSK = "coder-provisioner-daemon-psk"
 
@@ -169,11 +176,11 @@ async def connect_built_in(
 
 async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admission: DaemonAdmission) -> None:
     """Answers the daemon until its connection ends, the server stops, or its key is deleted."""
-    link, mesh = DaemonConnection(ctx, worker), DaemonMesh(ctx, worker)
+    link, mesh, presence = DaemonConnection(ctx, worker), DaemonMesh(ctx, worker), Presence(ctx, worker)
     _log.info("a provisioner daemon connected", daemon=worker.name, id=worker.id)
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_keep_seen, ctx, worker)
+            nursery.start_soon(_keep_seen, presence, worker)
             nursery.start_soon(_end_lost_jobs, ctx, worker, link)
             if admission.key_id != BUILT_IN_KEY:
                 # A built-in daemon is stopped by its own task, after it has said how its job ended.
@@ -188,6 +195,8 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
             nursery.cancel_scope.cancel()
     finally:
         ctx.part(ModuleFiles).forget(worker)
+        with trio.move_on_after(_LEAVING, shield=True):
+            await _leave(presence, worker)
         _log.info("a provisioner daemon left", daemon=worker.name, id=worker.id)
 
 
@@ -201,14 +210,21 @@ async def _leave_when_signed_out(ctx: Context, caller: Caller, scope: trio.Cance
             scope.cancel()
 
 
-async def _keep_seen(ctx: Context, worker: Worker) -> None:
+async def _keep_seen(presence: Presence, worker: Worker) -> None:
     while True:
         await trio.sleep(HEARTBEAT.total_seconds())
         try:
-            await daemon_admission.keep_seen(ctx, worker)
+            await presence.keep()
         except Exception as error:
             # A database that is away comes back; the link must not die of it.
             _log.warn("the heartbeat of a daemon was not written", daemon=worker.name, error=error)
+
+
+async def _leave(presence: Presence, worker: Worker) -> None:
+    try:
+        await presence.end()
+    except Exception as error:
+        _log.warn("a daemon that left was not written down as gone", daemon=worker.name, error=error)
 
 
 async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -> None:

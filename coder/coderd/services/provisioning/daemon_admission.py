@@ -10,6 +10,7 @@ import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.domain.access.policy import ALL, Resource, decide
-from coder.domain.provisioning.provisioners import PSK_KEY, USER_AUTH_KEY
+from coder.domain.provisioning.provisioners import PSK_KEY, STALE_AFTER, USER_AUTH_KEY
 from coder.domain.provisioning.queue import Offer
 from coder.domain.provisioning.tags import NIL_OWNER, SCOPE, SCOPE_USER, normalize_tags
 
@@ -178,6 +179,21 @@ async def register(
     return Worker(row.id, row.name, offer, admission.user_id)
 
 
-async def keep_seen(ctx: Context, worker: Worker) -> None:
-    """One heartbeat: the daemon is still connected."""
-    await ctx.db.run(store.touch_daemon, worker.id, ctx.clock.now())
+class Presence:
+    """What one link writes down of its daemon being there. The same daemon may have come back over another link."""
+
+    def __init__(self, ctx: Context, worker: Worker) -> None:
+        self._ctx = ctx
+        self._worker = worker
+        self._written = ctx.clock.now()
+
+    async def keep(self) -> None:
+        """One heartbeat: the daemon is still connected."""
+        now = self._ctx.clock.now()
+        await self._ctx.db.run(store.touch_daemon, self._worker.id, now)
+        self._written = now
+
+    async def end(self) -> None:
+        """The link has ended: the daemon is offline at once, not when its last heartbeat has grown old."""
+        stale = self._ctx.clock.now() - STALE_AFTER - timedelta(seconds=1)
+        await self._ctx.db.run(store.leave_daemon, self._worker.id, self._written, stale)

@@ -243,6 +243,8 @@ def summarize(found: Waiting) -> str:
                 f"daemon{'s' if fitting != 1 else ''} that may run it; all are busy or have others to run first."
             )
         case "all_offline":
+            if fitting == 1:
+                return "The only daemon that may run the job is offline or out of reach; it runs when that comes back."
             return (
                 f"All {fitting} daemons that may run the job are offline or out of reach; it runs when one comes back."
             )

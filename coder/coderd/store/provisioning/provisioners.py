@@ -111,6 +111,12 @@ async def touch_daemon(tx: Tx, daemon_id: UUID, now: datetime) -> None:
     await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(last_seen_at=now))
 
 
+async def leave_daemon(tx: Tx, daemon_id: UUID, seen_by: datetime, last_seen_at: datetime) -> None:
+    """It is gone, unless somebody saw it after `seen_by`: then it came back over another link."""
+    gone = (_daemons.c.id == daemon_id) & (_daemons.c.last_seen_at <= seen_by)
+    await tx.execute(update(_daemons).where(gone).values(last_seen_at=last_seen_at))
+
+
 async def forget_daemons(tx: Tx, unseen_since: datetime) -> int:
     """Deletes daemons nobody saw since; returns how many."""
     gone = or_(

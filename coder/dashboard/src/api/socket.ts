@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "react";
 
 import { socketUrl } from "./client";
-import { setLost } from "./connection";
+import { isSignedOut, onSignedIn, setLost } from "./connection";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 10_000;
@@ -23,8 +23,10 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
   let timer: number | undefined;
   let wait = FIRST_MS;
   let closed = false;
+  let ended = false;
   const open = () => {
     window.clearTimeout(timer);
+    if (isSignedOut()) return; // it goes on when somebody has signed in again
     const current = new WebSocket(socketUrl(path()));
     socket = current;
     current.onopen = () => {
@@ -36,6 +38,7 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     current.onclose = (event) => {
       if (closed) return;
       if (event.code === 1000) {
+        ended = true;
         handlers.onEnd?.();
         return;
       }
@@ -44,11 +47,13 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
       wait = Math.min(wait * 2, LONGEST_MS);
     };
   };
-  const online = () => { if (socket?.readyState === WebSocket.CLOSED) open(); };
+  const online = () => { if (!ended && (socket === null || socket.readyState === WebSocket.CLOSED)) open(); };
   window.addEventListener("online", online);
+  const forget = onSignedIn(() => { wait = FIRST_MS; online(); });
   open();
   return () => {
     closed = true;
+    forget();
     window.clearTimeout(timer);
     window.removeEventListener("online", online);
     setLost(connection, false);

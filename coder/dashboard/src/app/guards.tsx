@@ -1,9 +1,10 @@
 // Who may see a page: everybody, or whoever is signed in. A session that ends while a page is open is renewed in a
 // dialog over the page: what was typed stays.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useState } from "react";
 import { Navigate, Outlet, useLocation } from "react-router";
 
+import { setSignedOut, useConnectionLost } from "../api/connection";
 import { hasFirstUser, me } from "../api/queries/session";
 import type { User } from "../api/types";
 import { Frame } from "../layout/Frame";
@@ -29,6 +30,17 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
     if (user.data) setLast(user.data);
   }, [user.data]);
   const shown = user.data ?? last;
+  const out = user.data === null && last !== null;
+  const lost = useConnectionLost();
+  const queries = useQueryClient();
+  useEffect(() => {
+    setSignedOut(out);
+    return () => setSignedOut(false);
+  }, [out]);
+  // A connection may be lost because the session has ended: then the dialog says so, and nothing else.
+  useEffect(() => {
+    if (lost) void queries.invalidateQueries({ queryKey: me.queryKey, exact: true });
+  }, [lost, queries]);
   if (shown) {
     return (
       <Person value={shown}>

@@ -9,10 +9,14 @@ import { Avatar } from "../ui/Avatar";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../ui/Menu";
 import { ACCOUNT_MENU } from "./nav-account";
 
+const DOCUMENTATION = "Documentation";
+
 export function UserMenu({ user }: { user: User }) {
   const info = useQuery(buildInfo).data;
   const look = useQuery(appearance).data;
-  const links = (look?.support_links ?? []).filter((link) => /^https?:/i.test(link.target));
+  const documents = look?.docs_url && /^https?:/i.test(look.docs_url) ? look.docs_url : "";
+  // The links an administrator set may name the documentation again.
+  const links = (look?.support_links ?? []).filter((link) => /^https?:/i.test(link.target) && (documents === "" || (link.target !== documents && link.name !== DOCUMENTATION)));
   return (
     <Menu label="Your account" trigger={
       <button type="button" className="flex items-center gap-2 rounded-md p-1 hover:bg-hover" data-testid="user-dropdown-trigger">
@@ -28,7 +32,7 @@ export function UserMenu({ user }: { user: User }) {
       <MenuSeparator />
       {ACCOUNT_MENU.map((item) => <MenuItem key={item.to} to={item.to}>{item.text}</MenuItem>)}
       <MenuSeparator />
-      {look?.docs_url && /^https?:/i.test(look.docs_url) ? <MenuItem href={look.docs_url} icon={<BookOpen />}>Documentation</MenuItem> : null}
+      {documents ? <MenuItem href={documents} icon={<BookOpen />}>{DOCUMENTATION}</MenuItem> : null}
       {links.map((link) => <MenuItem key={link.target} href={link.target} icon={<ExternalLink />}>{link.name}</MenuItem>)}
       <MenuItem icon={<LogOut />} onSelect={() => void signOut()}>Sign out</MenuItem>
       {info ? <MenuLabel>Coder {info.version}</MenuLabel> : null}

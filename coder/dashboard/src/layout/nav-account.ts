@@ -10,9 +10,9 @@ export const ACCOUNT_PAGES: readonly { title: string; items: readonly NavItem[] 
     { to: "/settings/schedule", text: "Schedule", words: "quiet hours" },
   ] },
   { title: "Access", items: [
-    { to: "/settings/security", text: "Security", words: "password sign in sso" },
+    { to: "/settings/security", text: "Security", words: "password sign in sso sessions lost laptop phone stolen sign out everywhere" },
     { to: "/settings/tokens", text: "Tokens", words: "api key" },
-    { to: "/settings/devices", text: "WireGuard devices", words: "phone vpn qr" },
+    { to: "/settings/devices", text: "WireGuard devices", words: "phone vpn qr lost laptop stolen" },
     { to: "/settings/oauth2-provider", text: "OAuth2 applications", words: "authorized apps" },
   ] },
   { title: "For your workspaces", items: [

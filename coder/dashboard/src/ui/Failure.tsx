@@ -1,7 +1,10 @@
 // A request that failed, in place of what it would have shown: the reason and one way on.
 import { ApiError } from "../api/client";
 import { Button } from "./Button";
+import { validationText } from "./forms/rules";
 import { Notice } from "./Notice";
+
+const NO_CONFLICT = { status: 400, message: "" }; // its message is the title already
 
 export function Failure({ error, retry, title }: { error: Error; retry?: (() => void) | undefined; title?: string }) {
   const answered = error instanceof ApiError && error.status > 0;
@@ -10,7 +13,7 @@ export function Failure({ error, retry, title }: { error: Error; retry?: (() => 
     <Notice kind="error" title={title ?? message} actions={retry ? <Button size="sm" onClick={retry}>Try again</Button> : null}>
       {title ? <p>{message}</p> : null}
       {answered && error.detail ? <p>{error.detail}</p> : null}
-      {answered ? error.validations.map((item) => <p key={`${item.field} ${item.detail}`}>{item.field ? `${item.field}: ` : ""}{item.detail}</p>) : null}
+      {answered ? error.validations.map((item) => <p key={`${item.field} ${item.detail}`}>{item.field ? `${item.field}: ` : ""}{validationText(item.detail, NO_CONFLICT)}</p>) : null}
     </Notice>
   );
 }

@@ -15,8 +15,10 @@ from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners as links
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.network import node_keys
+from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, Introduction, Presence, register
 from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
+from coder.domain.provisioning.provisioners import PSK_KEY
 from coder.mesh.keys import PrivateKey
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
@@ -80,7 +82,7 @@ async def test_a_user_serves_with_the_roles_it_has() -> None:
         assert (daemon["name"], daemon["key_name"], daemon["status"]) == ("alices", "user-auth", "idle")
         _, admin = await world.member("tadm", ["template-admin"])
         async with connected_daemon(world, token=admin, name=None):
-            assert len((await world.get(DAEMONS)).json()) == 2
+            assert len((await world.get(f"{DAEMONS}?offline=true")).json()) == 2
         narrow = {"token_name": "narrow", "scopes": ["workspace:read"], "lifetime": 3_600_000_000_000}
         key = (await world.post("/api/v2/users/me/keys/tokens", narrow, token=member)).json()["key"]
         assert (await refusal(world, token=key, tags={"scope": "user"})).status == 403
@@ -91,6 +93,37 @@ async def test_a_user_serves_with_the_roles_it_has() -> None:
         assert (await world.post("/api/v2/organizations", {"name": "elsewhere"})).status_code == 201
         elsewhere = {"organization": "elsewhere", "tags": {"scope": "user"}}
         assert (await refusal(world, token=member, **elsewhere)).status == 403
+
+
+async def _statuses(world: World) -> dict[str, str]:
+    found = (await world.get(f"{DAEMONS}?offline=true")).json()
+    return {daemon["name"]: daemon["status"] for daemon in found}
+
+
+async def _until(world: World, wanted: dict[str, str]) -> None:
+    with trio.fail_after(10):
+        while await _statuses(world) != wanted:
+            await trio.sleep(0.02)
+
+
+async def test_a_daemon_that_leaves_is_offline_at_once() -> None:
+    async with running_coderd(first_user=True) as world:
+        async with connected_daemon(world, name="one"):
+            await _until(world, {"one": "idle"})
+        await _until(world, {"one": "offline"})
+        async with connected_daemon(world, name="one"):
+            await _until(world, {"one": "idle"})
+
+
+async def test_the_end_of_an_old_link_does_not_send_off_a_daemon_that_came_back() -> None:
+    async with running_coderd(first_user=True) as world:
+        ctx = world.ctx
+        admission = DaemonAdmission({}, PSK_KEY)
+        introduction = Introduction("one", ["echo"], "", "")
+        old = Presence(ctx, await register(ctx, UUID(world.organization_id), admission, introduction))
+        await register(ctx, UUID(world.organization_id), admission, introduction)
+        await old.end()
+        assert await _statuses(world) == {"one": "idle"}
 
 
 async def test_pre_shared_key() -> None:

@@ -19,6 +19,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
+import { PASSWORD_CHANGED } from "../signin/messages";
 import { Sessions } from "./Sessions";
 
 export function SecurityPage() {
@@ -38,10 +39,10 @@ export function SecurityPage() {
           <Sessions />
           <Section title="Lost a device?" description="What ends access, and how far.">
             <ul className="flex list-disc flex-col gap-1.5 pl-5 text-base">
-              <li>A laptop or a browser: end its session above. Its browser and its command line are out at once; what it has open is closed.</li>
-              {kind.data.login_type === "password" ? <li>Everything at once: change your password. Every session and every token of yours ends, this one too.</li> : null}
+              <li>A laptop or a browser: end its sessions above. A browser and a command line on the same machine are two of them. Each is out at once; what it has open is closed.</li>
+              {kind.data.login_type === "password" ? <li>All sessions and tokens at once: change your password. This browser is signed out, too. It does not end WireGuard devices, which have keys of their own: <TextLink to="/settings/devices">remove them</TextLink> as well.</li> : null}
               <li>A token in a script: <TextLink to="/settings/tokens">delete that token</TextLink>; the others go on.</li>
-              <li>A phone with WireGuard: <TextLink to="/settings/devices">remove the device</TextLink>; it is cut off within a second.</li>
+              <li>A phone or a laptop with WireGuard: <TextLink to="/settings/devices">remove the device</TextLink>; it is cut off within a second.</li>
             </ul>
           </Section>
         </Stack>
@@ -55,14 +56,14 @@ function PasswordForm() {
   const form = useForm({ old_password: "", password: "", again: "" }, async ({ old_password, password }) => {
     await put(`/api/v2/users/${me.id}/password`, { old_password, password });
     // Every session has ended with the old password, this one as well.
-    window.location.assign(`/login?message=${encodeURIComponent("Your password is changed. Sign in with the new one.")}`);
+    window.location.assign(`/login?message=${encodeURIComponent(PASSWORD_CHANGED)}`);
   }, (values) => ({
     ...(values.password === values.again ? {} : { again: "The two are not the same." }),
   }));
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
-      <Section title="Password" description="Changing it signs you out everywhere: other browsers, command lines, tokens.">
+      <Section title="Password" description={<>Changing it signs you out everywhere: other browsers, command lines, tokens. <TextLink to="/settings/devices">WireGuard devices</TextLink> stay connected.</>}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
           <input type="email" className="sr-only" autoComplete="username" readOnly tabIndex={-1} value={me.email} aria-label="Account" />

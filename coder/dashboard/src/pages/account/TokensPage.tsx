@@ -6,7 +6,7 @@ import { useSearchParams } from "react-router";
 
 import { remove } from "../../api/client";
 import { authorizationCheck, useChecks } from "../../api/permissions";
-import { tokens } from "../../api/queries/account";
+import { tokenConfig, tokens } from "../../api/queries/account";
 import type { APIKeyWithOwner } from "../../api/types";
 import { useMe } from "../../app/guards";
 import { Ago } from "../../ui/Ago";
@@ -21,7 +21,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { isExpired, scopesText } from "./token-words";
+import { isExpired, scopesText, suggestedHours } from "./token-words";
 
 export function TokensPage() {
   useTitle("Settings");
@@ -31,6 +31,7 @@ export function TokensPage() {
   const expired = params.get("expired") === "true";
   const may = useChecks(["all-tokens"], { all: authorizationCheck("api_key", "read") });
   const found = useQuery(tokens(everybody, expired));
+  const config = useQuery(tokenConfig).data;
   const [ending, setEnding] = useState<APIKeyWithOwner | null>(null);
   const queries = useQueryClient();
   const flag = (name: string, on: boolean) => setParams((old) => {
@@ -66,7 +67,7 @@ export function TokensPage() {
       {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
       {found.data ? (
         <DataTable label="Tokens" data={found.data} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.token_name}`} empty={
-          <Empty icon={KeyRound} title="No tokens yet" actions={<ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>Add token</ButtonLink>} command="coder tokens create --name ci --lifetime 720h">
+          <Empty icon={KeyRound} title="No tokens yet" actions={<ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>Add token</ButtonLink>} command={`coder tokens create --name ci --lifetime ${suggestedHours(config?.max_token_lifetime ?? 0)}h`}>
             A token lets a program act as you, as far and as long as you say. Make one for each program: then each can be ended by itself.
           </Empty>
         } />

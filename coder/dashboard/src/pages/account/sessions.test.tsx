@@ -26,6 +26,7 @@ it("does not offer to end the one that is used", async () => {
   open();
   const here = within(await screen.findByTestId("session-here"));
   expect(here.getByText("This browser")).toBeVisible();
+  expect(here.getByText(/in use now/)).toBeVisible(); // not when it was last written down
   expect(here.queryByRole("button")).toBeNull();
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { daysToNs, daysUntil, isExpired, lifetimes, scopesText } from "./token-words";
+import { daysToNs, daysUntil, isExpired, lifetimes, scopesText, suggestedHours } from "./token-words";
 import { byGroup, isOn } from "./notification-groups";
 
 const DAY_NS = 86_400e9;
@@ -35,4 +35,8 @@ describe("kinds of messages", () => {
   it("stand in the order of their groups and names", () => {
     expect(byGroup([template("b", "Workspace Events"), template("a", "Workspace Events"), template("c", "User Events")]).map(([name, items]) => [name, items.map((item) => item.id)])).toEqual([["User Events", ["c"]], ["Workspace Events", ["a", "b"]]]);
   });
+});
+
+it.each([[0, 720], [168 * 3600e9, 168], [8760 * 3600e9, 720]])("suggests a lifetime that is allowed: of %d ns, %d h", (max, hours) => {
+  expect(suggestedHours(max)).toBe(hours);
 });

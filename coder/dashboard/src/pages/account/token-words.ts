@@ -3,6 +3,7 @@ import type { APIKey } from "../../api/types";
 
 const DAY_S = 86_400;
 const NS = 1e9;
+const MONTH_H = 720;
 
 export function isExpired(token: Pick<APIKey, "expires_at">, now = Date.now()): boolean {
   return Date.parse(token.expires_at) <= now;
@@ -33,6 +34,12 @@ export function lifetimes(maxNs: number): number[] {
   const most = Math.floor(maxNs / NS / DAY_S);
   const found = [7, 30, 60, 90, 365].filter((days) => most <= 0 || days <= most);
   return found.length > 0 ? found : [Math.max(1, most)];
+}
+
+/** A month, or as long as the deployment allows this person. */
+export function suggestedHours(maxNs: number): number {
+  const most = Math.floor(maxNs / NS / 3600);
+  return most > 0 ? Math.min(MONTH_H, most) : MONTH_H;
 }
 
 export function daysToNs(days: number): number {

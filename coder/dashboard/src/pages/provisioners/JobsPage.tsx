@@ -10,7 +10,7 @@ import { jobWhy } from "../../api/queries/workspaces";
 import type { ProvisionerJob } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
-import { StatusText, type Tone } from "../../ui/Badge";
+import { StatusText } from "../../ui/Badge";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Facts } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
@@ -25,13 +25,11 @@ import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
 import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
 import { JobReasons } from "./JobReasons";
+import { JOB_TONES, JOB_WORDS } from "./job-states";
 import { cancelPath, jobLink, jobTitle } from "./jobs";
 import { Tags } from "./tags";
 
-const STATUS: Readonly<Record<ProvisionerJob["status"], readonly [string, Tone]>> = {
-  pending: ["Pending", "warn"], running: ["Running", "busy"], succeeded: ["Succeeded", "good"], failed: ["Failed", "bad"], canceling: ["Canceling", "warn"], canceled: ["Canceled", "idle"], unknown: ["Unknown", "idle"],
-};
-const CHOICES = [["", "All"], ...(["pending", "running", "succeeded", "failed", "canceling", "canceled"] as const).map((key) => [key, STATUS[key][0]] as const)] as const;
+const CHOICES = [["", "All"], ...(["pending", "running", "succeeded", "failed", "canceling", "canceled"] as const).map((key) => [key, JOB_WORDS[key]] as const)] as const;
 
 export function JobsPage() {
   const view = useOrganization();
@@ -67,7 +65,6 @@ function Jobs({ view }: { view: OrganizationView }) {
 function Job({ job, view, open: first }: { job: ProvisionerJob; view: OrganizationView; open: boolean }) {
   const [open, setOpen] = useState(first);
   const id = useId();
-  const [text, tone] = STATUS[job.status];
   const title = jobTitle(job);
   const link = jobLink(job, view.organization.name);
   const took = job.started_at && job.completed_at ? Date.parse(job.completed_at) - Date.parse(job.started_at) : null;
@@ -81,7 +78,7 @@ function Job({ job, view, open: first }: { job: ProvisionerJob; view: Organizati
           {job.status === "pending" ? <Why organization={view.organization.id} job={job} /> : null}
           {job.error ? <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p> : null}
         </div>
-        <div className="text-right whitespace-nowrap"><StatusText tone={tone} pulse={job.status === "running"}>{text}</StatusText></div>
+        <div className="text-right whitespace-nowrap"><StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>{JOB_WORDS[job.status]}</StatusText></div>
         <button type="button" className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover" aria-expanded={open} aria-controls={id} aria-label={`Details of ${title}`} onClick={() => setOpen(!open)}>
           <ChevronRight className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`} aria-hidden="true" />
         </button>

@@ -9,6 +9,8 @@ import { CodeBox } from "../../ui/text/CodeBox";
 export function WaitingNotice({ organization, job }: { organization: string; job: Pick<ProvisionerJob, "id" | "queue_position" | "queue_size"> }) {
   const why = useQuery(jobWhy(organization, job.id)).data;
   const place = job.queue_position > 0 ? `It is number ${job.queue_position} of ${job.queue_size} in the queue.` : "";
+  // It was taken since the page last looked at it: there is nothing to wait for any more.
+  if (why?.verdict === "not_waiting") return null;
   return (
     <Notice kind="info" title={why?.summary ?? "This build waits for a provisioner."}>
       {place ? <p>{place}</p> : null}

@@ -15,6 +15,7 @@ import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { Door, useApplicationName } from "./Door";
+import { knownMessage } from "./messages";
 import { isPage, safeTarget } from "./target";
 
 export function LoginPage() {
@@ -22,6 +23,7 @@ export function LoginPage() {
   useTitle(`Sign in to ${name}`);
   const [params] = useSearchParams();
   const target = safeTarget(params.get("redirect"));
+  const message = knownMessage(params.get("message"));
   const user = useQuery(me);
   const first = useQuery(hasFirstUser);
   const methods = useQuery(authMethods).data;
@@ -36,7 +38,7 @@ export function LoginPage() {
   const providers = methods && (methods.github.enabled || methods.oidc.enabled);
   return (
     <Door title={`Sign in to ${name}`} foot={terms && /^https?:/i.test(terms) ? <>By signing in you agree to the <a className="underline" href={terms} target="_blank" rel="noreferrer">terms of service</a>.</> : null}>
-      {params.get("message") ? <Notice kind="info" title={params.get("message")} /> : null}
+      {message ? <Notice kind="info" title={message} /> : null}
       {providers ? (
         <div className="flex flex-col gap-2">
           {methods.github.enabled ? <a className={buttonClass("secondary")} href={`/api/v2/users/oauth2/github/callback${redirect}`}><GitBranch aria-hidden="true" />Continue with GitHub</a> : null}

@@ -32,7 +32,7 @@ import { TagEditor, type ProvisionerTags } from "./TagEditor";
 import type { ArchiveFile } from "./tar";
 import { useTemplate } from "./useTemplate";
 import { givenValues, VariablesForm } from "./VariablesForm";
-import { JOB_TONES } from "./VersionsPage";
+import { JOB_TONES } from "../provisioners/job-states";
 
 const CodeEditor = lazy(() => import("../../ui/text/CodeEditor"));
 const encoder = new TextEncoder();
@@ -104,7 +104,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
   const home = templatePath(template);
   return (
     <>
-      <PageHead title="Template editor" crumbs={[["Templates", "/templates"], [template.display_name || template.name, home], [base.name, `${home}/versions/${seg(base.name)}`], ["Edit"]]}
+      <PageHead title={`Template editor: ${template.display_name || template.name}`} crumbs={[["Templates", "/templates"], [template.display_name || template.name, home], [base.name, `${home}/versions/${seg(base.name)}`], ["Edit"]]}
         badge={<StatusText tone={dirty && !building ? "warn" : JOB_TONES[version.job.status]} pulse={building}>{dirty ? "Changed, not built yet" : version.id === base.id ? base.name : `${version.name}: ${version.job.status}`}</StatusText>}
         actions={<>
           <ButtonLink to={home}>Close</ButtonLink>

@@ -2,11 +2,11 @@
 import { useMemo } from "react";
 
 import { LogView } from "../../ui/text/LogView";
-import { jobLines } from "../workspace/builds/BuildLog";
+import { emptyLog, jobLines } from "../workspace/builds/BuildLog";
 import { useVersionLog } from "../workspace/logs";
 
 export function ImportLog({ version, height = "18rem" }: { version: string; height?: string }) {
-  const { lines } = useVersionLog(version);
+  const { lines, ended } = useVersionLog(version);
   const shown = useMemo(() => jobLines(lines), [lines]);
-  return <LogView label="Build log" lines={shown} height={height} empty="Waiting for a provisioner…" testId="import-log" />;
+  return <LogView label="Build log" lines={shown} height={height} empty={emptyLog(ended)} testId="import-log" />;
 }

@@ -1,17 +1,18 @@
 // A new template: from an example, from an archive, or as a copy of another. Shows the import while it runs, and asks
 // for variables that have no value.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Upload } from "lucide-react";
-import { useRef, useState } from "react";
-import { Link, useNavigate, useSearchParams } from "react-router";
+import { Ban, Upload } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { Link, useBlocker, useNavigate, useSearchParams } from "react-router";
 
-import { post, upload } from "../../api/client";
+import { patch, post, upload } from "../../api/client";
 import { organizations } from "../../api/queries/session";
 import { templateById, templateExamples, templateVersion, versionVariables } from "../../api/queries/templates";
 import type { CreateTemplateVersionRequest, Template, TemplateVersion, UploadResponse } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Card, Section } from "../../ui/Card";
+import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { Checkbox, SelectField, TextArea, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
@@ -126,6 +127,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
   const queries = useQueryClient();
   const orgs = useQuery(organizations).data ?? [];
   const [version, setVersion] = useState<TemplateVersion | null>(null);
+  const left = useRef(false);
   const [values, setValues] = useState<Record<string, string>>({});
   const [tags, setTags] = useState<ProvisionerTags>(source.tags ?? {});
   const missing = version?.job.error_code === "REQUIRED_TEMPLATE_VARIABLES";
@@ -137,6 +139,8 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
     setVersion(made);
     const done = await imported(made.id);
     setVersion(done);
+    if (left.current) return; // whoever left has been told that no template is made
+    if (done.job.status === "canceled") throw new Error("The import was cancelled: no template is made.");
     if (done.job.status !== "succeeded") {
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") return;
       throw new Error(done.job.error || "The template could not be imported.");
@@ -145,10 +149,21 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
       name: form_values.name, display_name: form_values.display_name, description: form_values.description, icon: form_values.icon, template_version_id: done.id,
       disable_everyone_group_access: !form_values.everyone, require_active_version: false, allow_user_cancel_workspace_jobs: true, max_port_share_level: null, cors_behavior: null,
     });
+    left.current = true;
     await queries.invalidateQueries({ queryKey: ["templates"] });
     toast.done(`${form_values.display_name || form_values.name} is ready.`);
     await navigate(`${orgs.length > 1 ? templatePath(template) : `/templates/${template.name}`}/files`);
   });
+  const leaving = useBlocker(({ currentLocation: from, nextLocation: to }) => form.busy && !left.current && from.pathname + from.search !== to.pathname + to.search);
+  useEffect(() => {
+    if (!form.busy) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener("beforeunload", warn);
+    return () => window.removeEventListener("beforeunload", warn);
+  }, [form.busy]);
+  const log = useRef<HTMLDivElement>(null);
+  useEffect(() => { if (version?.id) log.current?.scrollIntoView({ block: "nearest" }); }, [version?.id]);
+  const cancel = async () => { if (version) await patch(`/api/v2/templateversions/${version.id}/cancel`); };
   const known = variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
   return (
     <Narrow>
@@ -174,14 +189,19 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
             </Section>
           ) : null}
           {version?.job.status === "pending" ? <WaitingNotice organization={version.organization_id ?? ""} job={version.job} /> : null}
-          {version ? <ImportLog key={version.id} version={version.id} /> : null}
+          {version ? <div ref={log} className="scroll-mb-24"><ImportLog key={version.id} version={version.id} /></div> : null}
           <div className="flex flex-wrap justify-end gap-2">
             <span className="mr-auto"><TagEditor tags={tags} onChange={setTags} /></span>
-            <ButtonLink to="/templates/new">Cancel</ButtonLink>
-            <Button type="submit" look="primary" busy={form.busy} data-testid="create">Save template</Button>
+            {form.busy && version ? <Button icon={<Ban />} onClick={() => void cancel().catch((error: unknown) => toast.failed("The import was not cancelled", error))}>Cancel import</Button> : <ButtonLink to="/templates/new">Cancel</ButtonLink>}
+            <Button type="submit" look="primary" busy={form.busy} data-testid="create">Create template</Button>
           </div>
         </Stack>
       </form>
+      <Confirm open={leaving.state === "blocked"} onClose={() => leaving.reset?.()} title="Leave before the template is made?" confirm="Cancel the import" onConfirm={async () => {
+        left.current = true;
+        await cancel().catch(() => undefined); // it may have ended meanwhile
+        leaving.proceed?.();
+      }}>The import still runs, and the template is made from this page when it is done. Leaving cancels the import.</Confirm>
       <p className="mt-4 text-sm text-muted">Its schedule, permissions and the like are under <em>Settings</em> once it is there. <Link to="/templates" className="underline">All templates</Link></p>
     </Narrow>
   );

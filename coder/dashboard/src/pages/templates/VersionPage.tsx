@@ -18,7 +18,7 @@ import { NotFoundPage } from "../errors/NotFoundPage";
 import { SourceFiles } from "./FilesPage";
 import { templatePath } from "./paths";
 import { useTemplate } from "./useTemplate";
-import { JOB_TONES } from "./VersionsPage";
+import { JOB_TONES } from "../provisioners/job-states";
 
 export function VersionPage() {
   const { template, view } = useTemplate();

@@ -8,17 +8,16 @@ import { templateVersions } from "../../api/queries/templates";
 import type { TemplateVersion } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
-import { StatusText, Tag, type Tone } from "../../ui/Badge";
+import { StatusText, Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { JOB_TONES } from "../provisioners/job-states";
 import { templatePath } from "./paths";
 import { useTemplateContext } from "./TemplateLayout";
-
-export const JOB_TONES: Record<TemplateVersion["job"]["status"], Tone> = { pending: "busy", running: "busy", canceling: "busy", succeeded: "good", failed: "bad", canceled: "idle", unknown: "idle" };
 
 export function VersionsPage() {
   const { template, may } = useTemplateContext();

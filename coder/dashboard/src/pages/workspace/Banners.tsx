@@ -9,6 +9,8 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { agentsOf } from "../workspaces/status";
+import { VERBS } from "./builds/BuildHistory";
+import { FirstErrors } from "./builds/FirstErrors";
 import { startBuild, useBuildAction } from "./builds/builds";
 import { duplicatePath } from "./paths";
 
@@ -19,11 +21,15 @@ export function Banners({ workspace }: { workspace: Workspace }) {
   const again = () => action.mutate(() => startBuild(workspace.id, build.transition));
   return (
     <>
-      {build.job.error ? (
+      {build.status === "canceled" ? (
+        <Notice kind="warning" title={`The last build was cancelled: ${VERBS[build.transition].toLowerCase()}.`} actions={<Button size="sm" onClick={again}>{VERBS[build.transition]} again</Button>}>
+          What it had made by then may be there in part. Its log says how far it came; run it again, or choose another action above.
+        </Notice>
+      ) : build.job.error ? (
         <Notice kind="error" title="The last build failed." actions={<>
           <Button size="sm" onClick={again}>Retry</Button>
           <Button size="sm" look="quiet" onClick={() => action.mutate(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))}>Retry with debug log</Button>
-        </>}>{build.job.error}</Notice>
+        </>}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice>
       ) : null}
       {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
       {build.status === "deleted" ? <Notice kind="info" title="This workspace has been deleted." actions={<ButtonLink size="sm" to={duplicatePath(workspace)}>Create one like it</ButtonLink>} /> : null}

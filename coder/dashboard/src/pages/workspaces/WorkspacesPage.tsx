@@ -28,6 +28,8 @@ import { STATUS } from "./status";
 import { WorkspaceStatus } from "./WorkspaceStatus";
 
 const MINE = "owner:me";
+/** The starter template for machines somebody already has. */
+const ATTACHING = "externally-managed-workspace";
 const PRESETS: readonly (readonly [string, string])[] = [
   ["My workspaces", MINE],
   ["All workspaces", ""],
@@ -109,10 +111,20 @@ export function WorkspacesPage() {
 }
 
 function NoWorkspaces({ filtered }: { filtered: boolean }) {
+  const may = usePermissions();
+  const known = useQuery(templates()).data;
   if (filtered) return <Empty icon={Boxes} title="Nothing matches">Change the search above, or clear it to see everything.</Empty>;
+  if (known?.length === 0) {
+    return may.createAnyTemplate ? (
+      <Empty icon={Boxes} title="No workspaces yet" actions={<ButtonLink to="/templates/new" look="primary">Make the first template</ButtonLink>}>
+        A workspace is made from a template, and there is none yet. Begin with an example; “Attach any machine” is the one for machines you already have.
+      </Empty>
+    ) : <Empty icon={Boxes} title="No workspaces yet">A workspace is made from a template, and there is none yet. Somebody who administers templates has to make one first.</Empty>;
+  }
+  const attaching = known?.find((template) => template.name === ATTACHING);
   return (
     <Empty icon={Boxes} title="No workspaces yet" actions={<ButtonLink to="/templates" look="primary">Choose a template</ButtonLink>}
-      command="coder external-workspaces create my-machine --template=externally-managed-workspace">
+      {...(attaching ? { command: `coder external-workspaces create my-machine --template=${ATTACHING}` } : {})}>
       Create one from a template, or attach a machine you already have.
     </Empty>
   );

@@ -1,4 +1,4 @@
-import { render, screen } from "@testing-library/react";
+import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
@@ -7,6 +7,7 @@ import { Button } from "../Button";
 import { Failure } from "../Failure";
 import { TextField } from "./Field";
 import { useForm } from "./form";
+import { RULES } from "./rules";
 
 function Example({ send }: { send: (values: { name: string }) => Promise<unknown> }) {
   const form = useForm({ name: "" }, send, (values) => (values.name === "" ? { name: "Say a name." } : {}));
@@ -32,8 +33,38 @@ it("keeps what was typed when the server refuses, and shows the reason at its fi
   render(<Example send={send} />);
   await userEvent.type(screen.getByLabelText("Name"), "dev");
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
-  expect(await screen.findByText("It exists.")).toBeVisible();
+  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("It exists. Choose another name."));
   expect(screen.getByLabelText("Name")).toHaveValue("dev");
-  expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("Choose another name.");
+  expect(screen.getAllByText(/It exists/)).toHaveLength(1);
+  expect(screen.getByLabelText("Name")).toHaveFocus();
   expect(screen.getByRole("button", { name: "Save" })).toBeEnabled();
+});
+
+it("tells the rule in plain words, once, and leads to the field", async () => {
+  const seen = vi.spyOn(Element.prototype, "scrollIntoView");
+  const detail = 'Validation failed for tag "workspace_name" with value: "my desk PC"';
+  render(<Example send={() => Promise.reject(new ApiError(400, { message: "Validation failed.", validations: [{ field: "name", detail }] }))} />);
+  await userEvent.type(screen.getByLabelText("Name"), "my desk PC");
+  await userEvent.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription(RULES["workspace_name"]));
+  expect(screen.queryByText(/Validation failed/)).toBeNull();
+  expect(screen.getByLabelText("Name")).toHaveFocus();
+  expect(seen.mock.contexts).toContain(screen.getByLabelText("Name"));
+});
+
+it("tells what is wrong with something that has no field here", async () => {
+  render(<Example send={() => Promise.reject(new ApiError(400, { message: "No.", validations: [{ field: "icon", detail: "It is too large." }] }))} />);
+  await userEvent.type(screen.getByLabelText("Name"), "dev");
+  await userEvent.click(screen.getByRole("button", { name: "Save" }));
+  expect(await screen.findByText("icon: It is too large.")).toBeVisible();
+});
+
+it("tells it above the form when the field is not shown", async () => {
+  function Hidden() {
+    const form = useForm({ name: "x" }, () => Promise.reject(new ApiError(400, { message: "No.", validations: [{ field: "name", detail: "It is too long." }] })));
+    return <form onSubmit={form.submit}>{form.error ? <Failure error={form.error} /> : null}<Button type="submit">Save</Button></form>;
+  }
+  render(<Hidden />);
+  await userEvent.click(screen.getByRole("button", { name: "Save" }));
+  expect(await screen.findByText("name: It is too long.")).toBeVisible();
 });

@@ -1,15 +1,16 @@
 // The state of a form: values, what is wrong with which, whether it is on its way. A failed submit keeps every letter;
-// the server's validations land on the field of the same name.
-import { useState, type FormEvent } from "react";
+// the server's validations land on the field of the same name, and the first field that is wrong is led to.
+import { useEffect, useRef, useState, type FormEvent } from "react";
 
 import { ApiError } from "../../api/client";
+import { validationText } from "./rules";
 
 export interface Form<T> {
   values: T;
   set: <K extends keyof T>(name: K, value: T[K]) => void;
   reset: (values: T) => void;
   problem: (name: keyof T & string) => string | undefined;
-  /** What is wrong with the whole, null for nothing. */
+  /** What is wrong with the whole, null for nothing. What stands at a field is not said here again. */
   error: Error | null;
   busy: boolean;
   dirty: boolean;
@@ -18,12 +19,29 @@ export interface Form<T> {
 
 type Problems<T> = Partial<Record<keyof T & string, string>>;
 
+const WRONG = '[aria-invalid="true"]';
+
 export function useForm<T extends object>(initial: T, send: (values: T) => Promise<unknown>, check?: (values: T) => Problems<T>): Form<T> {
   const [start, setStart] = useState(initial);
   const [values, setValues] = useState(initial);
   const [error, setError] = useState<Error | null>(null);
   const [problems, setProblems] = useState<Problems<T>>({});
   const [busy, setBusy] = useState(false);
+  const element = useRef<Element | null>(null);
+  const [refused, setRefused] = useState<{ by: Error | null } | null>(null);
+
+  useEffect(() => {
+    if (refused === null || element.current === null) return;
+    const field = element.current.querySelector<HTMLElement>(WRONG);
+    if (field) {
+      field.scrollIntoView({ block: "center" });
+      field.focus({ preventScroll: true });
+    } else if (refused.by && error !== refused.by) {
+      setError(refused.by); // the field it is about is not shown: then the whole form says it
+    } else {
+      element.current.querySelector('[role="alert"]')?.scrollIntoView({ block: "center" });
+    }
+  }, [refused, error]);
 
   const set = <K extends keyof T>(name: K, value: T[K]) => {
     setValues((old) => ({ ...old, [name]: value }));
@@ -33,15 +51,22 @@ export function useForm<T extends object>(initial: T, send: (values: T) => Promi
     const found = check?.(values) ?? {};
     setProblems(found);
     setError(null);
-    if (Object.values(found).some(Boolean)) return;
+    setRefused(null);
+    if (Object.values(found).some(Boolean)) {
+      setRefused({ by: null });
+      return;
+    }
     setBusy(true);
     try {
       await send(values);
       setStart(values);
     } catch (caught) {
       const failure = caught instanceof Error ? caught : new Error(String(caught));
-      setError(failure);
-      if (failure instanceof ApiError) setProblems(problemsOf<T>(failure, values));
+      const known = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
+      const elsewhere = failure instanceof ApiError && failure.validations.length > 0 && failure.validations.every((item) => item.field in known);
+      setProblems(known);
+      setError(elsewhere ? null : failure);
+      setRefused({ by: failure });
     } finally {
       setBusy(false);
     }
@@ -51,14 +76,18 @@ export function useForm<T extends object>(initial: T, send: (values: T) => Promi
     reset: (next) => { setStart(next); setValues(next); setProblems({}); setError(null); },
     problem: (name) => problems[name],
     dirty: JSON.stringify(values) !== JSON.stringify(start),
-    submit: (event) => { event?.preventDefault(); if (!busy) void run(); },
+    submit: (event) => {
+      event?.preventDefault();
+      if (event?.currentTarget instanceof Element) element.current = event.currentTarget;
+      if (!busy) void run();
+    },
   };
 }
 
 function problemsOf<T extends object>(error: ApiError, values: T): Problems<T> {
   const found: Problems<T> = {};
   for (const item of error.validations) {
-    if (item.field in values) found[item.field as keyof T & string] = item.detail;
+    if (item.field in values) found[item.field as keyof T & string] = validationText(item.detail, error);
   }
   return found;
 }

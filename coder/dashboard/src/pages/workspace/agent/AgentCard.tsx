@@ -14,8 +14,9 @@ import { AgentStatus } from "./AgentStatus";
 import { AppLinks } from "./AppLinks";
 import { Containers } from "./Containers";
 import { DesktopLinks } from "./DesktopLinks";
-import { ExternalPanel } from "./ExternalPanel";
-import { terminalPath } from "../paths";
+import { AttachAgain, ExternalPanel } from "./ExternalPanel";
+import { TextLink } from "../../../ui/Page";
+import { terminalPath, workspacePath } from "../paths";
 import { useMayEnter } from "../useMayEnter";
 import { PortsButton } from "./Ports";
 import { SshButton } from "./SshButton";
@@ -47,7 +48,8 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
           <details className="mt-2"><summary>Show the command</summary><div className="mt-2"><ExternalPanel workspace={workspace} agent={agent} /></div></details>
         </Notice>
       ) : null}
-      {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time.">Look at the build log and at the machine itself: the agent’s start command may have failed.</Notice> : null}
+      {external && connected && mayEnter ? <AttachAgain workspace={workspace} agent={agent} /> : null}
+      {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time.">Look at the <TextLink to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}>build log</TextLink> and at the machine itself: the agent’s start command may have failed.</Notice> : null}
       {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection.">{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.</Notice> : null}
       {connected ? (
         <>

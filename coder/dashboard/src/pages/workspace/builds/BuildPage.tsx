@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 
 import { ApiError } from "../../../api/client";
-import { buildByNumber } from "../../../api/queries/workspaces";
+import { buildByNumber, jobWhy } from "../../../api/queries/workspaces";
 import type { Workspace } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText } from "../../../ui/Badge";
@@ -16,9 +16,10 @@ import { PageHead, Stack } from "../../../ui/Page";
 import { duration } from "../../../ui/time";
 import { useTitle } from "../../../ui/title";
 import { NotFoundPage } from "../../errors/NotFoundPage";
-import { STATUS } from "../../workspaces/status";
 import { BuildHistory, VERBS } from "./BuildHistory";
 import { BuildLog } from "./BuildLog";
+import { FirstErrors } from "./FirstErrors";
+import { JOB_TONES, JOB_WORDS } from "../../provisioners/job-states";
 import { workspacePath } from "../paths";
 import { Timings } from "./Timings";
 import { useWorkspace } from "../useWorkspace";
@@ -34,24 +35,26 @@ function Loaded({ workspace }: { workspace: Workspace }) {
   const query = buildByNumber(workspace.owner_name, workspace.name, number);
   const live = number === String(workspace.latest_build.build_number);
   const answer = useQuery({ ...query, queryKey: [...query.queryKey, live ? workspace.latest_build.status : ""] });
-  if (answer.error instanceof ApiError && answer.error.status === 404) return <NotFoundPage />;
   const build = answer.data;
+  // The build names its provisioner by an id; the account of its job by a name.
+  const worker = useQuery({ ...jobWhy(workspace.organization_id, build?.job.id ?? ""), enabled: build?.job.worker_id !== undefined, refetchInterval: false }).data?.worker_name;
+  if (answer.error instanceof ApiError && answer.error.status === 404) return <NotFoundPage />;
   const home = workspacePath(workspace);
   return (
     <>
       <PageHead title={`Build #${number}`} crumbs={[["Workspaces", "/workspaces"], [workspace.owner_name], [workspace.name, home], [`Build #${number}`]]}
-        badge={build ? <StatusText tone={STATUS[build.status][1]} pulse={build.job.status === "running"}>{STATUS[build.status][0]}</StatusText> : null}
+        badge={build ? <StatusText tone={JOB_TONES[build.job.status]} pulse={build.job.status === "running"}>{JOB_WORDS[build.job.status]}</StatusText> : null}
         actions={build ? <a className={buttonClass()} href={`/api/v2/workspacebuilds/${build.id}/logs?format=text`} target="_blank" rel="noreferrer">Raw log</a> : null} />
       {answer.isPending ? <SkeletonRows rows={3} /> : null}
       {answer.isError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : null}
       <div className="grid grid-cols-[minmax(0,1fr)_17rem] items-start gap-6 max-lg:grid-cols-1">
         {build ? (
           <Stack>
-            {build.job.error ? <Notice kind="error" title="This build failed.">{build.job.error}</Notice> : null}
+            {build.job.error ? <Notice kind={build.job.status === "canceled" ? "warning" : "error"} title={build.job.status === "canceled" ? "This build was cancelled." : "This build failed."}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice> : null}
             <Section title="About this build">
               <Facts items={[
                 ["Action", VERBS[build.transition]], ["By", `${build.initiator_name}${build.reason === "initiator" ? "" : ` (${build.reason})`}`], ["Version", build.template_version_name], ["Begun", <Ago key="begun" at={build.created_at} />],
-                ["Took", build.job.started_at && build.job.completed_at ? duration(Date.parse(build.job.completed_at) - Date.parse(build.job.started_at)) : "–"], ["Provisioner", build.job.worker_name || "–"],
+                ["Took", build.job.started_at && build.job.completed_at ? duration(Date.parse(build.job.completed_at) - Date.parse(build.job.started_at)) : "–"], ["Provisioner", build.job.worker_name || worker || "–"],
               ]} />
             </Section>
             <BuildLog key={build.id} build={build.id} height="60vh" />

@@ -1,0 +1,44 @@
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { Link } from "react-router";
+import { expect, it } from "vitest";
+
+import { visit } from "../../test/world";
+import { NewTemplatePage } from "./NewTemplatePage";
+
+const version = (status: string) => ({ id: "v1", name: "first", organization_id: "o", job: { id: "j", status, file_id: "f", tags: {}, queue_position: 1, queue_size: 1, error: "" } });
+
+function open() {
+  let state = "pending";
+  const page = visit([{ path: "/templates/new", element: <><NewTemplatePage /><Link to="/elsewhere">Away</Link></> }, { path: "/elsewhere", element: "elsewhere" }], "/templates/new?exampleId=scratch", {
+    "GET /api/v2/templates/examples": [{ id: "scratch", name: "Scratch", description: "", icon: "" }],
+    "GET /api/v2/organizations": [{ id: "o", name: "coder", display_name: "", is_default: true }],
+    "POST /api/v2/organizations/o/templateversions": () => version(state),
+    "GET /api/v2/templateversions/v1": () => version(state),
+    "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict: "nobody", summary: "Nobody.", remedy: null, daemons: [] },
+    "PATCH /api/v2/templateversions/v1/cancel": () => { state = "canceled"; return {}; },
+  });
+  return page;
+}
+const CANCEL = { method: "PATCH", path: "/api/v2/templateversions/v1/cancel", body: undefined };
+const start = async () => {
+  await userEvent.click(await screen.findByTestId("create"));
+  return screen.findByRole("button", { name: "Cancel import" });
+};
+
+it("cancels the import itself, and makes no template", async () => {
+  const page = open();
+  await userEvent.click(await start());
+  expect(await screen.findByText("The import was cancelled: no template is made.", undefined, { timeout: 3000 })).toBeVisible();
+  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/o/templateversions", CANCEL.path]);
+  expect(screen.getByTestId("create")).toBeEnabled();
+});
+
+it("asks before it is left, and leaving cancels the import", async () => {
+  const page = open();
+  await start();
+  await userEvent.click(screen.getByText("Away"));
+  await userEvent.click(await screen.findByRole("button", { name: "Cancel the import" }));
+  expect(await screen.findByText("elsewhere")).toBeVisible();
+  await waitFor(() => expect(page.sent.at(-1)).toEqual(CANCEL));
+});
