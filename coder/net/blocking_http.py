@@ -17,6 +17,8 @@ LINE_LIMIT = 1 << 16
 HEADERS_LIMIT = 1 << 18
 HEAD_LINES = 500
 """Header lines of a message, and lines of trailers: more than any program sends, see `bounded_http.py`."""
+HINTS = 20
+"""Answers before the answer (RFC 9110 section 15.2): as many as anybody sends, and no end of them is nobody's."""
 CHUNK = 1 << 16
 
 
@@ -74,11 +76,13 @@ class HttpConnection:
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields = {**fields, "Content-Length": str(len(body or b""))}
         self._send(f"{method} {target} HTTP/1.1", fields, body or b"")
-        while True:
-            version, status, _ = self._status_line()
+        for _ in range(HINTS + 1):
+            version, status, _reason = self._status_line()
             headers = self._headers()
             if status >= 200:
                 break
+        else:
+            raise BadAnswerError("too many answers before the answer")
         is_kept = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         if method == "HEAD" or status in {204, 304}:
             return status, headers, b"", is_kept

@@ -62,11 +62,7 @@ class _Connection:
         self.h11 = BoundedHttp(h11.CLIENT, max_incomplete_event_size=64 << 10)
 
     async def next_event(self) -> Any:
-        while True:
-            event = self.h11.next_event()
-            if event is not h11.NEED_DATA:
-                return event
-            self.h11.receive_data(bytes(await self.stream.receive_some(65536)))
+        return await self.h11.read_event(self.stream)
 
     async def send(self, event: Any) -> None:
         data = self.h11.send(event)
@@ -243,7 +239,6 @@ class StreamedResponse:
                 event = await self._connection.next_event()
                 if isinstance(event, h11.Data):
                     yield bytes(event.data)
-                    await self._connection.h11.rest()
                 elif isinstance(event, h11.EndOfMessage):
                     self.finished = True
                     return

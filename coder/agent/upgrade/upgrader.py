@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import trio
 
-from coder.agent.activity import Activity
 from coder.agent.upgrade.checks import check_again
 from coder.agent.upgrade.fetch import fetch_program, server_digest
 from coder.agent.upgrade.folder import link_others, locked, make_own, program_path
@@ -46,12 +47,21 @@ class NewProgram:
     "SHA-256 of it, in hex."
 
 
+class Waiting(Protocol):
+    """What an upgrade waits for."""
+
+    def describe(self) -> str:
+        """In words, "" when there is nothing to wait for."""
+
+    async def wait_quiet(self) -> None: ...
+
+
 class Upgrader:
     """One for the life of a program."""
 
-    def __init__(self, policy: DialPolicy, folder: Path, activity: Activity, keyring: Path | None = None) -> None:
+    def __init__(self, policy: DialPolicy, folder: Path, waits: Sequence[Waiting], keyring: Path | None = None) -> None:
         """`folder` is this agent's own: programs and what is remembered of them are kept there."""
-        self._policy, self._folder, self._activity, self._keyring = policy, folder, activity, keyring
+        self._policy, self._folder, self._waits, self._keyring = policy, folder, waits, keyring
         self._records = Records(folder)
         self._connected = trio.Event()
         self._refused: set[str] = set()
@@ -77,7 +87,7 @@ class Upgrader:
             log.warn("what is remembered of upgrades was not brought up to date", error=reason_of(error))
 
     async def run(self) -> NewProgram:
-        """Returns when a newer program is here, verified, and nothing runs that it could not go on with."""
+        """Returns when a newer program is here, verified, and there is nothing that it could not go on with."""
         await self._connected.wait()
         while True:
             self._connected = trio.Event()
@@ -139,11 +149,11 @@ class Upgrader:
         stands in the way.
         """
         while not self._connected.is_set():
-            if busy := self._activity.describe():
-                log.info("the upgrade waits until these have ended", version=found.version, running=busy)
+            if (busy := next((one for one in self._waits if one.describe()), None)) is not None:
+                log.info("the upgrade waits", version=found.version, until_there_is_no=busy.describe())
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._leave_when_connected, nursery.cancel_scope)
-                    await self._activity.wait_quiet()
+                    await busy.wait_quiet()
                     nursery.cancel_scope.cancel()
             elif trio.current_time() - self._checked_at > FRESH:
                 await check_again(self._folder, found.path, found.version, found.digest)

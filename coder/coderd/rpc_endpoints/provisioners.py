@@ -18,6 +18,7 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
+from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
 from coder.coderd.services.foundation.errors import Invalid, InvalidFields, NotFound
 from coder.coderd.services.provisioning import daemon_admission, job_work, provisioners
@@ -35,6 +36,8 @@ from coder.domain.provisioning.tags import NIL_OWNER, normalize_tags, parse_tag
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, UpgradeRequest
     from coder.coderd.services.access.authentication import Caller
     from coder.coderd.services.foundation.context import Context
@@ -43,6 +46,10 @@ MAX_MESSAGE = 256 * 1024
 """Bytes of one WebSocket message on this link (docs/protocol/rpc.md#websocket)."""
 REVOKED_GRACE = 10.0
 """Seconds a daemon whose key was deleted gets to end its job (ours): what it made must not be forgotten."""
+
+_PSK = "coder-provisioner-daemon-psk"
+
+_Admitted = tuple["UUID", DaemonAdmission, list[str]]
 
 _log = get_logger("provisioners")
 
@@ -61,6 +68,31 @@ def register(table: EndpointTable) -> None:
 async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/organizations/{organization}/provisionerdaemons/serve`."""
     request = upgrade.request
+    if request.headers.get(_PSK, ""):
+        await upgrade.count(None, guess=True)
+        organization, admission, kinds = await _admit(ctx, upgrade)
+    else:
+        organization, admission, kinds = await counted(_admit(ctx, upgrade), _who, upgrade.count)
+    provisioners.check_tags(admission.tags)
+    version = _read_version(request)
+    introduction = Introduction(
+        name=request.first("name"),
+        provisioners=kinds,
+        version=request.headers.get("x-coder-build-version", ""),
+        api_version=version,
+    )
+    worker = await daemon_admission.register(ctx, organization, admission, introduction)
+    websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
+    try:
+        await _serve(ctx, websocket, worker, admission)
+    finally:
+        with trio.move_on_after(2, shield=True):
+            await websocket.close(1001, "")
+
+
+async def _admit(ctx: Context, upgrade: Upgrade) -> _Admitted:
+    """The organization, who may work for it, and by which programs. Raises Invalid, Forbidden, NotFound."""
+    request = upgrade.request
     organization = await daemon_admission.find_organization(ctx, upgrade.params["organization"])
     tags = _read_tags(request.query.get("tag", []))
     kinds = _read_kinds(request.query.get("provisioner", []))
@@ -70,28 +102,19 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
             organization_id=organization.id if organization else NIL,
             is_default_organization=organization is not None and organization.is_default,
             key=request.headers.get("coder-provisioner-daemon-key", ""),
-            psk=request.headers.get("coder-provisioner-daemon-psk", ""),
+            psk=request.headers.get(_PSK, ""),
             credentials=request.credentials,
             tags=tags,
         ),
     )
     if organization is None:  # not before: what there is, is nothing for whoever is not let in
         raise NotFound
-    provisioners.check_tags(admission.tags)
-    version = _read_version(request)
-    introduction = Introduction(
-        name=request.first("name"),
-        provisioners=kinds,
-        version=request.headers.get("x-coder-build-version", ""),
-        api_version=version,
-    )
-    worker = await daemon_admission.register(ctx, organization.id, admission, introduction)
-    websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
-    try:
-        await _serve(ctx, websocket, worker, admission)
-    finally:
-        with trio.move_on_after(2, shield=True):
-            await websocket.close(1001, "")
+    return organization.id, admission, kinds
+
+
+def _who(admitted: _Admitted) -> Caller | str:
+    admission = admitted[1]
+    return admission.caller or f"provisioner key {admission.key_id}"
 
 
 def _read_tags(given: Sequence[str]) -> dict[str, str]:

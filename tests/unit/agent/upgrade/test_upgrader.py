@@ -16,6 +16,8 @@ import trio
 import trio.testing
 
 from coder.agent.activity import Activity
+from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.outbox import Outbox
 from coder.agent.upgrade import upgrader
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.agent.upgrade.records import KEPT, TRIES, Records
@@ -75,7 +77,8 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.activity = Activity()
-        self.upgrader = Upgrader(DialPolicy("http://x"), folder, self.activity)
+        self.sent = InOrder[int](9)
+        self.upgrader = Upgrader(DialPolicy("http://x"), folder, (self.activity, Outbox({"numbers": self.sent})))
         self.found: NewProgram | None = None
 
     async def run(self) -> None:
@@ -102,6 +105,27 @@ async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_p
             assert server.fetched == 1 and made.found is None
         await trio.testing.wait_all_tasks_blocked()
         assert made.found == NewProgram(Path("/fetched"), "v99.0.0", server.digest)
+
+
+async def test_what_the_server_has_not_heard_puts_it_off(
+    server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """What comes after would never be told."""
+    async with running(tmp_path) as made:
+        made.sent.add(1)
+        made.upgrader.look()
+        await trio.sleep(3600)  # there is no connection
+        assert made.found is None and server.fetched == 1
+        told: list[int] = []
+
+        async def tell(number: int) -> None:
+            told.append(number)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.sent.send_loop, tell)
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+        assert told == [1] and made.found is not None
 
 
 async def test_a_server_that_changes_while_we_wait_is_asked_again(server: Server, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _SCHEMES = {
 }
 _SHOWN = {
     Unscoped.PUBLIC: "",
+    Unscoped.STREAM: "",
     Unscoped.PROVISIONER: "CoderProvisionerKey",
     Unscoped.CLIENT: "Authorization",
     Unscoped.PROXY: "CoderProxyToken",
