@@ -23,6 +23,12 @@ OPEN_TIMEOUT = 75.0
 CLOSE_TIMEOUT = 300.0
 "Seconds between pings, for an answer, for a write, for an open, for the peer's own close (docs/protocol/rpc.md#yamux)."
 
+MOST_UNREAD = 32 << 20
+"Ours: bytes of all streams that nobody has read; the stream that would be beyond them is reset."
+MOST_HALF_CLOSED = 1024
+"Ours: streams we have ended and the peer has not; the oldest is reset."
+PIECE = 64
+"What a piece costs beside its bytes: a window in frames of one byte is not a quarter of a megabyte."
 _FLUSH_TIMEOUT = 2.0
 "Ours: how long leaving the block may take to push out what was already said."
 _WRITE_SIZE = 128 * 1024
@@ -56,6 +62,9 @@ class MuxStream(trio.abc.HalfCloseableStream):
         if max_bytes is not None and len(data) > max_bytes:
             self._chunks.appendleft(data[max_bytes:])
             data = data[:max_bytes]
+        else:
+            self._mux._unread -= PIECE
+        self._mux._unread -= len(data)
         self._mux._consumed(self.id, len(data))
         return data
 
@@ -91,10 +100,15 @@ class MuxStream(trio.abc.HalfCloseableStream):
         if self._closed:
             return
         self._closed = True
-        dropped = sum(map(len, self._chunks))
-        self._chunks.clear()
-        self._mux._abandon(self, dropped)
+        self._mux._abandon(self, self._drop())
         self._wake()
+
+    def _drop(self) -> int:
+        """Forgets what was not read; how much it was."""
+        dropped = sum(map(len, self._chunks))
+        self._mux._unread -= dropped + PIECE * len(self._chunks)
+        self._chunks.clear()
+        return dropped
 
     # ---- told by the mux
 
@@ -103,6 +117,7 @@ class MuxStream(trio.abc.HalfCloseableStream):
             self._mux._consumed(self.id, len(data))
         else:
             self._chunks.append(data)
+            self._mux._unread += len(data) + PIECE
             self._wake()
 
     def _end(self) -> None:
@@ -144,6 +159,8 @@ class Mux:
         self._write_scope = trio.CancelScope(shield=True)
         self._pings: dict[int, trio.Event] = {}
         self._half_closed: dict[int, float] = {}
+        self._unread = 0
+        "Of all streams together, with what each piece costs beside its bytes."
         self.reason = ""
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
@@ -234,6 +251,8 @@ class Mux:
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
+            if len(self._half_closed) > MOST_HALF_CLOSED:
+                self._reset(next(iter(self._half_closed)))
         else:
             self._streams.pop(stream.id, None)
         self._wake_writer()
@@ -280,6 +299,10 @@ class Mux:
             case yamux.DataReceived(stream, data):
                 if found := self._streams.get(stream):
                     found._feed(data)
+                    if self._unread > MOST_UNREAD:
+                        found._drop()
+                        found._break("too much of this session is unread")
+                        self._reset(stream)
                 else:
                     self._yamux.consumed(stream, len(data))
             case yamux.WindowOpened(stream):
@@ -299,6 +322,11 @@ class Mux:
                     waiting.set()
             case yamux.GoAwayReceived():
                 self._may_open.set()
+
+    def _reset(self, stream: int) -> None:
+        self._yamux.reset(stream)
+        self._forget_if_gone(stream)
+        self._wake_writer()
 
     def _forget_if_gone(self, stream: int) -> None:
         if not self._yamux.is_live(stream):
@@ -351,9 +379,7 @@ class Mux:
                 self.close(f"a stream was not acknowledged within {OPEN_TIMEOUT:g} s")
             for stream, deadline in list(self._half_closed.items()):
                 if now >= deadline:
-                    self._yamux.reset(stream)
-                    self._forget_if_gone(stream)
-                    self._wake_writer()
+                    self._reset(stream)
 
     def _awaits_acknowledgement(self, stream: MuxStream) -> bool:
         return self._yamux.is_ours(stream.id) and not stream._acknowledged.is_set()
