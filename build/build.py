@@ -93,6 +93,7 @@ def build_here(args: argparse.Namespace) -> int:
         for folder, found in editions.items():
             if args.cross:
                 foreign.exchange(folder, found, args.cross)
+                foreign.strip(folder)
             modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])

@@ -44,6 +44,12 @@ def exchange(
     _exchange_configuration(found, system)
 
 
+def strip(folder: Path) -> None:
+    """As PyInstaller does with what is this machine's: some wheels come with what only debuggers read."""
+    files = [str(path) for path in sorted((folder / "_internal").rglob("*")) if machine_of(path)]
+    subprocess.run([libc.tool("strip"), *files], check=True)
+
+
 def machine_of(path: Path) -> int:
     """The processor an ELF file is for; 0 of anything else."""
     if path.is_symlink() or not path.is_file():

@@ -122,6 +122,17 @@ def test_what_has_no_counterpart_stops_the_build(
         trees.exchange()
 
 
+def test_everything_is_stripped_by_the_other_processors_tool(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees.library(trees.internal / "wheel/_fast.so")
+    trees.library(trees.internal / "libssl.so.3")
+    (trees.internal / "words.txt").write_text("no program")
+    (trees.internal / "libssl.so").symlink_to("libssl.so.3")
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check: calls.append(command))
+    foreign.strip(trees.folder)
+    assert calls == [[f"{THERE}-strip", *(str(trees.internal / name) for name in ("libssl.so.3", "wheel/_fast.so"))]]
+
+
 def test_a_counterpart_for_the_wrong_processor_stops_the_build(trees: Trees) -> None:
     trees.native("wheel/_fast.so")
     trees.library(trees.wheels / "wheel/_fast.so", for_machine=foreign.MACHINES["armv7l"])
