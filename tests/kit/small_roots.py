@@ -40,10 +40,10 @@ class SmallRoot:
 
 def _bootstrap(target: Path, root: SmallRoot) -> None:
     """Debian with what fetches."""
-    arch = f"--arch={root.debian_arch}"
-    packages = f"--include={','.join((*root.have, 'ca-certificates'))}"
-    command = ["debootstrap", "--variant=minbase", arch, packages, root.suite, str(target), MIRROR]
-    command += [] if root.arch == "amd64" else ["--download-only"]
+    options = ["--variant=minbase", f"--arch={root.debian_arch}"]
+    options += [f"--include={','.join((*root.have, 'ca-certificates'))}"]
+    options += [] if root.arch == "amd64" else ["--download-only"]
+    command = ["debootstrap", *options, root.suite, str(target), MIRROR]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_environment())
     if root.arch != "amd64":
         _lay_out(target)
@@ -59,6 +59,7 @@ def _lay_out(target: Path) -> None:
             subprocess.run(["tar", "-C", target, "--keep-directory-symlink", "-x"], check=True, stdin=files.stdout)
         assert files.returncode == 0, package
         package.unlink()
+    shutil.rmtree(target / "debootstrap")
     for name in ("passwd", "group"):
         shutil.copyfile(target / f"usr/share/base-passwd/{name}.master", target / "etc" / name)
 
