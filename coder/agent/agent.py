@@ -28,7 +28,9 @@ from coder.agent.prebuild_claim import NOBODY, wait_until_given
 from coder.agent.reports.app_health import AppHealth
 from coder.agent.reports.connection_reports import ReportQueue
 from coder.agent.reports.flight_recorder import FlightRecorder
+from coder.agent.reports.in_order import InOrder
 from coder.agent.reports.metadata import MetadataCollector
+from coder.agent.reports.outbox import Outbox
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import Handover
@@ -62,6 +64,10 @@ REPORT_GRACE = 5.0
 "Seconds for the last logs and states to be delivered at shutdown."
 
 
+TIMINGS = 256
+"Results of scripts kept while there is no connection (ours)."
+
+
 class AgentRole:
     """One agent process."""
 
@@ -82,9 +88,10 @@ class AgentRole:
         self.lifecycle = Lifecycle(lambda: datetime.now(UTC))
         self.logs = LogQueue(lambda: datetime.now(UTC))
         self.reports = ReportQueue()
-        self.state.report = self.reports.add
-        self.timings: tuple[trio.MemorySendChannel[agent_pb2.Timing], trio.MemoryReceiveChannel[agent_pb2.Timing]] = (
-            trio.open_memory_channel[agent_pb2.Timing](256)
+        self.state.report = self.reports.note
+        self.timings = InOrder[agent_pb2.WorkspaceAgentScriptCompletedRequest](TIMINGS)
+        self._outbox = Outbox(
+            {"log lines": self.logs, "states": self.lifecycle, "script results": self.timings, "sessions": self.reports}
         )
         self.scripts = ScriptRunner(self.state, self.logs, self._report_timing, config.log_dir, config.script_data_dir)
         self.metadata = MetadataCollector(self.state)
@@ -244,19 +251,24 @@ class AgentRole:
         from coder.agent.upgrade.upgrader import Upgrader
 
         folder = self.config.state_dir / f"{record_name(manifest)}.upgrade"
-        upgrader = Upgrader(self.config.policy, folder, self.state.activity, self.config.upgrade_keyring)
-        if self._kept is not None and self._kept.refused:
-            upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
+        waits = (self.state.activity, self._outbox)
+        upgrader = Upgrader(self.config.policy, folder, waits, self.config.upgrade_keyring)
         self._upgrader = upgrader
         upgrader.look()
         with self._end.looking:
-            self._end.choose(Upgrade(await upgrader.run()))
+            async with trio.open_nursery() as nursery:
+                if self._kept is not None and self._kept.refused:
+                    upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
+                elif self._kept is not None:
+                    nursery.start_soon(upgrader.prove, self._kept.digest)
+                self._end.choose(Upgrade(await upgrader.run()))
+                nursery.cancel_scope.cancel()
 
     def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
         followed = {one.pid for one in kept.terminals} | {one.pid for one in kept.processes if one.exited is None}
         nursery.start_soon(children.collect, [pid for pid in children.children() if pid not in followed])
         self.state.manifest = agent_pb2.Manifest.FromString(kept.manifest)
-        self.lifecycle.resume(kept.states)
+        self.lifecycle.resume(kept.states, kept.reported)
         pty.resume(kept.terminals)
         log.info(
             "went on from another program",
@@ -267,12 +279,7 @@ class AgentRole:
         """No new connections, and nothing unsaid."""
         await network.close_listeners()
         with trio.move_on_after(REPORT_GRACE):
-            await self._wait_all_said()
-
-    async def _wait_all_said(self) -> None:
-        await self.logs.wait_sent()
-        await self.lifecycle.wait_all_reported()
-        await self.reports.wait_sent()
+            await self._outbox.wait_quiet()
 
     def _left(self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None) -> Handover:
         """What the next program of this process goes on with; nobody reads from any of it any more."""
@@ -284,6 +291,7 @@ class AgentRole:
             digest=new.digest,
             program=str(new.path),
             states=self.lifecycle.told(),
+            reported=self.lifecycle.reported,
             manifest=manifest.SerializeToString(),
             terminals=pty.left(),
             processes=processes.left(),
@@ -357,12 +365,10 @@ class AgentRole:
             outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
         self.lifecycle.set(_stopped(outcome))
         with trio.move_on_after(REPORT_GRACE):
-            await self._wait_all_said()
+            await self._outbox.wait_quiet()
 
     async def _report_timing(self, timing: agent_pb2.Timing) -> None:
-        try:
-            self.timings[0].send_nowait(timing)
-        except trio.WouldBlock:
+        if not self.timings.add(agent_pb2.WorkspaceAgentScriptCompletedRequest(timing=timing)):
             log.warn("too many unreported script results; one was dropped")
 
 

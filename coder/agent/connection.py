@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from coder.agent.reports.app_health import AppHealth
     from coder.agent.reports.connection_reports import ReportQueue
     from coder.agent.reports.flight_recorder import FlightRecorder
+    from coder.agent.reports.in_order import InOrder
     from coder.agent.reports.metadata import MetadataCollector
     from coder.agent.state import AgentState
     from coder.agent.workspace.logs import LogQueue
@@ -55,7 +56,7 @@ class Connected(Protocol):
     reports: ReportQueue
     metadata: MetadataCollector
     app_health: AppHealth
-    timings: tuple[trio.MemorySendChannel[agent_pb2.Timing], trio.MemoryReceiveChannel[agent_pb2.Timing]]
+    timings: InOrder[agent_pb2.WorkspaceAgentScriptCompletedRequest]
 
     recorder: FlightRecorder
 
@@ -94,7 +95,10 @@ class ServerConnection:
                 agent.logs.send_loop, self._caller(session, "BatchCreateLogs", agent_pb2.BatchCreateLogsResponse)
             )
             nursery.start_soon(self._report_lifecycle, session)
-            nursery.start_soon(self._report_timings, session)
+            nursery.start_soon(
+                agent.timings.send_loop,
+                self._tolerant(session, "ScriptCompleted", agent_pb2.WorkspaceAgentScriptCompletedResponse),
+            )
             nursery.start_soon(agent.reports.send_loop, self._caller(session, "ReportConnection", Empty))
             nursery.start_soon(
                 agent.metadata.loop, self._caller(session, "BatchUpdateMetadata", agent_pb2.BatchUpdateMetadataResponse)
@@ -145,12 +149,6 @@ class ServerConnection:
             request = agent_pb2.UpdateLifecycleRequest(lifecycle=state)
             await session.call(AGENT + "UpdateLifecycle", request, agent_pb2.Lifecycle)
             lifecycle.confirm()
-
-    async def _report_timings(self, session: Session) -> None:
-        send = self._tolerant(session, "ScriptCompleted", agent_pb2.WorkspaceAgentScriptCompletedResponse)
-        while True:
-            timing = await self._agent.timings[1].receive()
-            await send(agent_pb2.WorkspaceAgentScriptCompletedRequest(timing=timing))
 
     async def _banners(self, session: Session) -> None:
         request = agent_pb2.GetAnnouncementBannersRequest()

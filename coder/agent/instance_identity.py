@@ -17,6 +17,7 @@ from coder.net.policy import DialPolicy
 
 LINK_LOCAL = "http://169.254.169.254"
 _TIMEOUT = 10.0
+_DOCUMENT = 1 << 20
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -30,13 +31,13 @@ async def exchange(policy: DialPolicy, auth: str, agent_name: str = "") -> Secre
     if agent_name:
         body["agent_name"] = agent_name
     async with HttpClient(policy.with_token(None)) as client:
-        answer = await client.request("POST", f"/api/v2/workspaceagents/{auth}", json=body)
+        answer = await client.request("POST", f"/api/v2/workspaceagents/{auth}", json=body, limit=_DOCUMENT)
     return Secret(str(answer.json(dict[str, Any])["session_token"]))
 
 
 async def _ask(base: str, method: str, path: str, headers: Headers) -> HttpResponse:
     async with HttpClient(DialPolicy(base, proxies={})) as client:
-        return await client.request(method, path, headers=headers, timeout=_TIMEOUT)
+        return await client.request(method, path, headers=headers, timeout=_TIMEOUT, limit=_DOCUMENT)
 
 
 async def _google() -> dict[str, Any]:

@@ -53,13 +53,17 @@ class Lifecycle:
         """Every state reached and when, in seconds since 1970: for the program that goes on with this life."""
         return [(entry.state, entry.changed_at.ToNanoseconds() / 1e9) for entry in self._states]
 
-    def resume(self, states: list[tuple[int, float]]) -> None:
-        """Goes on with a life of which the server knows everything."""
+    def __len__(self) -> int:
+        """How many states the server has not confirmed yet."""
+        return len(self._states) - self._reported
+
+    def resume(self, states: list[tuple[int, float]], reported: int | None) -> None:
+        """Goes on with a life of which the server has confirmed so many states; None: all of them."""
         for state, at in states:
             entry = agent_pb2.Lifecycle(state=State.ValueType(state))
             entry.changed_at.FromNanoseconds(int(at * 1e9))
             self._states.append(entry)
-        self._reported = len(self._states)
+        self._reported = len(self._states) if reported is None else max(0, min(reported, len(self._states)))
 
     def retell(self) -> None:
         """Everything again: the server has made another agent of us, of which it knows nothing yet."""
@@ -76,8 +80,13 @@ class Lifecycle:
         self._reported += 1
         self._wake()
 
-    async def wait_all_reported(self) -> None:
-        while self._reported < len(self._states):
+    @property
+    def reported(self) -> int:
+        """How many the server has confirmed."""
+        return self._reported
+
+    async def wait_sent(self) -> None:
+        while len(self):
             await self._changed.wait()
 
     def _wake(self) -> None:

@@ -127,7 +127,10 @@ class AgentState:
         self.report(ConnectionEvent(ident, False, kind, "", status, reason))
 
     def workdir(self) -> Path:
-        """Where shells start: the manifest's directory if it exists, else home. Waits for the disk they are on."""
+        """Where commands start: the manifest's directory if it exists, else home.
+
+        Waits for the disk they are on, and everybody with it: `coder/agent/workspace/files.py` does not.
+        """
         return next((folder for folder in self.workdirs() if folder.is_dir()), Path("/"))
 
     def workdirs(self) -> list[Path]:

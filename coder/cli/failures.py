@@ -61,12 +61,12 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     elif asked is not None:
         path = path_of(asked.shown_url)
         text = (
-            f"the answer to {asked.method} {path} is not what this program understands: {_slip(error)}\n"
+            f"the answer to {asked.method} {path} is not what this program understands: {slip(error)}\n"
             "Suggestion: Compare the versions (coder version, and the server's at /api/v2/buildinfo); a proxy may have "
             "answered instead."
         )
     else:
-        text = f"a defect of this program: {_slip(error)}\nSuggestion: Run it again with --verbose and report it."
+        text = f"a defect of this program: {slip(error)}\nSuggestion: Run it again with --verbose and report it."
     if verbose:
         import traceback
 
@@ -103,7 +103,8 @@ def path_of(url: str) -> str:
     return urlsplit(url).path
 
 
-def _slip(error: Exception) -> str:
+def slip(error: Exception) -> str:
+    """What no command meant to raise, in few words."""
     if isinstance(error, KeyError):
         return f"{error.args[0]!r} is missing" if error.args else "something is missing"
     return " ".join(str(error).split())[:200] or type(error).__name__

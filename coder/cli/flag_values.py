@@ -16,7 +16,7 @@ from coder.base.errors import CoderError
 
 _BOOLS = frozenset({"1", "t", "true", "yes", "on", "0", "f", "false", "no", "off", ""})
 _INT64 = 1 << 63
-_DURATION = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)[^\d.\s]+)*(?:\d+\.?\d*|\.\d+)")
+_DURATION = re.compile(r"[+-]?(?:(?:\d++\.?\d*+|\.\d++)[^\d.\s]++)*+(?:\d++\.?\d*|\.\d+)")
 
 
 def fault(option: Option, value: str) -> str:

@@ -98,7 +98,7 @@ async def _agree(stream: trio.abc.HalfCloseableStream, direction: Direction, sec
     line, _, rest = data.partition(b"\n")
     try:
         problem = json.loads(line).get("error")
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise CoderError("speedtest", "the agent's answer is not that of a speed test service") from error
     if problem:
         raise CoderError("speedtest", f"the agent refused the speed test: {problem}")

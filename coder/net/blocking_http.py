@@ -17,6 +17,10 @@ LINE_LIMIT = 1 << 16
 HEADERS_LIMIT = 1 << 18
 HEAD_LINES = 500
 """Header lines of a message, and lines of trailers: more than any program sends, see `bounded_http.py`."""
+HINTS = 20
+"""Answers before the answer (RFC 9110 section 15.2): as many as anybody sends, and no end of them is nobody's."""
+MAX_BODY = 256 << 20
+"""Bytes of an answer: a length is the server's word, for which nobody keeps room."""
 CHUNK = 1 << 16
 
 
@@ -74,11 +78,13 @@ class HttpConnection:
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields = {**fields, "Content-Length": str(len(body or b""))}
         self._send(f"{method} {target} HTTP/1.1", fields, body or b"")
-        while True:
-            version, status, _ = self._status_line()
+        for _ in range(HINTS + 1):
+            version, status, _reason = self._status_line()
             headers = self._headers()
             if status >= 200:
                 break
+        else:
+            raise BadAnswerError("too many answers before the answer")
         is_kept = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         if method == "HEAD" or status in {204, 304}:
             return status, headers, b"", is_kept
@@ -86,7 +92,7 @@ class HttpConnection:
             return status, headers, self._chunks(), is_kept
         if "content-length" in headers:
             return status, headers, self._exactly(_number(headers["content-length"], 10)), is_kept
-        return status, headers, self._reader.read(), False
+        return status, headers, self._until_the_end(), False
 
     def _send(self, first: str, fields: dict[str, str], body: bytes) -> None:
         lines = [first, *(f"{name}: {value}" for name, value in fields.items())]
@@ -138,12 +144,24 @@ class HttpConnection:
     def _chunks(self) -> bytes:
         body = bytearray()
         while size := _number(self._line().partition(";")[0], 16):
+            if len(body) + size > MAX_BODY:
+                raise BadAnswerError("the body is too long")
             body += self._exactly(size)
             self._line()
         self._headers()  # trailers
         return bytes(body)
 
+    def _until_the_end(self) -> bytes:
+        body = bytearray()
+        while data := self._reader.read(CHUNK):
+            body += data
+            if len(body) > MAX_BODY:
+                raise BadAnswerError("the body is too long")
+        return bytes(body)
+
     def _exactly(self, size: int) -> bytes:
+        if size > MAX_BODY:
+            raise BadAnswerError("the body is too long")
         data: bytes = self._reader.read(size)
         if len(data) != size:
             raise BadAnswerError("the body ended too early")

@@ -1,5 +1,5 @@
-"""h11's connection for whatever strangers say: heads and trailers have a bound on their lines, and small pieces let
-others run.
+"""h11's connection for whatever strangers say: heads and trailers have a bound on their lines, answers before the
+answer are counted, and small pieces let others run.
 
 A line costs what a kilobyte of one line does, here and wherever headers are looked through: sixteen thousand of them
 held everybody for 33 ms. h11 bounds bytes alone. Every reader of HTTP in this program is a `BoundedHttp`; a test of the
@@ -10,15 +10,17 @@ parser (`blocking_http.py`, same bound).
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import h11
 import trio
 from h11._receivebuffer import ReceiveBuffer
 
-from coder.net.blocking_http import HEAD_LINES
+from coder.net.blocking_http import HEAD_LINES, HINTS
 
 PIECES = 100
-"Of a body, after which others run: a millisecond's work."
+"Of a body, and heads, after which others run: a millisecond's work."
+READ_SIZE = 64 << 10
 _END = re.compile(rb"\n\r?\n")
 
 
@@ -48,18 +50,39 @@ class _CountedLines(ReceiveBuffer):
 
 
 class BoundedHttp(h11.Connection):
-    """`next_event` raises h11.RemoteProtocolError (431) for a head or trailers of more than HEAD_LINES lines."""
+    """`next_event` raises h11.RemoteProtocolError for a head or trailers of more than HEAD_LINES lines (431), and
+    for more than HINTS answers of 1xx before an answer."""
 
     def __init__(
         self, our_role: type[h11.CLIENT] | type[h11.SERVER], max_incomplete_event_size: int = 16 << 10
     ) -> None:
         super().__init__(our_role, max_incomplete_event_size)
         self._receive_buffer = _CountedLines()
-        self._pieces = 0
+        self._pieces = self._hints = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if type(event) is h11.InformationalResponse:
+            self._hints += 1
+            if self._hints > HINTS:
+                self._process_error(self.their_role)
+                raise h11.RemoteProtocolError("too many answers before the answer")
+        elif type(event) is h11.Response:
+            self._hints = 0
+        return event
+
+    async def read_event(self, stream: trio.abc.ReceiveStream) -> Any:
+        """The next event but NEED_DATA. Cancelled, it has taken none."""
+        while True:
+            await self.rest()
+            event = self.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            self.receive_data(bytes(await stream.receive_some(READ_SIZE)))
 
     async def rest(self) -> None:
-        """To be awaited after each piece of a body: once in so many it lets others run. 64 KiB in chunks of one byte
-        are eleven thousand pieces, a tenth of a second."""
+        """Part of `read_event`; whoever takes events by `next_event` awaits it for each: once in so many it lets others
+        run. 64 KiB in chunks of one byte are eleven thousand pieces, a tenth of a second."""
         self._pieces += 1
         if self._pieces % PIECES == 0:
             await trio.lowlevel.checkpoint()

@@ -102,7 +102,7 @@ def error_from_body(status: int, body: bytes) -> HttpError:
 
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict) and isinstance(value.get("message"), str):
         validations = value.get("validations")

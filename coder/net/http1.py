@@ -5,6 +5,7 @@ Not here: redirects across hosts (an API client must not carry its token there),
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import h11
 import trio
 
+from coder.net import blocking_http
 from coder.net.bounded_http import BoundedHttp
 from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
@@ -25,8 +27,10 @@ from coder.net.request_log import REQUESTS
 T = TypeVar("T")
 Headers = Iterable[tuple[str, str]]
 
-MAX_BODY = 256 << 20
-"Bytes of a response kept in memory; larger ones must be streamed."
+MAX_BODY = blocking_http.MAX_BODY
+"Bytes of a response kept in memory; larger ones must be streamed. Of a server one trusts; others get a `limit`."
+MAX_REFUSAL = 64 << 10
+"Bytes of what is said instead of an upgrade; the rest is not waited for."
 REQUEST_TIMEOUT = 60.0
 UPGRADE_TIMEOUT = 15.0
 "Seconds for the answer to an upgrade: servers ask their database first, but a request swallowed must be noticed."
@@ -59,11 +63,7 @@ class _Connection:
         self.h11 = BoundedHttp(h11.CLIENT, max_incomplete_event_size=64 << 10)
 
     async def next_event(self) -> Any:
-        while True:
-            event = self.h11.next_event()
-            if event is not h11.NEED_DATA:
-                return event
-            self.h11.receive_data(bytes(await self.stream.receive_some(65536)))
+        return await self.h11.read_event(self.stream)
 
     async def send(self, event: Any) -> None:
         data = self.h11.send(event)
@@ -102,11 +102,13 @@ class HttpClient:
         headers: Headers = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
         timeout: float = REQUEST_TIMEOUT,
+        limit: int | None = None,
     ) -> HttpResponse:
-        """One request and its whole answer.
+        """One request and its whole answer, of at most `limit` bytes (MAX_BODY).
 
         `json` is encoded with msgspec. Raises HttpError for a status not in `expect`, NetError otherwise.
         """
+        limit = MAX_BODY if limit is None else limit
         extra = list(headers)
         if json is not None:
             import msgspec
@@ -116,7 +118,7 @@ class HttpClient:
         began, status = trio.current_time(), 0
         try:
             with trio.move_on_after(timeout):
-                response = await self._read_whole(method, path, body, extra)
+                response = await self._read_whole(method, path, body, extra, limit)
                 status = response.status
                 if status not in expect:
                     raise error_from_body(status, response.body)
@@ -126,26 +128,30 @@ class HttpClient:
         raise NetError("timeout", f"{method} {masked(path)} was not answered within {timeout:g} s")
 
     async def _read_whole(
-        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]], limit: int
     ) -> HttpResponse:
-        async with self.stream(method, path, body=body, headers=headers) as answer:
-            chunks = []
-            size = 0
-            async with aclosing(answer.chunks()) as pieces:
-                async for chunk in pieces:
-                    size += len(chunk)
-                    if size > MAX_BODY:
-                        said = f"the answer to {method} {masked(path)} is larger than {MAX_BODY} bytes"
-                        raise NetError("protocol", said)
-                    chunks.append(chunk)
-            return HttpResponse(answer.status, answer.headers, b"".join(chunks))
+        async with self.stream(method, path, body=body, headers=headers, head_timeout=math.inf) as answer:
+            content = await answer.first(limit + 1)
+            if len(content) > limit:
+                said = f"the answer to {method} {masked(path)} is larger than {limit} bytes"
+                raise NetError("protocol", said)
+            return HttpResponse(answer.status, answer.headers, content)
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, *, body: bytes | None = None, headers: Headers = ()
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Headers = (),
+        head_timeout: float = REQUEST_TIMEOUT,
     ) -> AsyncIterator[StreamedResponse]:
-        """The answer's head at once, its body by `chunks()`. The connection is reused when the body was read."""
-        connection, event = await self._exchange(method, path, body, list(headers))
+        """The answer's head at once, its body by `chunks()`. The connection is reused when the body was read.
+
+        Raises NetError when no head comes within `head_timeout` seconds of the request; a body's time is the caller's.
+        """
+        connection, event = await self._exchange(method, path, body, list(headers), head_timeout)
         answer = StreamedResponse(connection, event)
         try:
             yield answer
@@ -160,12 +166,12 @@ class HttpClient:
         await _drop(connection)
 
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]], head_timeout: float
     ) -> tuple[_Connection, h11.Response]:
         while self._idle:
             connection = self._idle.pop()
             try:
-                return connection, await self._send(connection, method, path, body, headers)
+                return connection, await self._send(connection, method, path, body, headers, head_timeout)
             except (trio.BrokenResourceError, trio.ClosedResourceError, h11.RemoteProtocolError):
                 # A kept connection may have been closed by the server meanwhile; a fresh one decides.
                 await _drop(connection)
@@ -174,7 +180,7 @@ class HttpClient:
                 raise
         connection = _Connection(await connect(self.policy))
         try:
-            return connection, await self._send(connection, method, path, body, headers)
+            return connection, await self._send(connection, method, path, body, headers, head_timeout)
         except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
             await _drop(connection)
             raise _no_answer(self.policy, error) from error
@@ -183,7 +189,13 @@ class HttpClient:
             raise
 
     async def _send(
-        self, connection: _Connection, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]]
+        self,
+        connection: _Connection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: list[tuple[str, str]],
+        head_timeout: float,
     ) -> h11.Response:
         fields = request_fields(self.policy, headers)
         if body is not None or method in {"POST", "PUT", "PATCH"}:
@@ -192,12 +204,14 @@ class HttpClient:
         if body:
             await connection.send(h11.Data(data=body))
         await connection.send(h11.EndOfMessage())
-        while True:
-            event = await connection.next_event()
-            if isinstance(event, h11.Response):
-                return event
-            if isinstance(event, h11.ConnectionClosed):
-                raise h11.RemoteProtocolError("closed before a response")
+        with trio.move_on_after(head_timeout):
+            while True:
+                event = await connection.next_event()
+                if isinstance(event, h11.Response):
+                    return event
+                if isinstance(event, h11.ConnectionClosed):
+                    raise h11.RemoteProtocolError("closed before a response")
+        raise NetError("timeout", f"{method} {masked(path)} was not answered within {head_timeout:g} s")
 
 
 class StreamedResponse:
@@ -209,6 +223,16 @@ class StreamedResponse:
         self.headers = header_mapping(head)
         self.finished = False
 
+    async def first(self, size: int) -> bytes:
+        """The body, or the first `size` bytes of a longer one; in one buffer, for pieces may be of a byte each."""
+        content = bytearray()
+        async with aclosing(self.chunks()) as pieces:
+            async for piece in pieces:
+                content += piece
+                if len(content) >= size:
+                    break
+        return bytes(content[:size])
+
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Body pieces as they arrive. Raises NetError when the body is cut off."""
         try:
@@ -216,7 +240,6 @@ class StreamedResponse:
                 event = await self._connection.next_event()
                 if isinstance(event, h11.Data):
                     yield bytes(event.data)
-                    await self._connection.h11.rest()
                 elif isinstance(event, h11.EndOfMessage):
                     self.finished = True
                     return
@@ -271,8 +294,7 @@ async def _upgraded(
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)
-        body = b"".join([chunk async for chunk in answer.chunks()])
-        raise error_from_body(answer.status, body)
+        raise error_from_body(answer.status, await answer.first(MAX_REFUSAL))
     except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
         await _drop(connection)
         raise _no_answer(policy, error) from error

@@ -11,6 +11,7 @@ Every request names the offset it begins at, so one that was cut is simply repea
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
@@ -227,7 +228,8 @@ class HttpTunnelStream(trio.abc.HalfCloseableStream):
         stack = AsyncExitStack()
         try:
             with trio.fail_after(self._mark_timeout()):
-                answer = await stack.enter_async_context(self._http.stream("GET", self._path, headers=headers))
+                asked = self._http.stream("GET", self._path, headers=headers, head_timeout=math.inf)
+                answer = await stack.enter_async_context(asked)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await stack.aclose()

@@ -39,15 +39,12 @@ async def exchange(
     await stream.send_all(sent + (connection.send(h11.EndOfMessage()) or b""))
     status, body, kind = 0, bytearray(), ""
     while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(bytes(await stream.receive_some(65536)))
-        elif isinstance(event, h11.Response):
+        event = await connection.read_event(stream)
+        if isinstance(event, h11.Response):
             status = event.status_code
             kind = dict(event.headers).get(b"content-type", b"").decode("latin-1")
         elif isinstance(event, h11.Data):
             body += event.data
-            await connection.rest()
             if len(body) > _MAX_ANSWER:
                 raise NetError("protocol", "the peer's answer is too large")
         elif isinstance(event, h11.EndOfMessage):

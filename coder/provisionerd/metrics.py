@@ -75,21 +75,11 @@ async def _answer(activity: Activity, stream: trio.SocketStream) -> None:
     async with stream:
         try:
             with trio.fail_after(PATIENCE):
-                request = await _request(connection, stream)
-                if request is not None:
+                request = await connection.read_event(stream)
+                if isinstance(request, h11.Request):
                     await stream.send_all(_reply(connection, activity, request))
         except (trio.TooSlowError, trio.BrokenResourceError, h11.RemoteProtocolError):
             return
-
-
-async def _request(connection: h11.Connection, stream: trio.SocketStream) -> h11.Request | None:
-    while True:
-        event = connection.next_event()
-        if isinstance(event, h11.Request):
-            return event
-        if event is not h11.NEED_DATA:
-            return None
-        connection.receive_data(bytes(await stream.receive_some(4096)))
 
 
 def _reply(connection: h11.Connection, activity: Activity, request: h11.Request) -> bytes:

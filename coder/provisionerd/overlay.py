@@ -137,8 +137,7 @@ class DaemonOverlay:
 
 async def _answer(stream: trio.abc.Stream, health: partial[dict[str, object]]) -> None:
     connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=16 << 10)
-    while (event := connection.next_event()) is h11.NEED_DATA:
-        connection.receive_data(bytes(await stream.receive_some(65536)))
+    event = await connection.read_event(stream)
     if not isinstance(event, h11.Request):
         return
     fine = event.method == b"GET" and event.target == HEALTH_PATH.encode()

@@ -7,6 +7,7 @@ The transport's end cancels a handler (docs/protocol/rpc.md#calls).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,14 +21,14 @@ from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.rpc import drpc
 from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.inbox import HeldBytes, Inbox
 
 _log = get_logger("rpc")
+_READ_SIZE = 8 * 1024
+"Ours: two thousand empty messages, before others have their turn."
 
 Sent = TypeVar("Sent", bound=Message)
 Received = TypeVar("Received", bound=Message)
-
-_MESSAGE_BACKLOG = 32
-"Messages a handler may lag behind before its stream stops being read (the coordinator's request buffer)."
 
 
 class CallStream(Generic[Sent, Received]):
@@ -42,7 +43,7 @@ class CallStream(Generic[Sent, Received]):
         self._received = received
         self._send_lock = trio.Lock()
         self._invoked = False
-        self._events: list[drpc.Event] = []
+        self._events: deque[drpc.Event] = deque()
 
     async def send(self, message: Sent) -> None:
         """Raises RpcClosed when the peer ended the call, RpcError for a message over 4 MiB."""
@@ -91,7 +92,7 @@ class CallStream(Generic[Sent, Received]):
             if self._call.receiving_ended:
                 return None
             try:
-                data = await self._stream.receive_some(65536)
+                data = await self._stream.receive_some(_READ_SIZE)
                 if not data:
                     return None
                 self._events.extend(self._call.receive_untrusted(bytes(data)))
@@ -99,7 +100,7 @@ class CallStream(Generic[Sent, Received]):
                 raise RpcClosed(f"the peer's call framing is broken: {error}") from error
             except trio.BrokenResourceError as error:
                 raise RpcClosed(str(error) or RpcClosed().message) from None
-        return self._events.pop(0)
+        return self._events.popleft()
 
     async def _flush(self) -> None:
         async with self._send_lock:
@@ -188,9 +189,7 @@ async def call_unary(
 class ServerCall(Generic[Sent, Received]):
     """A streaming call as its handler sees it: `send`, `receive` / `async for`, `close`."""
 
-    def __init__(
-        self, wire: CallStream[Sent, Received], messages: trio.MemoryReceiveChannel[bytes], received: type[Received]
-    ) -> None:
+    def __init__(self, wire: CallStream[Sent, Received], messages: Inbox, received: type[Received]) -> None:
         self._wire = wire
         self._messages = messages
         self._received = received
@@ -245,15 +244,18 @@ Handler = Unary | ServerStream | Bidi
 Handlers = Mapping[str, Handler]
 
 
-async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers) -> None:
-    """Answers the calls on `stream` until the caller ends it. Failures are told to the caller, never raised."""
+async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers, held: HeldBytes | None = None) -> None:
+    """Answers the calls on `stream` until the caller ends it. Failures are told to the caller, never raised.
+
+    `held` is shared by all streams of one peer.
+    """
     call = drpc.IncomingCall()
     wire: CallStream[Message, Message] = CallStream(stream, call, Message)
     try:
         with single_failure():
             async with trio.open_nursery() as nursery:
                 try:
-                    await _Serving(wire, handlers, nursery).run()
+                    await _Serving(wire, handlers, nursery, held or HeldBytes()).run()
                 except RpcClosed as error:
                     _log.debug("a call's stream ended early", reason=error.message)
                 nursery.cancel_scope.cancel()
@@ -265,16 +267,28 @@ async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers) 
 class _Serving:
     """Reads one stream and keeps at most one handler running on it."""
 
-    def __init__(self, wire: CallStream[Message, Message], handlers: Handlers, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, wire: CallStream[Message, Message], handlers: Handlers, nursery: trio.Nursery, held: HeldBytes
+    ) -> None:
         self._wire = wire
         self._handlers = handlers
         self._nursery = nursery
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self._ended.set()
-        self._inbox: trio.MemorySendChannel[bytes] | None = None
+        self._inbox: Inbox | None = None
+        self._held = held
+        self._unfinished = 0
+        "Bytes of it that are counted for a message that has begun."
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            self._held.change(-self._unfinished)
+            self._unfinished = 0
+
+    async def _run(self) -> None:
         while True:
             event = await self._read()
             match event:
@@ -286,7 +300,7 @@ class _Serving:
                 case drpc.MessageReceived(data):
                     if self._inbox is not None:
                         try:
-                            await self._inbox.send(data)
+                            await self._inbox.put(data)
                         except trio.BrokenResourceError:
                             self._inbox = None  # the handler is done and wants no more
                 case drpc.SendingEnded():
@@ -299,19 +313,22 @@ class _Serving:
         wire = self._wire
         while not wire._events:
             try:
-                data = await wire._stream.receive_some(65536)
+                data = await wire._stream.receive_some(_READ_SIZE)
                 if not data:
                     return None
                 wire._events.extend(wire._call.receive_untrusted(bytes(data)))
             except (drpc.DrpcError, trio.BrokenResourceError) as error:
                 raise RpcClosed(str(error)) from None
-        return wire._events.pop(0)
+            grown = wire._call.held - self._unfinished
+            self._held.change(grown)
+            self._unfinished += grown
+        return wire._events.popleft()
 
     def _start(self, name: str) -> None:
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
-        self._inbox, messages = trio.open_memory_channel[bytes](_MESSAGE_BACKLOG)
-        self._nursery.start_soon(self._run_handler, name, messages, self._scope, self._ended)
+        self._inbox = Inbox(self._held)
+        self._nursery.start_soon(self._run_handler, name, self._inbox, self._scope, self._ended)
 
     async def _stop(self) -> None:
         self._close_inbox()
@@ -320,21 +337,20 @@ class _Serving:
 
     def _close_inbox(self) -> None:
         if self._inbox is not None:
-            self._inbox.close()
+            self._inbox.end()
             self._inbox = None
 
-    async def _run_handler(
-        self, name: str, messages: trio.MemoryReceiveChannel[bytes], scope: trio.CancelScope, ended: trio.Event
-    ) -> None:
+    async def _run_handler(self, name: str, messages: Inbox, scope: trio.CancelScope, ended: trio.Event) -> None:
         try:
-            with scope, messages:
+            with scope:
                 await self._answer(name, messages)
         except RpcClosed as error:
             _log.debug("the caller left before its answer", call=name, reason=error.message)
         finally:
+            messages.leave()
             ended.set()
 
-    async def _answer(self, name: str, messages: trio.MemoryReceiveChannel[bytes]) -> None:
+    async def _answer(self, name: str, messages: Inbox) -> None:
         call = self._wire._call
         try:
             handler = self._handlers.get(name)
@@ -354,9 +370,7 @@ class _Serving:
         await self._wire._flush()
 
 
-async def _invoke(
-    handler: Handler, wire: CallStream[Message, Message], messages: trio.MemoryReceiveChannel[bytes]
-) -> None:
+async def _invoke(handler: Handler, wire: CallStream[Message, Message], messages: Inbox) -> None:
     if isinstance(handler, Bidi):
         typed: CallStream[Any, Any] = wire
         await handler.fn(ServerCall(typed, messages, handler.request))

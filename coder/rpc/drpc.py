@@ -100,6 +100,11 @@ class PacketReader:
         self._control = False
         self._data = bytearray()
 
+    @property
+    def held(self) -> int:
+        """Bytes of what has begun and not ended."""
+        return len(self._buffer) + len(self._data)
+
     def receive_untrusted(self, data: bytes) -> Iterator[DrpcPacket]:
         """The packets completed by `data`. Raises DrpcError when the framing is broken."""
         self._buffer += data
@@ -210,6 +215,11 @@ class IncomingCall:
         "The peer's CloseSend, Close or Error arrived."
         self.finished = False
         "Nothing more may be sent."
+
+    @property
+    def held(self) -> int:
+        """Bytes of messages that have begun and not ended."""
+        return self._reader.held
 
     def take_output(self) -> bytes:
         data = bytes(self._output)

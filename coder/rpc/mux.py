@@ -23,8 +23,17 @@ OPEN_TIMEOUT = 75.0
 CLOSE_TIMEOUT = 300.0
 "Seconds between pings, for an answer, for a write, for an open, for the peer's own close (docs/protocol/rpc.md#yamux)."
 
+MOST_UNREAD = 32 << 20
+"Ours: bytes of all streams that nobody has read; the stream that would be beyond them is reset."
+MOST_HALF_CLOSED = 1024
+"Ours: streams we have ended and the peer has not; the oldest is reset."
+PIECE = 64
+"What a piece costs beside its bytes: a window in frames of one byte is not a quarter of a megabyte."
 _FLUSH_TIMEOUT = 2.0
 "Ours: how long leaving the block may take to push out what was already said."
+_READ_PIECE = 8 * 1024
+"Ours: of a read, between two looks at how many frames there were."
+_REST_FRAMES = 100
 _WRITE_SIZE = 128 * 1024
 "Ours: bytes per write; a WebSocket message limit of 256 KiB (provisioner daemons) stays untouched."
 _OUTPUT_HIGH = 256 * 1024
@@ -56,6 +65,9 @@ class MuxStream(trio.abc.HalfCloseableStream):
         if max_bytes is not None and len(data) > max_bytes:
             self._chunks.appendleft(data[max_bytes:])
             data = data[:max_bytes]
+        else:
+            self._mux._unread -= PIECE
+        self._mux._unread -= len(data)
         self._mux._consumed(self.id, len(data))
         return data
 
@@ -91,10 +103,15 @@ class MuxStream(trio.abc.HalfCloseableStream):
         if self._closed:
             return
         self._closed = True
-        dropped = sum(map(len, self._chunks))
-        self._chunks.clear()
-        self._mux._abandon(self, dropped)
+        self._mux._abandon(self, self._drop())
         self._wake()
+
+    def _drop(self) -> int:
+        """Forgets what was not read; how much it was."""
+        dropped = sum(map(len, self._chunks))
+        self._mux._unread -= dropped + PIECE * len(self._chunks)
+        self._chunks.clear()
+        return dropped
 
     # ---- told by the mux
 
@@ -103,6 +120,7 @@ class MuxStream(trio.abc.HalfCloseableStream):
             self._mux._consumed(self.id, len(data))
         else:
             self._chunks.append(data)
+            self._mux._unread += len(data) + PIECE
             self._wake()
 
     def _end(self) -> None:
@@ -141,9 +159,12 @@ class Mux:
         self._drained = trio.Event()
         self._may_open = trio.Event()
         self._closed = trio.Event()
+        self._rested_at = 0
         self._write_scope = trio.CancelScope(shield=True)
         self._pings: dict[int, trio.Event] = {}
         self._half_closed: dict[int, float] = {}
+        self._unread = 0
+        "Of all streams together, with what each piece costs beside its bytes."
         self.reason = ""
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
@@ -234,6 +255,8 @@ class Mux:
         self._yamux.close_sending(stream.id)
         if self._yamux.is_live(stream.id):
             self._half_closed.setdefault(stream.id, trio.current_time() + CLOSE_TIMEOUT)
+            if len(self._half_closed) > MOST_HALF_CLOSED:
+                self._reset(next(iter(self._half_closed)))
         else:
             self._streams.pop(stream.id, None)
         self._wake_writer()
@@ -252,9 +275,11 @@ class Mux:
     async def _read(self) -> None:
         try:
             while data := await self._transport.receive_some(65536):
-                for event in self._yamux.receive_untrusted(bytes(data)):
-                    self._handle(event)
-                self._wake_writer()
+                for start in range(0, len(data), _READ_PIECE):
+                    for event in self._yamux.receive_untrusted(bytes(data[start : start + _READ_PIECE])):
+                        self._handle(event)
+                    self._wake_writer()
+                    await self._rest()
             self.close("the connection was closed by the peer")
         except yamux.YamuxError as error:
             if error.code is not yamux.GoAwayCode.NORMAL:
@@ -266,12 +291,22 @@ class Mux:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             self.close(f"the connection broke ({error})" if str(error) else "the connection broke")
 
+    async def _rest(self) -> None:
+        """Once in so many frames it lets others run, and the writer write: five thousand of them come with one read."""
+        if self._yamux.frames - self._rested_at > _REST_FRAMES:
+            self._rested_at = self._yamux.frames
+            await trio.lowlevel.checkpoint()
+
     def _handle(self, event: yamux.Event) -> None:
         match event:
             case yamux.StreamOpened(stream):
                 self._streams[stream] = MuxStream(self, stream)
-                # Never full: the machine itself resets streams beyond the backlog.
-                self._incoming.send_nowait(self._streams[stream])
+                try:
+                    self._incoming.send_nowait(self._streams[stream])
+                except trio.WouldBlock:
+                    # The machine counts those that live; opened and reset again, they still wait here to be taken.
+                    self._yamux.reset(stream)
+                    self._forget_if_gone(stream)
             case yamux.StreamAccepted(stream):
                 if found := self._streams.get(stream):
                     found._acknowledged.set()
@@ -280,6 +315,10 @@ class Mux:
             case yamux.DataReceived(stream, data):
                 if found := self._streams.get(stream):
                     found._feed(data)
+                    if self._unread > MOST_UNREAD:
+                        found._drop()
+                        found._break("too much of this session is unread")
+                        self._reset(stream)
                 else:
                     self._yamux.consumed(stream, len(data))
             case yamux.WindowOpened(stream):
@@ -299,6 +338,11 @@ class Mux:
                     waiting.set()
             case yamux.GoAwayReceived():
                 self._may_open.set()
+
+    def _reset(self, stream: int) -> None:
+        self._yamux.reset(stream)
+        self._forget_if_gone(stream)
+        self._wake_writer()
 
     def _forget_if_gone(self, stream: int) -> None:
         if not self._yamux.is_live(stream):
@@ -351,9 +395,7 @@ class Mux:
                 self.close(f"a stream was not acknowledged within {OPEN_TIMEOUT:g} s")
             for stream, deadline in list(self._half_closed.items()):
                 if now >= deadline:
-                    self._yamux.reset(stream)
-                    self._forget_if_gone(stream)
-                    self._wake_writer()
+                    self._reset(stream)
 
     def _awaits_acknowledgement(self, stream: MuxStream) -> bool:
         return self._yamux.is_ours(stream.id) and not stream._acknowledged.is_set()

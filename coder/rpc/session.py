@@ -19,10 +19,11 @@ from google.protobuf.message import Message
 from coder.base.groups import single_failure
 from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
 from coder.rpc.errors import RpcClosed
+from coder.rpc.inbox import HeldBytes
 from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, MuxStream, open_mux
 
-_MAX_CALLS = 512
-"Ours: handlers running at once for one peer; further streams wait unread."
+MAX_CALLS = 64
+"Ours: handlers running at once for one peer. Streams beyond them wait unread."
 
 
 class Session:
@@ -45,15 +46,17 @@ class Session:
 
     async def serve(self, handlers: Handlers) -> None:
         """Answers the peer's calls until the session ends; then every handler is cancelled."""
-        limit = trio.CapacityLimiter(_MAX_CALLS)
+        slots, held = trio.Semaphore(MAX_CALLS), HeldBytes()
         with single_failure():
             async with trio.open_nursery() as nursery:
                 while True:
+                    # Before the stream is taken: 256 that were not taken are all a peer may have (yamux.BACKLOG).
+                    await slots.acquire()
                     try:
                         stream = await self._mux.accept()
                     except trio.EndOfChannel:
                         break
-                    nursery.start_soon(_serve_limited, limit, stream, handlers)
+                    nursery.start_soon(_serve_one, slots, stream, handlers, held)
                 nursery.cancel_scope.cancel()
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
@@ -81,9 +84,11 @@ class Session:
         self._mux.close(reason)
 
 
-async def _serve_limited(limit: trio.CapacityLimiter, stream: MuxStream, handlers: Handlers) -> None:
-    async with limit:
-        await serve_calls(stream, handlers)
+async def _serve_one(slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, held: HeldBytes) -> None:
+    try:
+        await serve_calls(stream, handlers, held)
+    finally:
+        slots.release()
 
 
 @asynccontextmanager

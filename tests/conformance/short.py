@@ -165,7 +165,7 @@ def expectation(operation: Operation, scope: Scope, caller: str) -> Expected | N
         return "refused"
     if scope is Unscoped.OPTIONAL:
         return None  # who signed in is told more, or is the only one who is told
-    if scope is Unscoped.PUBLIC:
+    if scope in {Unscoped.PUBLIC, Unscoped.STREAM}:
         return "same"
     if caller == "anonymous":
         return None if is_public(operation) else "refused"

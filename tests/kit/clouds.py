@@ -70,7 +70,7 @@ def certificate(
 def served(documents: dict[str, bytes]) -> Callable[..., Awaitable[OutgoingReply]]:
     """Stands in for requests to others: the clouds are not in a test's reach."""
 
-    async def fetch(method: str, url: str) -> OutgoingReply:
+    async def fetch(method: str, url: str, **_limit: int) -> OutgoingReply:
         assert method == "GET"
         return OutgoingReply(200, documents[url]) if url in documents else OutgoingReply(404, b"")
 

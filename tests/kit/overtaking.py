@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
-import httpx
 import trio
 from sqlalchemy import text
 
 from tests.kit.agents import eventually
 from tests.kit.coderd import World
 
+Answer = TypeVar("Answer")
 _WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
 _A_MOMENT = text("SELECT pg_sleep(0.01)")
 
 
 async def overtaken(
-    world: World, change: Callable[[Any], Awaitable[None]], request: Callable[[], Awaitable[httpx.Response]]
-) -> httpx.Response:
+    world: World, change: Callable[[Any], Awaitable[Any]], request: Callable[[], Awaitable[Answer]]
+) -> Answer:
     """The answer to a request that finds a row being changed by `change(tx)`: it reads what was there before, waits
     where it writes, and goes on when the change is committed."""
 
@@ -29,7 +29,7 @@ async def overtaken(
 
         return bool(await world.ctx.db.read(count))
 
-    answers: list[httpx.Response] = []
+    answers: list[Answer] = []
     # Transactions run in the database's thread, beside trio.
     changed, ends = threading.Event(), threading.Event()
 
@@ -51,3 +51,12 @@ async def overtaken(
         finally:
             ends.set()
     return answers[0]
+
+
+def filled(body: Any, values: Mapping[str, str]) -> Any:
+    """A body of a table with `{name}` replaced, in keys too."""
+    if isinstance(body, dict):
+        return {filled(key, values): filled(value, values) for key, value in body.items()}
+    if isinstance(body, list):
+        return [filled(item, values) for item in body]
+    return body.format(**values) if isinstance(body, str) else body

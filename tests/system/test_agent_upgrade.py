@@ -38,7 +38,8 @@ def program(path: Path, version: str = "", *, first: str = "") -> Path:
     """This source tree as one file; `first` is shell that runs before it."""
     start = "-m coder"
     if version:
-        code = f"import coder.base.version as v; v.BUILD_VERSION = {version!r}; from coder.cli.main import main; "
+        code = f"import coder.base.version as v; v.BUILD_VERSION = {version!r}; "
+        code += "import coder.agent.upgrade.upgrader as u; u.SPREAD = 0.0; from coder.cli.main import main; "
         path.with_suffix(".py").write_text(f"{code}raise SystemExit(main())\n")
         start = str(path.with_suffix(".py"))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +56,16 @@ class Agent:
     process: trio.Process
     log: Path
     home: Path
+    argv: list[str]
+    env: dict[str, str]
+
+    async def start(self) -> None:
+        """Once more, as a service manager does."""
+        with self.log.open("ab") as out:
+            self.process = await trio.lowlevel.open_process(
+                self.argv, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True,
+            )  # fmt: skip
 
     async def says(self, text: str, times: int = 1) -> None:
         async def look() -> bool:
@@ -90,22 +101,22 @@ async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
         env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}
         env |= {"HOME": str(home), "TMPDIR": str(home), "CODER_AGENT_TOKEN": view.token}
         env |= {"CODER_AGENT_URL": view.world.ctx.access_url, "CODER_AGENT_SELF_UPGRADE": "true"}
+        argv = [str(program(folder / "old", OLD)), "agent", *flags]
         with log.open("wb") as out:
             process = await trio.lowlevel.open_process(
-                [str(program(folder / "old", OLD)), "agent", *flags],
-                env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                argv, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
-        agent = Agent(view, process, log, home)
+        agent = Agent(view, process, log, home, argv, env)
         try:
             await agent.says("joined the overlay")
             yield agent
         finally:
-            process.send_signal(signal.SIGTERM)
+            agent.process.send_signal(signal.SIGTERM)
             with trio.move_on_after(30) as scope, trio.CancelScope(shield=True):
-                await process.wait()
+                await agent.process.wait()
             if scope.cancelled_caught:
-                process.kill()
-                await process.wait()
+                agent.process.kill()
+                await agent.process.wait()
 
 
 async def read_until(stream: WebSocketStream, marker: bytes) -> bytes:
@@ -153,6 +164,10 @@ async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: P
         assert (await agent.shown())["lifecycle_state"] == "ready", "its start scripts are not run again"
         assert agent.log.read_text().count("handing over to another program") == 1
         assert shells & descendants(agent.process.pid), "the same process has the same shell"
+        later = await agent.terminal(uuid4(), "/bin/sh")
+        await type_line(later, "sed -n 's/^SigBlk:/blocks /p' /proc/self/status")
+        await read_until(later, b"blocks \t0000000000000000")  # signals reach shells that are started now
+        await trio.aclose_forcefully(later)
         second = await agent.terminal(ident)
         (tmp_path / "enough").touch()
         seen = await read_until(second, b"end")
@@ -224,3 +239,17 @@ async def test_who_asks_the_agent_to_end_between_the_programs_is_heard(tmp_path:
             await agent.process.wait()
         assert agent.process.returncode == 0 and (tmp_path / "stopped").exists(), agent.log.read_text()
         assert "went on from another program" in agent.log.read_text()
+
+
+async def test_a_program_that_takes_over_and_breaks_is_left_alone_after_two_attempts(tmp_path: Path) -> None:
+    async with old_agent(tmp_path) as agent:
+        program(tmp_path / "site/bin" / own_name(), first='[ -z "$CODER_AGENT_HANDOVER" ] || exit 9')
+        (tmp_path / "go").touch()
+        for attempt in range(1, 3):
+            with trio.fail_after(60):
+                await agent.process.wait()
+            assert agent.process.returncode == 9, agent.log.read_text()
+            assert agent.log.read_text().count("handing over to another program") == attempt
+            await agent.start()
+        await agent.says("it took over 2 times and did not last")
+        assert (await agent.shown())["version"] == OLD

@@ -11,6 +11,7 @@ import os
 import signal
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -20,6 +21,7 @@ from coder.agent.upgrade.handover import KeptTerminal
 from coder.agent.workspace import environment, terminal
 from coder.agent.workspace.children import Child, end_group, kill_group
 from coder.agent.workspace.containers import Container
+from coder.agent.workspace.files import workdir
 from coder.base.log import get_logger
 
 log = get_logger("agent.pty")
@@ -71,10 +73,11 @@ class PtyService:
                 init, rest = await _read_init(stream)
             except (ValueError, trio.BrokenResourceError):
                 return
+            where = await workdir(self._state)  # before the look for the session: two viewers may come at once
             session = self._sessions.get(init.ident)
             if session is None:
                 try:
-                    session = self._open(init)
+                    session = self._open(init, where)
                 except OSError as error:
                     await stream.send_all(f"coder agent: {error.strerror or error}\r\n".encode())
                     return
@@ -91,7 +94,7 @@ class PtyService:
             finally:
                 self._state.close_session(ident, "reconnecting_pty", code)
 
-    def _open(self, init: Init) -> _Session:
+    def _open(self, init: Init, where: Path) -> _Session:
         env = environment.command_environment(self._state) | {"TERM": "xterm-256color"}
         if (
             not any("utf" in env.get(name, "").lower() for name in ("LC_ALL", "LC_CTYPE", "LANG"))
@@ -103,9 +106,7 @@ class PtyService:
         else:
             passed = [*environment.passed_inside(self._state), "TERM"]
             argv = init.container.command_line(init.command, env, tty=True, passed=passed)
-        process, master, _ = terminal.spawn(
-            argv, env, self._state.workdir(), height=init.height or 80, width=init.width or 80
-        )
+        process, master, _ = terminal.spawn(argv, env, where, height=init.height or 80, width=init.width or 80)
         session = _Session(Child(process.pid), master)
         process.returncode = 0  # of no use any more: the child is waited for here, and Popen's finalizer would, too
         self._attend(init.ident, session)

@@ -76,7 +76,7 @@ async def probe(url: str, timeout: float) -> bool:
     policy = DialPolicy(f"{parts.scheme}://{parts.netloc}", insecure=True, proxies={}, timeout=timeout)
     try:
         with trio.fail_after(timeout):
-            async with HttpClient(policy).stream("GET", target) as answer:
+            async with HttpClient(policy).stream("GET", target, head_timeout=timeout) as answer:
                 return answer.status < 500
     except (NetError, HttpError, trio.TooSlowError, OSError):
         return False

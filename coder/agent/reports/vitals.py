@@ -34,6 +34,7 @@ INTERVAL = 30.0
 IN_USE = 180.0
 """Ours: seconds since its last handshake within which a peer counts as using us; WireGuard's own sessions last that."""
 _TIMEOUT = 20.0
+_ANSWER = 64 << 10
 _UNKNOWN = frozenset({404, 405})
 
 
@@ -54,7 +55,7 @@ async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: Age
 async def _send(policy: DialPolicy, body: dict[str, Any]) -> int | None:
     try:
         async with HttpClient(policy) as client:
-            return (await client.request("POST", PATH, json=body, timeout=_TIMEOUT)).status
+            return (await client.request("POST", PATH, json=body, timeout=_TIMEOUT, limit=_ANSWER)).status
     except HttpError as error:
         log.debug("the server refused readings", error=error)
         return error.status

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trio_asyncio import trio_as_aio
+
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment, terminal
 from coder.agent.workspace.containers import Container
-from coder.agent.workspace.files import read_regular
+from coder.agent.workspace.files import read_regular, workdir
 from coder.base.log import get_logger
 from coder.net.ssh_library import asyncssh
 
@@ -101,7 +103,7 @@ class SessionRunner:
         else:
             passed = [*environment.passed_inside(self._state), *session, *(["TERM"] if is_terminal else [])]
             argv = container.command_line(command, env, tty=is_terminal, passed=dict.fromkeys(passed))
-        cwd = self._state.workdir()
+        cwd = await trio_as_aio(workdir)(self._state)
         if is_terminal:
             return await self._with_terminal(process, argv, env, cwd, command)
         return await self._without_terminal(process, argv, env, cwd)

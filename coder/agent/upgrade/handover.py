@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from coder.agent.upgrade.signals import take_told, told_to_a_pipe
 from coder.base.errors import CoderError, explain_error
 
 FORMAT = 1
@@ -82,6 +83,10 @@ class Handover(msgspec.Struct):
     units: KeptUnits | None
     refused: str = ""
     "Why the other program could not be started, in what the old one goes on with."
+    reported: int | None = None
+    "How many of the states the server has confirmed; None in what an older program left."
+    signals: int | None = None
+    "Descriptor of a pipe with the numbers of signals that came at the very end."
     digest: str = ""
     "SHA-256 of that program, in hex; empty in what an older program left."
 
@@ -100,16 +105,20 @@ class Restart:
 def descriptors(handover: Handover) -> list[int]:
     """Everything that has to stay open."""
     pipes = [one.output for one in handover.processes if one.output is not None]
-    return [one.master for one in handover.terminals] + pipes
+    told = [handover.signals] if handover.signals is not None else []
+    return [one.master for one in handover.terminals] + pipes + told
 
 
 def replace_program(handover: Handover, restart: Restart) -> Handover:
     """Becomes the other program. Returns only when that fails: what this one goes on with, `refused` says why."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}
+    before, reason = {number: signal.signal(number, signal.SIG_IGN) for number in restart.caught}, ""
     try:
-        _start([handover.program, *restart.arguments], handover, restart.env)
+        with told_to_a_pipe() as handover.signals:
+            _start([handover.program, *restart.arguments], handover, restart.env)
     except Exception as error:  # whatever it is: shells and commands are still here
         reason = getattr(error, "strerror", None) or explain_error(error).split("\n")[0]
+    finally:
+        handover.signals = None
     for number, handler in before.items():
         signal.signal(number, handler)
     _keep_from_children(handover)
@@ -181,6 +190,10 @@ def take_over(environ: MutableMapping[str, str]) -> Handover | None:
         with os.fdopen(int(named), "rb") as file:
             found = _decode(file.read())
         _keep_from_children(found)
+        if found.signals is not None:
+            with contextlib.suppress(OSError):  # it costs no shell
+                take_told(found.signals)
+            found.signals = None
     except (OSError, ValueError, RecursionError) as error:
         raise CoderError("handover", "what the program before this one left cannot be read") from error
     return found

@@ -3,11 +3,14 @@
 Between the receiver of a program that hands over and the receiver of the next, both signals would have their default
 effect, with every shell lost. So they are blocked, and wait: a mask, and what waits for this thread, stay over
 execve(2). A mask is a thread's own, and any other thread may be given the signal; the handler that is in place outside
-of receivers raises it anew in this one.
+of receivers raises it anew in this one. Where there is no time for that any more, Python's own handler, which runs in
+whatever thread, writes the signal's number into a pipe that the next program reads.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +43,31 @@ def held_outside_of_receivers() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         release()
+
+
+@contextmanager
+def told_to_a_pipe() -> Iterator[int]:
+    """Signals that come in the block are in the pipe, too, whose reading end this is."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+        os.close(reading)
+
+
+def take_told(reading: int) -> None:
+    """What the program before us was told last waits for `release`. Raises OSError for what is no such pipe."""
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        os.set_blocking(reading, False)
+        told = set(pipe.read(4096) or b"")
+    hold()
+    with contextlib.suppress(AttributeError):  # without pthread_sigmask there is nothing that waits
+        for number in told.intersection(ENDING) - signal.sigpending():
+            signal.raise_signal(number)
 
 
 def _hold(number: int, _frame: FrameType | None) -> None:

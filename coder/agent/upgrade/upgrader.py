@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import time
+import math
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import trio
 
-from coder.agent.activity import Activity
-from coder.agent.upgrade.fetch import UpgradeRefusedError, fetch_program, reason_of, server_digest
+from coder.agent.upgrade.checks import check_again
+from coder.agent.upgrade.fetch import fetch_program, server_digest
+from coder.agent.upgrade.folder import link_others, locked, make_own, program_path
 from coder.agent.upgrade.handover import rehearse
+from coder.agent.upgrade.outcomes import UpgradeRefusedError, reason_of
+from coder.agent.upgrade.records import Records
 from coder.base.log import get_logger
 from coder.base.own_binary import own_name
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
-from coder.base.whole_file import write_whole
 from coder.domain.agents.upgrades import is_newer
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -25,8 +29,12 @@ log = get_logger("agent.upgrade")
 
 FIRST_DELAY, LAST_DELAY = 30.0, 3600.0
 """Ours: seconds between two looks when something was in the way. A program is large, and the way may be narrow."""
-KEPT = 20
-"""Ours: verdicts that are remembered, the last ones."""
+SPREAD = 900.0
+"""Ours: seconds over which the agents of a server that was renewed begin their downloads, each when its turn comes."""
+FRESH = 10.0
+"""Ours: seconds for which a check holds. A program waits for days sometimes."""
+PROVEN = 300.0
+"""Ours: seconds after which a program that has taken over and is connected has lasted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +47,56 @@ class NewProgram:
     "SHA-256 of it, in hex."
 
 
+class Waiting(Protocol):
+    """What an upgrade waits for."""
+
+    def describe(self) -> str:
+        """In words, "" when there is nothing to wait for."""
+
+    async def wait_quiet(self) -> None: ...
+
+
 class Upgrader:
     """One for the life of a program."""
 
-    def __init__(self, policy: DialPolicy, folder: Path, activity: Activity, keyring: Path | None = None) -> None:
-        """`folder` is this agent's own: programs and verdicts on them are kept there."""
-        self._policy, self._folder, self._activity, self._keyring = policy, folder, activity, keyring
+    def __init__(self, policy: DialPolicy, folder: Path, waits: Sequence[Waiting], keyring: Path | None = None) -> None:
+        """`folder` is this agent's own: programs and what is remembered of them are kept there."""
+        self._policy, self._folder, self._waits, self._keyring = policy, folder, waits, keyring
+        self._records = Records(folder)
         self._connected = trio.Event()
         self._refused: set[str] = set()
         self._backoff = Backoff(FIRST_DELAY, LAST_DELAY)
+        self._verified: NewProgram | None = None
+        self._checked_at = -math.inf
+        self._turn = ("", 0.0)
+        "The program whose download waits, and until when."
 
     def look(self) -> None:
         """The agent has connected: the server may be another one than before."""
         self._connected.set()
 
+    async def prove(self, digest: str) -> None:
+        """We are the program that has taken over: names of those before us are ours, and soon we have lasted."""
+        try:
+            make_own(self._folder)
+            with locked(self._folder):
+                link_others(self._folder)
+            await trio.sleep(PROVEN)
+            self._records.last(digest)
+        except Exception as error:
+            log.warn("what is remembered of upgrades was not brought up to date", error=reason_of(error))
+
     async def run(self) -> NewProgram:
-        """Returns when a newer program is here, verified, and nothing runs that it could not go on with."""
+        """Returns when a newer program is here, verified, and there is nothing that it could not go on with."""
         await self._connected.wait()
         while True:
             self._connected = trio.Event()
             try:
                 found = await self._newer_program()
                 if found is not None and await self._wait_quiet(found):
-                    rehearse()
                     return found
             except Exception as error:  # a convenience: whatever ails it, the agent goes on
+                self._verified = None
                 delay = self._backoff.next_delay()
                 log.warn("an upgrade will be looked for again", seconds=round(delay), error=reason_of(error))
                 await trio.sleep(delay)  # not sooner, however often the agent connects meanwhile
@@ -78,8 +111,14 @@ class Upgrader:
                 log.debug("the agent keeps its program", ours=BUILD_VERSION, server=version)
                 return None
             digest = await server_digest(client, own_name())
-            if digest in self._refused or any(verdict["digest"] == digest for verdict in self._verdicts()):
+            if digest in self._refused or self._records.is_refused(digest):
                 log.debug("the server's program was tried and refused", server=version, digest=digest)
+                return None
+            self._records.check_attempts(digest)
+            known = self._verified
+            if known is not None and (known.version, known.digest) == (version, digest):
+                return known
+            if not await self._take_turn(digest):
                 return None
             log.info("the server is newer; getting its program", ours=BUILD_VERSION, server=version)
             try:
@@ -89,19 +128,41 @@ class Upgrader:
                 self._keep(digest, version, error.message)
                 return None
         log.info("the server's program is verified", version=version, path=path)
-        return NewProgram(path, version, digest)
+        self._verified, self._checked_at = NewProgram(path, version, digest), trio.current_time()
+        return self._verified
+
+    async def _take_turn(self, digest: str) -> bool:
+        """Waits until this agent may get that program. False when it connected anew meanwhile."""
+        if program_path(self._folder, digest).is_file():
+            return True
+        if self._turn[0] != digest:
+            self._turn = (digest, trio.current_time() + random.uniform(0, SPREAD))
+        with trio.move_on_at(self._turn[1]):
+            await self._connected.wait()
+            return False
+        return True
 
     async def _wait_quiet(self, found: NewProgram) -> bool:
-        """False when the agent connected anew meanwhile: the server may have another version by now."""
-        while busy := self._activity.describe():
-            log.info("the upgrade waits until these have ended", version=found.version, running=busy)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._leave_when_connected, nursery.cancel_scope)
-                await self._activity.wait_quiet()
-                nursery.cancel_scope.cancel()
-            if self._connected.is_set():
-                return False
-        return not self._connected.is_set()
+        """True when the program may take over in this moment.
+
+        False when the agent connected anew meanwhile: the server may have another version by now. Raises whatever
+        stands in the way.
+        """
+        while not self._connected.is_set():
+            if (busy := next((one for one in self._waits if one.describe()), None)) is not None:
+                log.info("the upgrade waits", version=found.version, until_there_is_no=busy.describe())
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._leave_when_connected, nursery.cancel_scope)
+                    await busy.wait_quiet()
+                    nursery.cancel_scope.cancel()
+            elif trio.current_time() - self._checked_at > FRESH:
+                await check_again(self._folder, found.path, found.version, found.digest)
+                self._checked_at = trio.current_time()
+            else:
+                rehearse()
+                self._records.begin(found.digest, found.version)
+                return True
+        return False
 
     async def _leave_when_connected(self, scope: trio.CancelScope) -> None:
         await self._connected.wait()
@@ -114,18 +175,7 @@ class Upgrader:
 
     def _keep(self, digest: str, version: str, reason: str) -> None:
         """Nor by the next."""
-        new = {"digest": digest, "version": version, "reason": reason, "at": time.time()}
         try:
-            write_whole(self._file(), json.dumps({"refused": [*self._verdicts(), new][-KEPT:]}) + "\n")
+            self._records.refuse(digest, version, reason)
         except OSError as error:
             log.warn("the refusal is remembered by this process only", error=error)
-
-    def _verdicts(self) -> list[dict[str, object]]:
-        try:
-            found = json.loads(self._file().read_text(encoding="utf-8"))["refused"]
-            return [verdict for verdict in found if isinstance(verdict["digest"], str)]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return []  # nothing was refused, or nobody can say
-
-    def _file(self) -> Path:
-        return self._folder / "refused.json"

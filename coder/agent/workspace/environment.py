@@ -15,7 +15,7 @@ from pathlib import Path
 from coder.agent.state import AgentState, Identity
 from coder.base.child_env import child_env
 
-_VARIABLE = re.compile(r"\$(?:\{([^}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_VARIABLE = re.compile(r"\$(?:\{([^$}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 SESSION_VARIABLES = ("CODER_SSH_SESSION_TYPE", "CODER_CONTAINER", "CODER_CONTAINER_USER")
 "Messages from the client to us; they never reach the command."
 

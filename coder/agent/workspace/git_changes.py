@@ -137,7 +137,8 @@ async def _look(root: Path, env: Mapping[str, str], scan: Scan) -> Repository:
             rest = _LEFT_OUT
             break
         scan.untracked_left -= 1
-        diff += await git("diff", *_PLAIN, "--no-index", "--", "/dev/null", name)
+        # One that may not be read, or has gone meanwhile, costs its own part.
+        diff += await git.or_nothing("diff", *_PLAIN, "--no-index", "--", "/dev/null", name)
     return Repository(
         str(root),
         branch or (await git("rev-parse", "-q", "--short", "HEAD")).strip(),
@@ -160,6 +161,10 @@ class _Git:
         if status not in {0, 1} and len(text) <= MAX_DIFF:
             raise RepositoryError(f"git {words[0]} cannot read {self._root}: it ended with {status}")
         return text
+
+    async def or_nothing(self, *words: str) -> str:
+        """What it prints, whatever becomes of it. Raises GitError all the same when it takes too long."""
+        return (await self._run(words))[1]
 
     async def switch_filters_off(self) -> None:
         """Those of gitattributes(5) that the repository's own configuration names, whatever it includes.

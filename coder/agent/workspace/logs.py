@@ -75,6 +75,10 @@ class LogQueue:
             self._wake()
         await trio.sleep_forever()
 
+    def __len__(self) -> int:
+        """How many lines the server does not have; none when it has enough."""
+        return 0 if self._overflowed else len(self._lines)
+
     async def wait_sent(self) -> None:
         """Returns when the server has every line that was queued, or has enough."""
         self._hurry.set()

@@ -10,7 +10,7 @@ import json
 import signal
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,7 +140,7 @@ class _Server:
 
 
 class ToolServers:
-    """All of one agent; they end with it."""
+    """All of one agent; they end with it, or at the first request after the file has lost their entry."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -174,7 +174,7 @@ class ToolServers:
                 return
             tools = answer.get("tools")
             rows = tools if isinstance(tools, list) else []
-            found[name] = [_row(name, tool) for tool in rows if isinstance(tool, dict)]
+            found[name] = [_row(name, tool) for tool in rows if isinstance(tool, dict) and _is_named(name, tool, specs)]
 
         async with trio.open_nursery() as nursery:
             for name, spec in specs.items():
@@ -183,16 +183,24 @@ class ToolServers:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """`content` and `is_error`. Raises ToolServerError, KeyError for a tool of no server."""
-        server, separator, name = tool.partition(SEPARATOR)
         specs = await self._specs()
-        if not separator or server not in specs:
-            raise KeyError(tool)
+        server, name = _split(tool, specs)
         params = {"name": name, "arguments": dict(arguments)}
         answer = await self._ask(server, specs[server], "tools/call", params, CALL_TIME)
         parts = [part for part in answer.get("content") or () if isinstance(part, dict)]
         return {"content": [_content(part) for part in parts], "is_error": answer.get("isError") is True}
 
     async def _specs(self) -> dict[str, ServerSpec]:
+        """What the file names now; servers it does not name any more are ended. Raises ToolServerError."""
+        specs = await self._read_specs()
+        for name in [name for name, lock in self._changing.items() if name not in specs and not lock.locked()]:
+            del self._changing[name]
+        async with trio.open_nursery() as nursery:
+            for name in self._running.keys() - specs.keys():
+                nursery.start_soon(self._end, name)
+        return specs
+
+    async def _read_specs(self) -> dict[str, ServerSpec]:
         path = await workdir(self._state) / FILE
         try:
             with trio.fail_after(READ_TIME):
@@ -257,12 +265,34 @@ class ToolServers:
                 await trio.aclose_forcefully(pipe)
 
 
+def _split(tool: str, servers: Collection[str]) -> tuple[str, str]:
+    """Server and name of a tool as it is called here: of servers whose names begin alike, the longest's.
+
+    Raises KeyError for a tool of none.
+    """
+    server = max((name for name in servers if tool.startswith(name + SEPARATOR)), key=len, default=None)
+    if server is None:
+        raise KeyError(tool)
+    return server, tool.removeprefix(server + SEPARATOR)
+
+
+def _is_named(server: str, tool: Mapping[str, Any], servers: Collection[str]) -> bool:
+    """Whether it can be called: it has a name, and one that does not mean another server's tool."""
+    name = tool.get("name")
+    if not isinstance(name, str) or not name:
+        return False
+    if _split(server + SEPARATOR + name, servers) == (server, name):
+        return True
+    log.warn("a tool is left out: its name means another server's", server=server, tool=name)
+    return False
+
+
 def _row(server: str, tool: Mapping[str, Any]) -> dict[str, Any]:
     schema = tool.get("inputSchema")
     schema = schema if isinstance(schema, dict) else {}
     return {
         "server_name": server,
-        "name": f"{server}{SEPARATOR}{tool.get('name', '')}",
+        "name": f"{server}{SEPARATOR}{tool['name']}",
         "description": str(tool.get("description") or ""),
         "schema": schema.get("properties") or {},
         "required": schema.get("required") or [],

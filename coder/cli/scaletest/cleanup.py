@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
 from coder.cli.scaletest.ledger import Ledger, Made
-from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, Run, run_all, with_client
+from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, Run, check_at_once, run_all, with_client
+from coder.net.errors import HttpError, NetError
 
 if TYPE_CHECKING:
     from coder.api.workspaces.workspaces import Workspace
@@ -26,6 +28,8 @@ POLL = 1.0
 
 def _run(invocation: Invocation) -> int:
     import trio
+
+    check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
 
     async def clean(http: HttpClient) -> int:
         ledger = Ledger(session.config_dir(invocation), http.policy.url)
@@ -43,14 +47,15 @@ async def remove_all(
     template: str = "",
 ) -> int:
     """Workspaces, and then their users, which cannot go before; all, or those of `names`. 1 when something stayed."""
-    me = await username(http)
+    viewer = await _viewer(http)
     failed: list[Run] = []
     removed = 0
     for kind, remove in (("workspace", _remove_workspace), ("user", _remove_user)):
         if kind == "user" and template:
             continue  # they may have other workspaces
+        found = ledger.of(kind, names)
         jobs: list[Job] = [
-            (f"{kind} {one.name}", partial(remove, http, ledger, one, me, template)) for one in ledger.of(kind, names)
+            (f"{kind} {one.name}", partial(remove, http, ledger, one, viewer, template)) for one in found
         ]
         runs = await run_all(
             jobs,
@@ -65,6 +70,8 @@ async def remove_all(
     for run in failed:
         say(f"{run.name}: {run.error}")
     say(f"{removed} removed, {len(failed)} could not be.")
+    for url, count in ledger.elsewhere().items() if names is None else ():
+        say(f"{count} more were made at {url}: if that is the same deployment, or still there, run it with --url {url}")
     return 1 if failed else 0
 
 
@@ -73,7 +80,28 @@ async def username(http: HttpClient) -> str:
     return str((await http.request("GET", "/api/v2/users/me")).json(dict).get("username", ""))
 
 
-async def _remove_workspace(http: HttpClient, ledger: Ledger, made: Made, me: str, template: str, run: Run) -> None:
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Whom the session belongs to."""
+
+    name: str
+    sees: frozenset[str]
+    "Kinds of things of which the server shows all, whoever's they are."
+
+
+async def _viewer(http: HttpClient) -> Viewer:
+    checks = {kind: {"object": {"resource_type": kind}, "action": "read"} for kind in ("workspace", "user")}
+    name = await username(http)
+    try:
+        answer = (await http.request("POST", "/api/v2/authcheck", json={"checks": checks})).json(dict[str, bool])
+    except (HttpError, NetError):
+        answer = {}  # it does not say: nothing is taken for gone that may only be hidden
+    return Viewer(name, frozenset(kind for kind, allowed in answer.items() if allowed))
+
+
+async def _remove_workspace(
+    http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, template: str, run: Run
+) -> None:
     from coder.api.workspaces.workspaces import Workspace
     from coder.client.answers import read
 
@@ -88,7 +116,7 @@ async def _remove_workspace(http: HttpClient, ledger: Ledger, made: Made, me: st
             return
         await _delete(http, workspace)
     elif answer.status == 404:
-        _check_absence(ledger, made, me)
+        _check_absence(ledger, made, viewer)
     ledger.forget(made)
 
 
@@ -118,21 +146,28 @@ async def _delete(http: HttpClient, workspace: Workspace) -> None:
         workspace = read(answer, Workspace)
 
 
-async def _remove_user(http: HttpClient, ledger: Ledger, made: Made, me: str, _template: str, _run: Run) -> None:
+async def _remove_user(http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, _template: str, _run: Run) -> None:
     path = f"/api/v2/users/{quote(made.name, safe='')}"
     answer = await http.request("DELETE", path, expect=(200, 204, 400, 404))
     found = await http.request("GET", path, expect=(200, 400, 404))
     if found.status == 200:
         raise CoderError("scaletest", "the user is still there")
     if answer.status not in (200, 204):
-        _check_absence(ledger, made, me)
+        _check_absence(ledger, made, viewer)
     ledger.forget(made)
 
 
-def _check_absence(ledger: Ledger, made: Made, me: str) -> None:
-    """The server shows no such thing: raises CoderError when that does not mean that there is none."""
-    if made.by not in ("", me):
-        raise CoderError("scaletest", f"it is not shown to {me or 'this session'}; {made.by} made it")
+def _check_absence(ledger: Ledger, made: Made, viewer: Viewer) -> None:
+    """The server shows no such thing: raises CoderError when that does not mean that there is none.
+
+    Roles come and go: who made it may not see it any more, and who sees everything need not have made it.
+    """
+    own = (made.owner == viewer.name != "") or (made.owner == "me" and made.by in ("", viewer.name))
+    if made.kind not in viewer.sees and not own:
+        raise CoderError(
+            "scaletest", f"things of {made.owner} are not shown to {viewer.name or 'this session'}; "
+            f"{made.by or 'somebody who saw them'} made it",
+        )  # fmt: skip
     if ledger.may_still_come(made):
         raise CoderError(
             "scaletest", "the request for it was never answered, it may still come; run `cleanup` again in an hour"

@@ -10,16 +10,19 @@ from urllib.parse import quote
 
 from coder.base.config import Option
 from coder.base.duration import parse_duration
-from coder.base.errors import CoderError
+from coder.base.errors import CoderError, explain_error
 from coder.cli import session
 from coder.cli.command import Command, Invocation
+from coder.cli.output import say
 from coder.cli.scaletest.cleanup import POLL, now, remove_all, username
 from coder.cli.scaletest.ledger import Ledger, Made, new_names
 from coder.cli.scaletest.runs import (
     CLEANUP_OPTIONS,
+    MOST_JOBS,
     RUN_OPTIONS,
     Job,
     Run,
+    check_at_once,
     check_outputs,
     run_all,
     say_what_runs,
@@ -42,8 +45,10 @@ def _run(invocation: Invocation) -> int:
     check_outputs(invocation)
     if not invocation["template"]:
         raise CoderError("scaletest", "--template is required", "`coder templates list` shows those there are.")
-    if invocation["count"] < 1:
-        raise CoderError("scaletest", "--count must be at least 1")
+    if not 1 <= invocation["count"] <= MOST_JOBS:
+        raise CoderError("scaletest", f"--count must be from 1 to {MOST_JOBS}")
+    if not invocation["no_cleanup"]:
+        check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
     return trio.run(with_client, invocation, partial(_test, invocation))
 
 
@@ -58,18 +63,30 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     began = now()
     say_what_runs(invocation["count"], "workspaces", invocation["concurrency"])
     jobs: list[Job] = [(name, partial(_make, invocation, http, ledger, template, values, me, name)) for name in names]
-    runs = await run_all(
-        jobs,
-        at_once=invocation["concurrency"],
-        timeout=invocation["timeout"].total_seconds(),
-        job_timeout=invocation["job_timeout"].total_seconds(),
-    )
+    cleaned = 0
+    try:
+        runs = await run_all(
+            jobs,
+            at_once=invocation["concurrency"],
+            timeout=invocation["timeout"].total_seconds(),
+            job_timeout=invocation["job_timeout"].total_seconds(),
+        )
+    finally:  # whatever ended the runs, and before the report, which may meet a full disk or a closed pipe
+        if not invocation["no_cleanup"]:
+            cleaned = await _clean(invocation, http, ledger, names)
     code = write_report(invocation, "create-workspaces", began, runs)
     if sum(bool(run.error) for run in runs) <= invocation["max_failures"]:
         code = 0
-    if not invocation["no_cleanup"]:
-        code = await remove_all(invocation, http, ledger, names=names) or code
-    return code
+    return cleaned or code
+
+
+async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names: list[str]) -> int:
+    """The exit status: 1 when something stayed."""
+    try:
+        return await remove_all(invocation, http, ledger, names=names)
+    except (CoderError, OSError) as error:
+        say(f"Not everything was taken away: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
+        return 1
 
 
 async def _template(http: HttpClient, wanted: str) -> Template:

@@ -13,6 +13,7 @@ import re
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -75,6 +76,10 @@ class Ledger:
         """Of this deployment (and of these names), the oldest first."""
         mine = (one for one in self._all() if one.url == self._url and one.kind == kind)
         return [one for one in mine if names is None or one.name in names]
+
+    def elsewhere(self) -> dict[str, int]:
+        """How many things were made at other addresses, by their URL."""
+        return dict(Counter(one.url for one in self._all() if one.url != self._url))
 
     def may_still_come(self, made: Made) -> bool:
         """The server may still be making what it does not show yet: it was asked lately and has never answered."""

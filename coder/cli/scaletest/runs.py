@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError, explain_error
+from coder.base.whole_file import naming
 from coder.cli import session
 from coder.cli.command import Invocation
 from coder.cli.output import say
@@ -113,7 +114,10 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[Run]) -> int:
-    """To every place that --output names. The exit status: 1 when a run failed."""
+    """To every place that --output names. The exit status: 1 when a run failed.
+
+    Raises the first OSError once all other places have it.
+    """
     failed = [run for run in runs if run.error]
     document = {
         "total_runs": len(runs),
@@ -126,14 +130,27 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
             "duration_ms": round(run.seconds * 1000, 3), "error": run.error or None, "metrics": run.figures,
         } for run in runs},
     }  # fmt: skip
-    for place in invocation["output"]:
-        kind, _, path = place.partition(":")
+    unwritten: list[OSError] = []
+    for kind, path in _places(invocation):
         text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
-        if path and path != "-":
-            Path(path).write_text(text, encoding="utf-8")
-        else:
-            sys.stdout.write(text)
+        try:
+            if path is not None:
+                with naming(path):
+                    path.write_text(text, encoding="utf-8")
+            else:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+        except OSError as error:
+            unwritten.append(error)
+    if unwritten:
+        raise unwritten[0]
     return 1 if failed else 0
+
+
+def _places(invocation: Invocation) -> list[tuple[str, Path | None]]:
+    """Kind and file of each --output; None is standard output."""
+    split = (place.partition(":") for place in invocation["output"])
+    return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
 
 def _text(title: str, document: Mapping[str, Any], runs: Sequence[Run]) -> str:
@@ -150,9 +167,21 @@ def check_outputs(invocation: Invocation) -> None:
     reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
     for sentence, hint in unsupported(invocation, reasons):
         raise CoderError("bad_option", sentence, hint)
-    for place in invocation["output"]:
-        if place.partition(":")[0] not in ("text", "json"):
-            raise CoderError("bad_option", f"--output {place} is neither text nor json", "Write json or json:FILE.")
+    check_at_once(invocation["concurrency"], "concurrency")
+    for kind, path in _places(invocation):
+        if kind not in ("text", "json"):
+            raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Write json or json:FILE.")
+        try:
+            if path is not None and not path.is_fifo():  # opening one waits for its reader
+                path.open("a").close()
+        except OSError as error:
+            raise CoderError("bad_option", f"--output {kind}:{path} cannot be written: {error.strerror}") from error
+
+
+def check_at_once(number: int, flag: str) -> None:
+    """Raises CoderError for a number of runs at a time that is not done."""
+    if not 0 < number <= MOST_AT_ONCE:
+        raise CoderError("bad_option", f"--{flag} {number} is not from 1 to {MOST_AT_ONCE} at a time")
 
 
 def chosen_range(text: str, flag: str, count: int) -> range:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.cli.failures import slip
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Spoken here, the newest first."""
@@ -64,7 +65,7 @@ class McpServer:
         """The answer to one line, without its end; None where none is due."""
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return json.dumps(_failure(None, PARSE_ERROR, "this is no JSON"))
         answer = self._answer(message)
         return None if answer is None else json.dumps(answer)
@@ -76,6 +77,8 @@ class McpServer:
         if "id" not in message:
             return None  # a notification
         ident, params = message["id"], message.get("params") or {}
+        if not isinstance(ident, str | int | float | None):
+            return _failure(None, INVALID_REQUEST, "an id is a text or a number")
         if not isinstance(params, dict):
             return _failure(ident, INVALID_PARAMS, "params must be an object")
         match message["method"]:
@@ -107,12 +110,12 @@ class McpServer:
             return _failure(ident, INVALID_PARAMS, fault)
         try:
             found = tool.call(given)
+            text = found if isinstance(found, str) else json.dumps(found)
         except CoderError as error:  # the model is told, and may try something else
             return _result(ident, {"content": [_text(f"{error}")], "isError": True})
-        except ValueError as error:  # one odd answer of the server must not end the session
-            said = f"the server's answer has another shape than expected: {error}"
+        except Exception as error:  # one odd answer of a server or an agent must not end the session
+            said = f"the tool failed, most likely on an answer of another shape than expected: {slip(error)}"
             return _result(ident, {"content": [_text(said)], "isError": True})
-        text = found if isinstance(found, str) else json.dumps(found)
         return _result(ident, {"content": [_text(text)], "isError": False})
 
 

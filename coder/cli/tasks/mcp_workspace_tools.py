@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +18,14 @@ from urllib.parse import quote
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.cli.tasks.mcp_protocol import Tool
-from coder.client.agent_api import AgentApi, open_agent_api
+from coder.client.agent_api import (
+    AgentApi,
+    AgentRefusedError,
+    CommandOutput,
+    FolderListing,
+    StartedCommand,
+    open_agent_api,
+)
 from coder.client.answers import read
 from coder.client.target import choose_agent, split_target
 from coder.domain.apps.app_addresses import parse_port
@@ -27,6 +36,10 @@ SHELL_TIME = 60_000
 """Milliseconds a command may take when nobody says how long."""
 LONGEST_SHELL = 300_000
 """Ours: milliseconds at most; what takes longer runs in the background."""
+LAST_TRY = 10.0
+"""Ours: seconds for ending a command whose agent has stopped answering."""
+_HAS_ENDED = 409
+"What the agent answers to a signal for a process that has ended (docs/protocol/agent-services.md#http)."
 MAX_READ = 1 << 20
 """Ours: bytes of a file in one answer."""
 
@@ -84,21 +97,51 @@ async def _bash(api: AgentApi, given: Mapping[str, Any]) -> Any:
         raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
     background = bool(given.get("background"))
     wanted = {"command": given["command"], "background": background}
-    ident = (await api.ask_json("POST", "processes/start", wanted))["id"]
-    path = f"processes/{ident}/output"
+    ident = (await api.ask_for(StartedCommand, "POST", "processes/start", wanted)).id
     if background:
         return {"output": f"It runs in the background as process {ident}.", "exit_code": 0}
-    with trio.move_on_after(limit / 1000):
-        found = await api.ask_json("GET", path, wait="true")
-        return {"output": found["output"], "exit_code": found["exit_code"]}
-    await api.ask_json("POST", f"processes/{ident}/signal", {"signal": "kill"})
-    found = await api.ask_json("GET", path, wait="true")
-    return {"output": f"{found['output']}\n(ended after {limit} ms)", "exit_code": 124}
+    try:
+        with trio.move_on_after(limit / 1000):
+            found = await _output(api, ident)
+            if not found.running:
+                return {"output": found.output, "exit_code": found.exit_code}
+        ended_by_us = await _end(api, ident)
+        found = await _output(api, ident)
+    except CoderError as error:
+        raise CoderError("mcp", f"{error} ({await _fate(api, ident)})") from error
+    if not ended_by_us:
+        return {"output": found.output, "exit_code": found.exit_code}
+    return {"output": f"{found.output}\n(ended after {limit} ms)", "exit_code": 124}
+
+
+async def _output(api: AgentApi, ident: str) -> CommandOutput:
+    """Once the command has ended, or the agent lets nobody wait longer."""
+    return await api.ask_for(CommandOutput, "GET", f"processes/{ident}/output", wait="true")
+
+
+async def _end(api: AgentApi, ident: str) -> bool:
+    """False when the command had ended by itself."""
+    try:
+        await api.ask("POST", f"processes/{ident}/signal", body=b'{"signal": "kill"}')
+    except AgentRefusedError as error:
+        if error.status != _HAS_ENDED:
+            raise
+        return False
+    return True
+
+
+async def _fate(api: AgentApi, ident: str) -> str:
+    """What becomes of a command whose end cannot be waited for: it is ended, if its agent still hears."""
+    import trio
+
+    with suppress(CoderError), trio.move_on_after(LAST_TRY):
+        return f"its process {ident} was ended" if await _end(api, ident) else f"its process {ident} has ended"
+    return f"the command may go on as process {ident}"
 
 
 async def _list(api: AgentApi, given: Mapping[str, Any]) -> Any:
-    found = await api.ask_json("POST", "list-directory", {}, path=given["path"])
-    return {"contents": [{"path": one["absolute_path_string"], "is_dir": one["is_dir"]} for one in found["contents"]]}
+    found = await api.ask_for(FolderListing, "POST", "list-directory", {}, path=given["path"])
+    return {"contents": [{"path": one.absolute_path_string, "is_dir": one.is_dir} for one in found.contents]}
 
 
 async def _read(api: AgentApi, given: Mapping[str, Any]) -> Any:
@@ -122,7 +165,7 @@ async def _edit(api: AgentApi, given: Mapping[str, Any]) -> str:
 
 
 async def _edit_all(api: AgentApi, given: Mapping[str, Any]) -> str:
-    await api.ask_json("POST", "edit-files", {"files": given["files"]})
+    await api.ask("POST", "edit-files", body=json.dumps({"files": given["files"]}).encode())
     return "Edited successfully."
 
 

@@ -21,6 +21,7 @@ from coder.coderd.apps.proxy import BadAnswerError, UpstreamRequest, forward
 from coder.coderd.apps.proxy_request import ProxyRequest
 from coder.coderd.apps.upstream import Target
 from coder.coderd.services.access.credentials import SIGNED_OUT, Credentials
+from coder.coderd.services.access.origins import HIDDEN, hides_a_stranger
 from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError, app_port
 from coder.coderd.services.apps.app_tickets import Ticket
@@ -223,8 +224,8 @@ class AppProxy:
             return False
         if not app_headers.carries_ours(visit.headers):
             return False  # a program that names an origin shows its token by hand
-        if origin == "null" and not visit.is_upgrade:
-            return app_headers.first(visit.headers, b"sec-fetch-site") in {"same-site", "cross-site"}
+        if origin == HIDDEN and not visit.is_upgrade:
+            return hides_a_stranger(app_headers.first(visit.headers, b"sec-fetch-site"))
         own = {canonical_host(visit.host, split_untrusted(origin).scheme), self._dashboard_host}
         return host_of_origin(origin) not in own and not self._same_owner(origin, ticket.request)
 

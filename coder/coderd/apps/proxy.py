@@ -148,6 +148,7 @@ async def _answer(
     pending = bytearray()
     while True:
         try:
+            await connection.h11.rest()
             event = connection.h11.next_event()
             if event is h11.NEED_DATA:
                 if pending:  # whoever waits for the next piece should have this one
@@ -168,7 +169,6 @@ async def _answer(
             pending += _head_bytes(visit, upstream_request, event)
         elif isinstance(event, h11.Data):
             pending += visit.connection.send(h11.Data(data=event.data)) or b""
-            await connection.h11.rest()
             if len(pending) >= READ_SIZE:
                 await visit.stream.send_all(bytes(pending))
                 pending.clear()

@@ -72,6 +72,7 @@ class ProxyRequest:
     async def next_event(self) -> Any:
         """The next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
         while True:
+            await self.connection.rest()
             event = self.connection.next_event()
             if event is not h11.NEED_DATA:
                 return event

@@ -14,12 +14,12 @@ from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.upgrades import EndpointTable
 from coder.coderd.rpc_endpoints.versions import agent_api_version
-from coder.coderd.services.agents.agent_connections import monitored
+from coder.coderd.services.access.rate_limits import counted
+from coder.coderd.services.agents.agent_connections import monitored, watched
 from coder.coderd.services.agents.agent_rpc import AgentService
 from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.services.network.node_keys import workspace_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
-from coder.domain.access.rate_budgets import AGENTS
 from coder.domain.access.route_scopes import AGENT
 from coder.domain.network.coordination_rules import AgentAccess
 from coder.rpc.calls import Handlers
@@ -33,13 +33,14 @@ _log = get_logger("agents")
 
 
 def register(table: EndpointTable) -> None:
-    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT, refuses=(400,), budgets=(AGENTS,))
+    table.add("/api/v2/workspaceagents/me/rpc", serve_agent, scope=AGENT, refuses=(400,))
 
 
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
-    """Serves one agent until it leaves, falls silent, or its build is replaced."""
+    """Serves one agent until it leaves, falls silent, or would not be let in again."""
     request = upgrade.request
-    place = await authenticate_agent(ctx, request.credentials)
+    shown = authenticate_agent(ctx, request.credentials)
+    place = await counted(shown, lambda found: f"agent {found.agent.id}", upgrade.count)
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)
@@ -52,7 +53,8 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
                 await _serve(ctx, session, handlers)
             _log.info("an agent left", agent=place.agent.id, reason=session.reason)
         else:
-            await _serve(ctx, session, handlers)
+            async with watched(ctx, place, session):
+                await _serve(ctx, session, handlers)
 
 
 async def _serve(ctx: Context, session: Session, handlers: Handlers) -> None:

@@ -19,6 +19,7 @@ from coder.coderd.rpc_endpoints.upgrades import EndpointTable
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.access.authorization import may, require_scope
+from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import (
     CLOSE_CODE,
@@ -117,13 +118,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
 
 async def _sign_in(ctx: Context, upgrade: Upgrade) -> Caller:
     """The caller, counted. Raises Unauthenticated, RateLimited."""
-    try:
-        caller = await authenticate(ctx, upgrade.request.credentials)
-    except Unauthenticated:
-        await upgrade.count(None)
-        raise
-    await upgrade.count(caller)
-    return caller
+    return await counted(authenticate(ctx, upgrade.request.credentials), lambda caller: caller, upgrade.count)
 
 
 async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:

@@ -10,6 +10,7 @@ import trio
 from coder.base.groups import single_failure
 from coder.coderd.rpc_endpoints.coordination import ClientConnection
 from coder.coderd.rpc_endpoints.versions import agent_api_version
+from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.node_keys import proxy_owner
@@ -36,7 +37,8 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/workspaceproxies/me/coordinate`."""
     request = upgrade.request
     token = request.headers.get(TOKEN_HEADER.lower(), "")
-    proxy = (await authenticate_proxy(ctx, token)).row
+    shown = authenticate_proxy(ctx, token)
+    proxy = (await counted(shown, lambda found: f"proxy {found.row.id}", upgrade.count)).row
     agent_api_version(request, "2.0")
     websocket = await upgrade.accept_websocket(binary_only=True)
     link = ClientConnection(websocket)

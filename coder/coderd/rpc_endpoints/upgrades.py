@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs, unquote
 
 import h11
@@ -22,7 +22,7 @@ from coder.coderd.rpc_endpoints.handshake import explain_handshake
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.access.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, key_of
 from coder.domain.access.rate_budgets import Budget, budgets_of
-from coder.domain.access.route_scopes import Scope, named
+from coder.domain.access.route_scopes import BY_SECRET, Scope, named
 from coder.net.stream_wrapper import StreamWrapper
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Upgrade:
         "Set by links nobody has to log in for: they get a smaller share of what is scarce."
         self.on_answer: Callable[[int], None] = lambda _status: None
         "Told the status of the answer."
-        self.count: Callable[[Caller | None], Awaitable[None]] = _by_nobody
+        self.count: Count = _by_nobody
         "Counts the request; raises RateLimited, PreconditionRequired."
         self.counted = Counted()
         self._stream = stream
@@ -167,8 +167,14 @@ class Upgrade:
         self.on_answer(status)
 
 
-async def _by_nobody(_caller: Caller | None) -> None:
+async def _by_nobody(who: Caller | str | None, *, guess: bool = False) -> None:
     pass
+
+
+class Count(Protocol):
+    """Counts one request, see `draw_on`."""
+
+    async def __call__(self, who: Caller | str | None, *, guess: bool = False) -> None: ...
 
 
 _REASONS = {
@@ -194,7 +200,7 @@ class Endpoint:
     refuses: tuple[int, ...] = ()
     "Statuses of refusals besides those of the scope."
     budgets: tuple[Budget, ...] = ()
-    "Of requests a minute. Counted before the handler runs; by `sign_in` where a session's key is asked for."
+    "Of requests a minute. Counted before the handler runs; by the handler where a session or a secret is asked for."
 
 
 @dataclass(slots=True)
@@ -269,17 +275,17 @@ Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
 def draw_on(limits: RateLimits, endpoint: Endpoint, upgrade: Upgrade) -> None:
-    """Lets the request be counted: by its caller once that is known, or by the address."""
+    """Lets the request be counted: by who asks once that is known, or by the address. A `guess` draws on the budgets of
+    refusals, before the secret is looked at that people choose; everything else on the others."""
     request = upgrade.request
 
-    async def count(caller: Caller | None) -> None:
+    async def count(who: Caller | str | None, *, guess: bool = False) -> None:
         if not limits.enabled:
             return
-        wants_bypass = caller is not None and request.headers.get(BYPASS_HEADER.lower()) == "true"
-        key, address = key_of(caller, request.remote_ip, wants_bypass), request.remote_ip
-        upgrade.counted = await limits.enter(
-            key, request.path, endpoint.budgets, route=endpoint.pattern, address=address
-        )
+        wants_bypass = who is not None and request.headers.get(BYPASS_HEADER.lower()) == "true"
+        key, address = key_of(who, request.remote_ip, wants_bypass), request.remote_ip
+        budgets = [one for one in endpoint.budgets if bool(one.refused) == guess]
+        upgrade.counted = await limits.enter(key, request.path, budgets, route=endpoint.pattern, address=address)
         upgrade.add_headers(upgrade.counted.headers)
 
     upgrade.count = count
@@ -294,7 +300,7 @@ async def serve_endpoint(
 ) -> None:
     """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
     try:
-        if not named(endpoint.scope):
+        if not named(endpoint.scope) and endpoint.scope not in BY_SECRET:
             await upgrade.count(None)
         await endpoint.handler(ctx, upgrade)
     except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Requests a minute of one user, or of one address when nobody signed in."""
+    """Requests a minute of one user, or of one address when nobody signed in.
+
+    Agents, proxies and daemons are counted as who they are, like users: see `route_scopes.BY_SECRET`.
+    """
 
     name: str
     limit: int = 0
@@ -36,20 +39,18 @@ FILES = Budget("files", 12)
 REGISTRATION = Budget("registration", 10, whole_route=True)
 "Clients that register themselves; ours: nobody is asked who they are, and each is a row that stays."
 PUBLIC_ROUTE = Budget("public", whole_route=True)
-"Outside of the API, with work or random secrets behind it (128 bits and more). Ours: upstream counts none of these."
+"Outside of the API, or with a secret in the path. Ours: upstream counts none of these."
 GUESSES = Budget("guesses", 60, whole_route=True, refused=frozenset({401, 403}))
 """Secrets that people choose and programs show (the SCIM key, the daemons' pre-shared key): whoever shows the right one
 is never counted, because an identity provider sends its thousand users at once."""
-AGENTS = Budget("agents", whole_route=True, refused=frozenset({401, 403}))
-"A thousand agents of one cluster share an address and come back at once after a restart: only strangers are counted."
-CARRIED = Budget("carried", whole_route=True, refused=frozenset({404}))
-"The stream's id in the path is the right to it; those who have one ask many times a second."
+CARRIED = Budget("carried", whole_route=True)
+"Of wrong ids: the right one is not counted, for those who have it ask many times a second."
 ADMISSIONS = Budget("admissions", times=8, whole_route=True)
 """Visitors of applications who bring no valid ticket: each asks the database, at a workspace proxy the server. A ticket
 lasts a minute; a page that finds its own over asks for many things at once, and programs that keep no cookies ask each
 time."""
 RELAY = Budget("relay", times=4, whole_route=True)
-"Connections to the relay, which asks for no secret. As many agents as above come back at once, some of them twice."
+"Connections to the relay, which asks for no secret. A thousand agents of one cluster come back at once, some twice."
 
 
 def unlimited(because: str) -> Budget:

@@ -19,10 +19,14 @@ class Unscoped(Enum):
     PROXY = "a workspace proxy with its token"
     PROVISIONER = "a provisioner daemon with its key"
     CLIENT = "a client with what its Authorization header says"
+    STREAM = "a client with the id of its carried stream"
 
 
 PUBLIC, ANY_KEY, OPTIONAL = Unscoped.PUBLIC, Unscoped.ANY_KEY, Unscoped.OPTIONAL
 AGENT, PROXY, PROVISIONER, CLIENT = Unscoped.AGENT, Unscoped.PROXY, Unscoped.PROVISIONER, Unscoped.CLIENT
+STREAM = Unscoped.STREAM
+BY_SECRET = frozenset({AGENT, PROXY, PROVISIONER, STREAM})
+"""Where a random secret is shown. It is looked at before the request is counted: see `rate_limits.counted`."""
 
 Scope = str | tuple[str, ...] | Unscoped
 """`workspace:read` as in the names of key scopes; of several, any one is enough."""

@@ -210,5 +210,5 @@ def _task(spec: InstallSpec, argv: Sequence[str]) -> str:
 
 def windows_word(word: str) -> str:
     """As CommandLineToArgvW reads it back."""
-    doubled = re.sub(r'(\\*)"', r'\1\1\\"', word)
-    return '"' + re.sub(r"(\\+)$", r"\1\1", doubled) + '"'
+    doubled = re.sub(r'(?<!\\)(\\*)"', r'\1\1\\"', word)
+    return '"' + re.sub(r"(?<!\\)(\\+)$", r"\1\1", doubled) + '"'

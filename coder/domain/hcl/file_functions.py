@@ -42,8 +42,10 @@ def file_functions(files: Mapping[str, bytes]) -> dict[str, Function]:
 def _glob(pattern: str) -> Any:
     """`*` and `?` stop at slashes, `**` does not; `[a-z]`, `[^a]` and `{one,other}`. Matched in linear time (RE2)."""
     found = ""
-    for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]+\]|\\.|[{},]|[^*?\[{},\\]+|.", pattern, re.DOTALL):
+    for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]+(?:\]|\Z)|\\.|[{},]|[^*?\[{},\\]+|.", pattern, re.DOTALL):
         if piece.startswith("[") and len(piece) > 1:
+            if not piece.endswith("]"):
+                raise EvaluationError("syntax error in pattern")
             found += "[" + piece[1:].replace("[", "\\[")
         elif piece.startswith("\\") and len(piece) > 1:
             found += re.escape(piece[1])

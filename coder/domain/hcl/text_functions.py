@@ -100,7 +100,7 @@ def _indent(spaces: int, text: str) -> str:
 
 
 TEXT_FUNCTIONS: dict[str, Function] = {
-    "chomp": lambda s: re.sub(r"(\r\n|\n|\r)+$", "", to_text(s)),
+    "chomp": lambda s: to_text(s).rstrip("\r\n"),
     "endswith": lambda s, suffix: to_text(s).endswith(to_text(suffix)),
     "format": lambda pattern, *rest: go_format(to_text(pattern), rest),
     "formatlist": lambda pattern, *rest: _formatlist(to_text(pattern), rest),

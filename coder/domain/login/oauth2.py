@@ -34,6 +34,12 @@ def split_secret(text: str) -> tuple[str, str] | None:
     return prefix, secret
 
 
+def may_be_legacy(*, public_client: bool) -> bool:
+    """May an owner let it ask without a challenge? Its codes are bound by PKCE or by its secret, never by nothing; the
+    table has the same as a CHECK."""
+    return not public_client
+
+
 def verifier_fits(challenge: str, verifier: str, *, legacy: bool = False) -> bool:
     """RFC 7636 section 4.6 for S256. A code without a challenge is anybody's, and fits `legacy` clients alone."""
     if not challenge:

@@ -196,8 +196,16 @@ class Coordination:
         if request.disconnect:
             out += self._leave(peer, NodeKind.DISCONNECTED, "graceful disconnect")
             return [*out, Delivery(connection, end=True)]
+        refused = False
         for other in request.ready_for_handshake:
-            out += self._ready_for_handshake(peer, other)
+            if not self._tunnels.joined(peer.id, other):
+                # Once a message: who asks for a thousand strangers would fill its own mailbox.
+                if not refused:
+                    text = f'{HANDSHAKE_ERROR}: you do not share a tunnel with "{other}"'
+                    out.append(Delivery(peer.connection, error=text))
+                refused = True
+            else:
+                out += self._ready_for_handshake(peer, other)
         return out
 
     def refuse(self, connection: int, error: str) -> list[Delivery]:
@@ -332,9 +340,6 @@ class Coordination:
         ]
 
     def _ready_for_handshake(self, peer: _Peer, other_id: UUID) -> list[Delivery]:
-        if not self._tunnels.joined(peer.id, other_id):
-            text = f'{HANDSHAKE_ERROR}: you do not share a tunnel with "{other_id}"'
-            return [Delivery(peer.connection, error=text)]
         other = self._peers.get(other_id)
         if other is None:
             return []

@@ -14,6 +14,8 @@ LONG_QUEUE = 256 * 1024
 """Ours: bytes beyond which the stack is asked to wait. A longer queue only adds delay, losing packets costs more."""
 SHORT_QUEUE = 64 * 1024
 FLUSH_BYTES = 131_072
+CONTROL_FRAMES = 256
+"""Ours: pongs waiting for a relay; one that floods pings without reading loses answers, as at the other end."""
 
 
 class SendQueue:
@@ -43,8 +45,9 @@ class SendQueue:
         return not self.is_long
 
     def put_control(self, frame: bytes) -> None:
-        """A frame that goes before packets."""
-        self._control.append(frame)
+        """A frame that goes before packets; dropped for a relay that does not read."""
+        if len(self._control) < CONTROL_FRAMES:
+            self._control.append(frame)
 
     def put_first(self, frame: bytes) -> None:
         """A frame that goes before all others."""

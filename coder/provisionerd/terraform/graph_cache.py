@@ -14,7 +14,7 @@ from collections import OrderedDict
 LIMIT = 64
 MAX_GRAPH = 1024 * 1024
 "Bytes; a bigger graph is not kept."
-_INDEX = re.compile(r"\[[^\]]*\]")
+_INDEX = re.compile(r"\[[^\[\]]*\]")
 
 
 def template_key(*parts: bytes) -> bytes:

@@ -17,8 +17,8 @@ from coder.agent.config import AgentConfig
 from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.ssh.acceptor import SshAcceptor
+from coder.agent.upgrade import upgrader
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
-from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptRunner
 from coder.base.secret import Secret
@@ -61,20 +61,19 @@ class Scene:
         self.given: bool | None = None
         self.left, self.waits = trio.Event(), trio.Event()
         self.settling, self.go_on, self.cron_ended = trio.Event(), trio.Event(), trio.Event()
-        wait_sent, run_cron, wait_quiet = LogQueue.wait_sent, ScriptRunner.run_cron, Upgrader._wait_quiet
+        settle, run_cron, wait_quiet = AgentRole._settle, ScriptRunner.run_cron, Upgrader._wait_quiet
 
         async def found(_: Upgrader) -> NewProgram:
             return UPGRADE.program
 
-        async def noted(upgrader: Upgrader, program: NewProgram) -> bool:
+        async def noted(searching: Upgrader, program: NewProgram) -> bool:
             self.waits.set()
-            return await wait_quiet(upgrader, program)
+            return await wait_quiet(searching, program)
 
-        async def held(queue: LogQueue) -> None:
-            if self.waits.is_set() and not self.settling.is_set():
-                self.settling.set()
-                await self.go_on.wait()
-            await wait_sent(queue)
+        async def held(agent: AgentRole, network: AgentNetwork) -> None:
+            self.settling.set()
+            await self.go_on.wait()
+            await settle(agent, network)
 
         async def cron(runner: ScriptRunner, scripts: list[provisioner_pb2.Script]) -> None:
             await run_cron(runner, scripts)  # type: ignore[arg-type]
@@ -87,9 +86,14 @@ class Scene:
             await leave(network)
 
         monkeypatch.setattr(AgentNetwork, "leave", leave_last)
+
+        async def check(*_: object) -> None:
+            """It is as good as before."""
+
+        monkeypatch.setattr(upgrader, "check_again", check)
         monkeypatch.setattr(Upgrader, "_newer_program", found)
         monkeypatch.setattr(Upgrader, "_wait_quiet", noted)
-        monkeypatch.setattr(LogQueue, "wait_sent", held)
+        monkeypatch.setattr(AgentRole, "_settle", held)
         monkeypatch.setattr(ScriptRunner, "run_cron", cron)
         monkeypatch.setattr(SshAcceptor, "terminate_all", lambda _: self.left.set())
 
@@ -135,8 +139,6 @@ async def test_another_end_comes_before_a_pending_upgrade(
         if moment == "settling":
             scene.left.set()
             await scene.settling.wait()
-        else:
-            scene.settling.set()  # what is said at the end is not held up
         scene.end(how)
     assert scene.given is isinstance(how, Given) and scene.agent.handover is None
     assert command.exited is not None, "nothing is spared for another program"

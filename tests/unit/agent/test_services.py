@@ -242,7 +242,27 @@ async def test_lifecycle_only_moves_forward_and_hands_out_every_state() -> None:
         seen.append((await life.next_unreported()).state)
         life.confirm()
     assert seen == [State.STARTING, State.READY]
-    await life.wait_all_reported()
+    await life.wait_sent()
+
+
+@pytest.mark.parametrize(
+    ("reported", "told"), [(None, []), (2, []), (1, [State.READY]), (0, [State.STARTING, State.READY])]
+)
+async def test_states_that_were_not_confirmed_are_told_by_the_next_program(
+    reported: int | None, told: list[State.ValueType]
+) -> None:
+    before, after = Lifecycle(lambda: datetime.now(UTC)), Lifecycle(lambda: datetime.now(UTC))
+    for state in (State.STARTING, State.READY):
+        before.set(state)
+    for _ in range(reported or 0):
+        before.confirm()
+    assert before.reported == (reported or 0)
+    after.resume(before.told(), reported)
+    assert len(after) == len(told) and after.current == State.READY
+    for state in told:
+        assert (await after.next_unreported()).state == state
+        after.confirm()
+    await after.wait_sent()
 
 
 @pytest.mark.parametrize(

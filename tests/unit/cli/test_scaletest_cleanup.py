@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+from coder.cli.command import parse
+from coder.cli.main import load
+from coder.cli.scaletest import create_workspaces
 from coder.cli.scaletest.create_workspaces import _ask_for
 from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, Made, new_names
 from coder.cli.scaletest.runs import MOST_JOBS
@@ -18,7 +22,7 @@ from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.cli import run_cli
+from tests.kit.cli import Result, run_cli
 from tests.kit.odd_server import odd_server, reply
 from tests.kit.workspaces import build_answer, without_daemon, workspace_world
 from tests.unit.cli.test_scaletest import names_of, scaletest
@@ -66,28 +70,132 @@ async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["workspace", "user"])
+@pytest.mark.parametrize("sees", [True, False, None])
 @pytest.mark.parametrize(
-    ("by", "ago", "answered", "said"),
+    ("owner", "by", "ago", "answered", "said"),
     [
-        ("admin", 0, False, "it may still come"), ("admin", UNANSWERED_FOR, False, ""), ("admin", 0, True, ""),
-        ("root", UNANSWERED_FOR, True, "it is not shown to admin; root made it"), ("", 0, True, ""),
+        ("owner", "admin", 0, False, "it may still come"), ("owner", "admin", UNANSWERED_FOR, False, ""),
+        ("owner", "admin", 0, True, ""), ("owner", "root", 0, True, ""), ("owner", "", 0, True, ""),
+        ("me", "root", 0, True, ""), ("admin", "root", 0, True, ""), ("me", "admin", 0, True, ""),
     ],
 )  # fmt: skip
 async def test_what_is_not_shown_is_forgotten_when_it_cannot_be_there(
-    kind: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
+    kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
 ) -> None:
+    """`sees`: what the server says of things of others; None where it does not say."""
+    refused = reply('{"message": "no"}', status="404 No")
+
+    def answer(_method: str, path: str) -> bytes:
+        if path.endswith("/authcheck"):
+            return refused if sees is None else reply(json.dumps({"workspace": sees, "user": sees}))
+        return reply('{"username": "admin"}') if path.endswith("/me") else refused
+
     with odd_server() as server:
-        server.answer = lambda _method, path: (
-            reply('{"username": "admin"}') if path.endswith("/me") else reply('{"message": "no"}', status="404 No")
-        )
+        server.answer = answer
         ledger = Ledger(tmp_path, server.url, lambda: time.time() - ago)
-        made = ledger.intend(kind, "owner", new_names(1)[0], by)
+        made = ledger.intend(kind, owner, new_names(1)[0], by)
         if answered:
             ledger.answered(made)
-        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
-        result = await run_cli(["exp", "scaletest", "cleanup"], home=tmp_path, env=env)
+        result = await cleaned(server.url, tmp_path)
+    is_own = owner == "admin" or (owner, by) == ("me", "admin")
+    if not sees and not is_own:
+        said = f"things of {owner} are not shown to admin"
     assert (said in result.stderr, result.code) == (True, 1 if said else 0), result.stderr
     assert len(ledger.of(kind)) == bool(said)
+
+
+async def cleaned(url: str, home: Path, token: str = "", words: str = "") -> Result:
+    env = {"CODER_URL": url, "CODER_SESSION_TOKEN": token or "x", "CODER_CONFIG_DIR": str(home)}
+    return await run_cli(["exp", "scaletest", "cleanup", *words.split()], home=home, env=env)
+
+
+async def test_who_lost_the_right_to_see_things_writes_none_off(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        _, token = await world.member("before", roles=["owner"])
+        world.token, admin = token, world.token
+        await scaletest(world, tmp_path, f"{MAKE} --no-cleanup")
+        there = await names_of(world)
+        world.token = admin
+        demoted = await world.put("/api/v2/users/before/roles", {"roles": []})
+        assert demoted.status_code == 200, demoted.text
+        result = await cleaned(world.url, tmp_path, token)
+        assert result.code == 1 and "not shown to before; before made it" in result.stderr, result.stderr
+        assert await names_of(world) == there
+        assert "2 removed, 0 could not be" in (await cleaned(world.url, tmp_path, admin)).stderr
+
+
+async def test_what_was_made_at_another_address_is_named(tmp_path: Path) -> None:
+    with odd_server() as server:
+        server.answer = lambda _method, _path: reply('{"username": "admin"}')
+        for url in ("http://other", "http://other", "http://third"):
+            Ledger(tmp_path, url).intend("workspace", "admin", new_names(1)[0])
+        result = await cleaned(server.url, tmp_path)
+    assert result.code == 0 and "0 removed" in result.stderr
+    assert "2 more were made at http://other:" in result.stderr and "1 more were made at http://third" in result.stderr
+
+
+# ---- whatever ends a test
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--output json:/nowhere/x", "--output json:/nowhere/x cannot be written"),
+        ("--output text,json:{tmp}", "cannot be written: Is a directory"),
+        ("--cleanup-concurrency 0", "--cleanup-concurrency 0 is not from 1 to 200"),
+        ("--cleanup-concurrency 500", "--cleanup-concurrency 500 is not from 1 to 200"),
+        ("--concurrency 0", "--concurrency 0 is not from 1 to 200"),
+        ("--count 2001", "--count must be from 1 to 2000"),
+        ("--count 0", "--count must be from 1 to 2000"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_before_anything_is_asked(words: str, said: str, tmp_path: Path) -> None:
+    with odd_server() as server:
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_CONFIG_DIR": str(tmp_path)}
+        given = ["exp", "scaletest", *MAKE.split(), *words.format(tmp=tmp_path).split()]
+        result = await run_cli(given, home=tmp_path, env=env)
+    assert result.code == 1 and said in result.stderr and not server.asked
+
+
+async def test_cleanup_alone_refuses_such_numbers_too(tmp_path: Path) -> None:
+    result = await cleaned("http://127.0.0.1:9", tmp_path, words="--cleanup-concurrency 0")
+    assert result.code == 1 and "--cleanup-concurrency 0 is not from 1" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+async def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with workspace_world() as (world, _):
+        before = await names_of(world)
+        said = await scaletest(world, tmp_path, f"{MAKE} --output json:/dev/full,text", code=1)
+        assert "2 removed" in said.stderr and "/dev/full" in said.stderr
+        assert "1 runs, 0 failed" in said.stdout, "the other place has it"
+        assert await names_of(world) == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("kept", [True, False])
+async def test_whatever_ends_the_runs_they_are_taken_away(
+    error: type[BaseException], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = list[Any]()
+
+    async def end(*_: Any, **__: Any) -> Any:
+        raise error
+
+    async def remove(*_: Any, names: Any) -> int:
+        removed.append(names)
+        raise NetError("unreachable", "it is away")
+
+    monkeypatch.setattr(create_workspaces, "run_all", end)
+    monkeypatch.setattr(create_workspaces, "remove_all", remove)
+    monkeypatch.setattr(create_workspaces, "_template", lambda *_: trio.sleep(0))
+    monkeypatch.setattr(create_workspaces, "username", lambda *_: trio.sleep(0))
+    words = ["--template", "full", "--count", "3", *(["--no-cleanup"] if kept else [])]
+    invocation = parse(load("exp scaletest create-workspaces"), words, {"CODER_CONFIG_DIR": str(tmp_path)})
+    async with HttpClient(DialPolicy("http://127.0.0.1:9")) as http:
+        with pytest.raises(error):
+            await create_workspaces._test(invocation, http)
+    assert [len(names) for names in removed] == ([] if kept else [3])
 
 
 @pytest.mark.parametrize(

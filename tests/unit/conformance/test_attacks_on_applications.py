@@ -254,6 +254,14 @@ async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
                 answer = await s.get(MINE, method=method, token="", headers=headers)
                 if answer.status_code == 200:
                     wrong.append(f"{method} from {origin}")
+                # To a host without TLS browsers say nothing of whose page it is, and old ones never do.
+                silent = await s.get(MINE, method=method, token="", headers={"Cookie": ticket, "Origin": origin})
+                if silent.status_code == 200:
+                    wrong.append(f"{method} from {origin} without Sec-Fetch-Site")
+                if origin == "null":
+                    own = {**headers, "Sec-Fetch-Site": "same-origin"}
+                    if (await s.get(MINE, method=method, token="", headers=own)).status_code != 200:
+                        wrong.append(f"{method} of a page of its own that tells no referrer")
             upgrade = {"Cookie": ticket, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
                        "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
             answer = await s.get("/@admin/dev/apps/web/ws", token="", headers=upgrade)

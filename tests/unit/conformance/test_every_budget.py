@@ -29,11 +29,14 @@ from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, UpgradeR
 from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.network.http_tunnels import HttpTunnels
 from coder.coderd.services.people import scim as provisioning
-from coder.domain.access.rate_budgets import AGENTS, API, Budget, budgets_of
-from coder.domain.access.route_scopes import Unscoped
+from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
+from coder.domain.access.rate_budgets import API, GUESSES, Budget, budgets_of
+from coder.domain.access.route_scopes import AGENT, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
 from coder.net.http_tunnel import MODE, WAIT
+from tests.kit.agents import AgentWorld, workspace_world
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
+from tests.kit.workspace_proxy import new_proxy
 
 LIMIT = 3
 "Requests a minute of every budget, in this file."
@@ -49,12 +52,17 @@ WRONG = {
     "Coder-External-Proxy-Token": "3f9c2b1e-0000-4000-8000-000000000000:wrong",
     "Coder-Provisioner-Daemon-Key": "wrong",
 }
+PSK = "Coder-Provisioner-Daemon-Psk"
 HANDSHAKE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
     "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
 }
+
+
+_QUERIES = {"serve": "?provisioner=echo&version=1.0", "reinit": "?wait=true"}
+"So that the right one is answered at once."
 
 
 @dataclass(frozen=True)
@@ -65,12 +73,19 @@ class Door:
     public: bool
     "Whoever comes is not asked for a session first."
     budgets: tuple[Budget, ...]
+    scope: Scope | None
+
+    @property
+    def shows_secret(self) -> bool:
+        """A random one: that of a program, or a session that the door itself looks at."""
+        by_session = self.scope is Unscoped.OPTIONAL or not isinstance(self.scope, Unscoped | None)
+        return self.scope in BY_SECRET or (self.public and by_session)
 
     def path(self, guess: int) -> str:
         """With something in its places; a secret is another with each guess."""
         place = f"guess-{guess}" if self.rule in SECRETS_IN_PATHS else "00000000-0000-4000-8000-000000000000"
-        path = re.sub(r"<[^>]*>|\{[^}]*\}", place, self.rule)
-        return path + ("?provisioner=echo&version=1.0" if path.endswith("/serve") else "")
+        path = re.sub(r"<[^>]*>|\{[^}]*\}", place, self.rule.replace("{organization}", "default"))
+        return path + _QUERIES.get(path.rpartition("/")[2], "")
 
 
 def doors() -> Iterator[Door]:
@@ -80,15 +95,16 @@ def doors() -> Iterator[Door]:
         said, budgets = route_of(view), app.config["CODER_BUDGETS"][rule.rule, rule.endpoint]
         public = said is None or (isinstance(said.scope, Unscoped) and said.scope is not Unscoped.ANY_KEY)
         if said is None or said.websocket:
-            yield Door("GET", rule.rule, rule.websocket, public or bool(said and said.asks_itself), budgets)
+            scope = said.scope if said else None
+            yield Door("GET", rule.rule, rule.websocket, public or bool(said and said.asks_itself), budgets, scope)
         else:
             for method in said.methods:
-                yield Door(method, rule.rule, False, public or said.asks_itself, budgets)
+                yield Door(method, rule.rule, False, public or said.asks_itself, budgets, said.scope)
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
     for endpoint in table.endpoints:
-        yield Door("GET", endpoint.pattern, True, True, endpoint.budgets)
+        yield Door("GET", endpoint.pattern, True, True, endpoint.budgets, endpoint.scope)
 
 
 DOORS = list(doors())
@@ -116,6 +132,10 @@ def test_paths_that_hold_a_secret_are_counted_together() -> None:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    _limit_all(monkeypatch)
+
+
+def _limit_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         RateLimits, "limit_of", lambda limits, one: 0 if one.unlimited_because or not limits.enabled else LIMIT
     )
@@ -131,8 +151,13 @@ SETTINGS: dict[str, Any] = {
 
 
 async def _ask(world: World, door: Door, guess: int) -> int:
-    headers = WRONG | (HANDSHAKE if door.websocket else {})
-    async with world.client.stream(door.method, door.path(guess), headers=headers) as answer:
+    return await _status(world, door, door.path(guess), WRONG)
+
+
+async def _status(world: World, door: Door, path: str, shown: dict[str, str]) -> int:
+    world.client.cookies.clear()
+    headers = shown | (HANDSHAKE if door.websocket else {})
+    async with world.client.stream(door.method, path, headers=headers) as answer:
         return answer.status_code
 
 
@@ -175,6 +200,41 @@ async def test_the_right_key_is_not_counted_until_somebody_guesses() -> None:
         assert {(await users("right")).status_code for _ in range(10)} == {200}
         assert [(await users("wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
         assert (await users("right")).status_code == 429  # or a guess would be told from its being right
+
+
+async def test_wrong_secrets_shut_out_nobody_whose_own_cannot_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stands behind the same address, at every door where a random secret is shown."""
+    doors, wrong = [door for door in DOORS if door.shows_secret], []
+    assert {door.scope for door in doors} > BY_SECRET
+    async with workspace_world(clock=FakeClock(), **SETTINGS) as found:
+        world = found.world
+        right = await _secrets(found)
+        _limit_all(monkeypatch)
+        for door in doors:
+            guesses = [await _ask(world, door, number) for number in range(LIMIT + 1)]
+            path = door.path(0).replace("guess-0", world.ctx.part(HttpTunnels).open("127.0.0.1")[0])
+            status = await _status(world, door, path, right.get(door.scope, {"Coder-Session-Token": world.token}))
+            if guesses[-1] != 429 or status == 429 or (door.scope in BY_SECRET and status in {401, 403}):
+                wrong.append(f"{door.method} {door.rule}: wrong {guesses}, right {status}")
+        serve = next(door for door in doors if door.rule.endswith("/serve"))
+        by_psk = [await _status(world, serve, serve.path(0), {PSK: "wrong"}) for _ in range(LIMIT + 1)]
+        by_psk.append(await _status(world, serve, serve.path(0), {PSK: "right"}))
+        assert by_psk == [403] * LIMIT + [429] * 2, "people choose it: it may be guessed"
+        assert await _status(world, serve, serve.path(0), right[PROVISIONER]) == 101
+    assert not wrong, "\n".join(wrong)
+
+
+async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
+    """What each of them shows that is right."""
+    world = found.world
+    owner = {"Coder-Session-Token": world.token}
+    key = (await world.post("/api/v2/organizations/default/provisionerkeys", {"name": "k"}, headers=owner)).json()
+    return {
+        AGENT: {"Coder-Session-Token": found.token},
+        PROXY: {TOKEN_HEADER: await new_proxy(world)},
+        PROVISIONER: {"Coder-Provisioner-Daemon-Key": key["key"]},
+        STREAM: {MODE: "poll", WAIT: "0.1"},
+    }
 
 
 @pytest.mark.usefixtures("few")
@@ -229,14 +289,15 @@ async def test_a_link_that_ends_without_an_answer_is_not_counted() -> None:
     limits, ends = RateLimits(ctx), (trio.BrokenResourceError, trio.ClosedResourceError, None)
 
     async def ask(how: type[Exception] | None) -> None:
-        async def handler(_ctx: Any, _upgrade: Upgrade) -> None:
+        async def handler(_ctx: Any, upgrade: Upgrade) -> None:
+            await upgrade.count(None, guess=True)
             scope.cancel()
             if how is not None:
                 raise how
             await trio.lowlevel.checkpoint()
 
         table = EndpointTable()
-        table.add("/link", handler, scope=Unscoped.PUBLIC, budgets=(replace(AGENTS, limit=LIMIT),))
+        table.add("/link", handler, scope=PROVISIONER, budgets=(replace(GUESSES, limit=LIMIT),))
         found = table.find("/link")
         assert found is not None
         stream = trio.testing.memory_stream_pair()[0]

@@ -1,72 +1,166 @@
-"""Every pattern of the server takes time that grows with its text, not with the square of it.
+"""Every pattern takes steps that grow with its text, not with the square of it or worse.
 
-Found in the modules, asked by the methods they are used with. What people write in patterns of their own goes through
-RE2 and is not here. Patterns that only the sandbox uses are bounded there as well; they are asked all the same.
+Found in the modules and in the calls of `re` that name their pattern on the spot; asked by the methods they are used
+with, of texts made from their own parts: one over and over, one after another, behind what comes before. Steps are
+counted by tests/kit/regex_steps.py: seconds are the machine's. What people write in patterns of their own goes through
+RE2 and is not here.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
-import time
 from collections.abc import Iterator
+from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import coder
+from tests.kit.regex_steps import Steps, TooManyError, samples
 
 ROOT = Path(coder.__file__).parent
-ROOMS = ("api", "base", "coderd", "domain", "net", "rpc")
-LENGTH = 4000
-MOST = 0.05
-"Seconds of computing. What is quadratic takes ten times that, what is linear a hundredth."
-PIECES = (
-    "9", "0", "a", "A", "-", ".", "_", " ", "/", "a.", "a-", "9.", "1h", "a=", "a:", "\t", "(", '"', "\\", "%", "a ",
-    "{", "${", "/a", "<", "a,", ", ", "aA9", "\n", "a\n", "@", "#", ";", "a;", "0:", "0_", "0x",
-)  # fmt: skip
+ROOMS = sorted(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
+TIMES = 48
+"How often a piece stands in a text."
+PER_LETTER = 12
+"Steps for each letter that no linear pattern needs; a quadratic one takes half as many as the text has letters."
+PIECES = ("9", "a", "A", "-", ".", "/", "//", "?", "&", "=", " ", "a.", "a-", "a=", "\t", '"', "\\", "\n", "\r\n", "@")
+ENOUGH = 200_000
+"Steps for so short a text that no more need to be counted."
+FEW = 7
+"Of its own pieces are tried one after another; the shortest."
 TAILS = ("", "!", "\x00")
-_USES = "fullmatch|match|search|findall|finditer|sub|subn|split"
+_METHODS = ("fullmatch", "match", "search", "findall", "finditer", "sub", "subn", "split")
+_ANYWHERE = dict.fromkeys(("findall", "finditer", "subn", "split"), "sub")
 BEHIND = {
     ("coder.coderd.http.server.middleware", "_ROUTE_ARGUMENT"): "asked of our own routes",
     ("coder.base.duration", "_PART"): "asked of what _WHOLE has matched",
+    ("coder.coderd.http.site.page_values", "_META"): "asked of the dashboard's own page",
+    ("coder.domain.events.notification_texts", "_CONDITION"): "asked of our own messages",
 }
 """What no text of others reaches as it is."""
 
 
-def patterns() -> Iterator[tuple[str, str, re.Pattern[str] | re.Pattern[bytes], set[str]]]:
-    """(module, name, pattern, methods that are called on it there)."""
-    for room in ROOMS:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            text = path.read_text()
-            if "re.compile(" not in text or "migrations" in path.parts:
-                continue
-            module = ".".join(("coder", *path.relative_to(ROOT).with_suffix("").parts))
-            for name, value in vars(importlib.import_module(module)).items():
-                if isinstance(value, re.Pattern) and re.search(rf"^{name}\b.*re\.compile\(", text, re.MULTILINE):
-                    yield module, name, value, set(re.findall(rf"\b{name}\.({_USES})\(", text)) or {"fullmatch"}
+def _module_of(path: Path) -> str:
+    return ".".join(("coder", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def _slowest(pattern: re.Pattern[str] | re.Pattern[bytes], use: str) -> tuple[float, str]:
-    worst = (0.0, "")
-    for piece in PIECES:
-        for tail in TAILS:
-            text = piece * (LENGTH // len(piece)) + tail
-            given = text.encode() if isinstance(pattern.pattern, bytes) else text
-            arguments = (given[:0], given) if use in {"sub", "subn"} else (given,)
-            began = time.thread_time()
-            found = getattr(pattern, use)(*arguments)
-            if use == "finditer":
-                list(found)
-            worst = max(worst, (time.thread_time() - began, f"{piece!r} and {tail!r}"))
-    return worst
+def _members(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        for one in value:
+            yield from _members(one)
+    else:
+        yield value
 
 
-def test_no_pattern_is_quadratic() -> None:
-    wrong, seen = [], 0
-    for module, name, pattern, uses in patterns():
-        seen += 1
-        for use in uses if (module, name) not in BEHIND else ():
-            took, text = _slowest(pattern, use)
-            if took > MOST and _slowest(pattern, use)[0] > MOST:  # once may be the collector
-                wrong.append(f"{module}.{name}.{use}: {took:.2f} s for {text}: {pattern.pattern!r}")
-    assert seen > 60
+@cache
+def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
+    """(module, name or line, pattern, method it is asked by)."""
+    found: dict[tuple[str, str, re.Pattern[Any], str], None] = {}
+    for path in sorted((ROOT / room).rglob("*.py")):
+        text = path.read_text()
+        if not re.search(r"\bre\.[a-z]+\(", text) or "migrations" in path.parts or "node_modules" in path.parts:
+            continue
+        module = _module_of(path)
+        for name, value in vars(importlib.import_module(module)).items():
+            if not re.search(rf"^(\w+, )*{name}\b.*=", text, re.MULTILINE):
+                continue  # imported
+            uses = re.findall(rf"\b{name}\.({'|'.join(_METHODS)})\(", text) or ["sub"]
+            ours = [one for one in _members(value) if isinstance(one, re.Pattern)]
+            found |= dict.fromkeys((module, name, one, _ANYWHERE.get(use, use)) for one in ours for use in uses)
+        for line, pattern, use in _inline(ast.parse(text)):
+            found[module, f"line {line}", pattern, _ANYWHERE.get(use, use)] = None
+    return list(found)
+
+
+def _inline(tree: ast.Module) -> Iterator[tuple[int, re.Pattern[Any], str]]:
+    """`re.sub("...", ...)`. One put together on the spot, or compiled in a function, is judged by who reads it."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+            continue
+        if ast.unparse(node.func) in {f"re.{method}" for method in _METHODS}:
+            flags = [ast.unparse(word.value) for word in node.keywords if word.arg == "flags"]
+            flags += [text for one in node.args[1:] if (text := ast.unparse(one)).startswith("re.")]
+            number = sum(int(getattr(re, one.removeprefix("re."))) for text in flags for one in text.split(" | "))
+            yield node.lineno, re.compile(node.args[0].value, number), ast.unparse(node.func).removeprefix("re.")
+
+
+def _texts(tree: Any, times: int) -> Iterator[tuple[str, str]]:
+    own, starts = samples(tree)
+    few = sorted(own, key=len)[:FEW]
+    every = dict.fromkeys((*own, *PIECES))
+    for start, piece, tail in (*product(("",), every, TAILS), *product(starts[1:], own, TAILS[:2])):
+        yield f"{start!r} {piece!r} {tail!r}", start + piece * times + tail
+    for start, one, two, tail in product(starts[:2], few, few, TAILS[:2]):
+        if one != two:
+            yield f"{start!r} {one!r} {two!r} {tail!r}", start + one * times + two * times + tail
+
+
+def _too_many(pattern: re.Pattern[Any], use: str) -> str:
+    """The text at which steps grow faster than it does, or nothing."""
+    steps = Steps(pattern)
+    # The shorter of the same, in the same order.
+    for (said, long), (_, short) in zip(_texts(steps.tree, TIMES), _texts(steps.tree, TIMES // 2), strict=True):
+        try:
+            steps.of(use, long, PER_LETTER * len(long) + 200)
+        except TooManyError:
+            if _grows(steps, use, short, long):
+                return said
+    return ""
+
+
+def _grows(steps: Steps, use: str, short: str, long: str) -> bool:
+    try:
+        return steps.of(use, long, ENOUGH) > 3 * steps.of(use, short, ENOUGH)
+    except TooManyError:
+        return True
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_pattern_is_quadratic(room: str) -> None:
+    wrong = [
+        f"{module} {name} .{use}: {pattern.pattern!r} at {text}"
+        for module, name, pattern, use in patterns(room)
+        if (module, name) not in BEHIND and (text := _too_many(pattern, use))
+    ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_they_are_found() -> None:
+    assert sum(len(patterns(room)) for room in ROOMS) > 100
+    named = {(module, name) for room in ROOMS for module, name, _, _ in patterns(room)}
+    assert set(BEHIND) <= named
+
+
+@pytest.mark.parametrize(
+    ("pattern", "use", "is_bad"),
+    [
+        ("a+", "fullmatch", False), ("a+b", "search", True), ("a+b", "fullmatch", False), ("a++b", "match", False),
+        (r"(?<!a)a+b", "search", False), ("(a+)+", "fullmatch", True), ("(?:a|b)*c", "fullmatch", False),
+        (r"\s+$", "search", True), ("(a*)(a*)b", "match", True), ("<i>.*?</i>", "sub", True),
+        ("[?&][^=&]*(?:key|code)[^=&]*=", "sub", True),
+        (r'"(?:[^"\\]|\\.)*"', "fullmatch", False), (r"([a-z]+)-\1", "fullmatch", False),
+    ],
+)  # fmt: skip
+def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
+    assert bool(_too_many(re.compile(pattern), use)) is is_bad
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a+b", "(a|b)*c", "x{2,3}?y", r"\bab\b", r"(?i)K[^=&]*=", "(a)?b", "^a$", "(?=ab)a"]
+)
+@pytest.mark.parametrize("text", ["", "aab", "ababc", "xxxy", "ab ab", "key=", "b", "a", "KEY=k=&"])
+def test_the_counter_goes_the_way_of_the_library(pattern: str, text: str) -> None:
+    """Its ends are the library's."""
+    compiled = re.compile(pattern)
+    steps, ends = Steps(compiled), []
+    steps._text, steps._most = text, 10_000
+    found = steps._whole(0, lambda end: ends.append(end) is None)
+    expected = compiled.match(text)
+    assert (ends[0] if found else None) == (expected.end() if expected else None)

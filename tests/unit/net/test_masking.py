@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
+from types import FrameType
 
 import pytest
 import trio
@@ -12,7 +14,7 @@ from coder.net import http1
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
-from coder.net.masking import SECRET_PATHS, masked
+from coder.net.masking import MOST_SHOWN, SECRET_PATHS, masked, masked_path
 from coder.net.policy import DialPolicy
 from coder.net.request_log import REQUESTS
 from tests.kit.odd_server import odd_server, reply
@@ -32,10 +34,46 @@ SECRET = "kept-to-Oneself%2F9"
         ("/api/v2/organizations/o/provisionerkeys/named", "/api/v2/organizations/o/provisionerkeys/named"),
         ("/api/v2/provisionerkeys/", "/api/v2/provisionerkeys/"),
         ("//derp/streams//abc/def", "//derp/streams//***"),
+        ("https://x.example/a?b=c?token=d=e?f&g=h", "https://x.example/a?b=c?token=***&g=h"),
+        ("/a&key?b=c&d?e=1&f=2?secret_g=3", "/a&key?b=***&d?e=1&f=2?secret_g=***"),
+        ("/keys=1/token?a=b", "/keys=1/token?a=b"),
     ],
 )  # fmt: skip
 def test_secrets_are_stars(url: str, shown: str) -> None:
     assert masked(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "?" * 300 + "key" * 300, "?key" * 300, "&key" * 300, "=" * 900, "?key=" * 300, "//" * 500, "//@" * 300,
+        "/api/v2/" * 99,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mask", [masked, masked_path])
+def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> None:
+    """Of a stranger's choice. What is done is counted; steps of patterns: conformance/test_every_pattern.py."""
+
+    def calls(text: str) -> int:
+        count = 0
+
+        def note(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal count
+            count += event in {"call", "c_call"}
+
+        sys.setprofile(note)
+        try:
+            mask(text)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert calls(url * 8) < 10 * calls(url)
+
+
+def test_only_so_much_is_shown() -> None:
+    assert len(masked("https://x.example/" + "a" * 100_000)) == MOST_SHOWN + 1
+    assert SECRET not in masked(f"https://{'u' * MOST_SHOWN}:{SECRET}@x.example/")
 
 
 async def silent(stream: trio.SocketStream) -> None:

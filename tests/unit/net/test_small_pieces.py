@@ -1,7 +1,12 @@
-"""A body in pieces of one byte leaves others their turns, whoever reads it."""
+"""What comes in pieces of next to nothing leaves others their turns, whoever reads it, and is not kept piece by piece.
+
+Turns are counted: of somebody who only waits for them, while a reader has all of it at once.
+"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,29 +16,33 @@ import pytest
 import trio
 import trio.testing
 from hypercorn.events import RawData
+from hypercorn.protocol.ws_stream import WebsocketBuffer
+from wsproto.connection import Connection, ConnectionType
 
-from coder.agent.network.http_api import _read_request
+from coder.agent.network.http_api import MAX_BODY, _read_request
+from coder.base.groups import single_failure
+from coder.coderd.apps.proxy import BadAnswerError as AppAnswerError
 from coder.coderd.apps.proxy import _answer
 from coder.coderd.apps.upstream import AppConnection
 from coder.coderd.http.server.hypercorn_fixes import OneWriteH11, _OneFraming
+from coder.coderd.http.server.websocket_bounds import BoundedWSStream
 from coder.coderd.services.agents.agent_containers import _upgrade
 from coder.coderd.services.foundation.errors import BadGateway
 from coder.net import http1
+from coder.net.blocking_http import HINTS, BadAnswerError, HttpConnection
 from coder.net.bounded_http import PIECES, BoundedHttp
+from coder.net.errors import HttpError, NetError
+from coder.net.policy import DialPolicy
 from coder.net.stream_exchange import exchange
+from coder.net.websocket import MAX_FRAMES, WebSocketStream
+from tests.arch.test_house import ROOT, SOURCES
+from tests.kit.odd_server import odd_server
+from tests.kit.turns import counted_turns, peer_says
 
 COUNT = 60 * PIECES
 BODY = b"1\r\nx\r\n" * COUNT + b"0\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
 REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
-
-
-def peer_says(data: bytes) -> trio.StapledStream[Any, Any]:
-    """All of it at the first question, as a socket whose buffer is full."""
-    ours, _ = trio.testing.memory_stream_pair()
-    ours.receive_stream.put_data(data)
-    ours.receive_stream.put_eof()
-    return ours
 
 
 async def by_an_exchange() -> None:
@@ -55,12 +64,12 @@ async def by_the_client() -> None:
 
 
 async def by_an_agent() -> None:
-    request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST))
+    request = await _read_request(BoundedHttp(h11.SERVER), peer_says(REQUEST), MAX_BODY)
     assert request is not None and len(request.body) == COUNT
 
 
-async def by_the_proxy_of_applications() -> None:
-    to_app = AppConnection(peer_says(ANSWER))
+async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
+    to_app = AppConnection(peer_says(said))
     await to_app.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await to_app.send(h11.EndOfMessage())
     browser = BoundedHttp(h11.SERVER)
@@ -86,18 +95,186 @@ READERS: list[Callable[[], Awaitable[None]]] = [
 ]  # fmt: skip
 
 
+# ---- frames of a WebSocket
+
+EMPTY = b"\x02\x00" + b"\x00\x00" * (COUNT - 1)
+"Of one message, without its end."
+FRAMES = {"empty": EMPTY, "pongs": b"\x8a\x00" * COUNT, "messages": b"\x82\x01x" * COUNT}
+
+
+async def _websocket(data: bytes, *, pieces: bool) -> None:
+    socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
+    try:
+        while (await socket.receive_some() if pieces else await socket.receive_message()) not in {None, b""}:
+            pass
+    except trio.BrokenResourceError:
+        pass  # it ended without a farewell
+
+
+async def by_a_websocket_of_empty_pieces() -> None:
+    await _websocket(EMPTY, pieces=False)
+
+
+async def by_a_stream_of_empty_pieces() -> None:
+    await _websocket(EMPTY, pieces=True)
+
+
+async def by_a_websocket_of_pongs() -> None:
+    await _websocket(FRAMES["pongs"], pieces=False)
+
+
+async def by_a_websocket_of_small_messages() -> None:
+    await _websocket(FRAMES["messages"], pieces=False)
+
+
+async def _of_the_api(data: bytes) -> BoundedWSStream:
+    stream = BoundedWSStream.__new__(BoundedWSStream)
+    stream.connection, stream.scope = Connection(ConnectionType.CLIENT), cast("Any", {"coder_message_limit": 1024})
+    stream.buffer, stream._events, stream._frames, stream._unanswered = WebsocketBuffer(1024), 0, 0, False
+    stream.stream_id, stream.app_put = 1, None
+    stream.connection.receive_data(data)
+
+    async def send(_event: object) -> None:
+        stream.closed = True
+
+    stream.closed, stream.send = False, send
+    await stream._handle_events()
+    return stream
+
+
+async def by_the_api_of_empty_pieces() -> None:
+    await _of_the_api(EMPTY)
+
+
+async def by_the_api_of_pongs() -> None:
+    await _of_the_api(FRAMES["pongs"])
+
+
+READERS += [
+    by_a_websocket_of_empty_pieces, by_a_stream_of_empty_pieces, by_a_websocket_of_pongs,
+    by_a_websocket_of_small_messages, by_the_api_of_empty_pieces, by_the_api_of_pongs,
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
 async def test_others_run_meanwhile(reader: Callable[[], Awaitable[None]]) -> None:
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(other)
+    async with counted_turns() as turns:
         await reader()
-        nursery.cancel_scope.cancel()
-    assert turns > COUNT / PIECES / 2
+    assert turns.count > COUNT / PIECES / 2
+
+
+async def test_a_message_has_so_many_frames() -> None:
+    """They count for nothing by their size, and were kept each by itself."""
+    data = EMPTY + b"\x00\x00" * MAX_FRAMES
+    socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
+    assert await socket.receive_message() is None
+    assert (socket.close_code, socket._partial) == (1009, b"")
+    assert await socket.receive_message() is None
+    assert (await _of_the_api(data)).closed
+    assert not (await _of_the_api(EMPTY)).closed
+
+
+@pytest.mark.parametrize(("first", "piece"), [(b"\x01", "\u00e9".encode()), (b"\x02", b"\xe9")])
+async def test_a_message_in_pieces_is_one_buffer(first: bytes, piece: bytes) -> None:
+    frame = bytes((len(piece),)) + piece
+    socket = WebSocketStream(
+        peer_says(first + frame + (b"\x00" + frame) * 900), client=True, max_message=901 * len(piece)
+    )
+    with pytest.raises(trio.BrokenResourceError):  # it ended too early
+        await socket._receive(pieces=False)
+        raise trio.BrokenResourceError
+    assert socket._partial == piece * 901
+    whole = first + frame + (b"\x00" + frame) * 899 + b"\x80" + frame
+    for limit, expected in ((901 * len(piece), piece * 901), (901 * len(piece) - 1, None)):
+        socket = WebSocketStream(peer_says(whole), client=True, max_message=limit)
+        said = await socket.receive_message()
+        assert (said.encode() if isinstance(said, str) else said) == expected
+
+
+# ---- answers before the answer
+
+HINT = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+async def _by_client(data: bytes) -> None:
+    async def ask(policy: DialPolicy) -> None:
+        async with http1.HttpClient(policy) as client:
+            await client.request("GET", "/")
+
+    await _asked(data, ask)
+
+
+async def _by_upgrade(data: bytes) -> None:
+    await _asked(data, lambda policy: http1.upgrade(policy, "/", []))
+
+
+async def _asked(data: bytes, ask: Callable[[DialPolicy], Awaitable[object]]) -> None:
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            with contextlib.suppress(trio.BrokenResourceError):
+                await stream.send_all(data)
+
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            nursery.start_soon(trio.serve_listeners, answer, [listener])
+            try:
+                await ask(DialPolicy(f"http://127.0.0.1:{listener.socket.getsockname()[1]}"))
+            finally:
+                nursery.cancel_scope.cancel()
+
+
+async def _by_proxy(data: bytes) -> None:
+    await by_the_proxy_of_applications(data)
+
+
+async def _by_exchange(data: bytes) -> None:
+    await exchange(peer_says(data), "GET", "/")
+
+
+async def _by_container_watch(data: bytes) -> None:
+    try:
+        await _upgrade(peer_says(data))
+    except BadGateway as error:
+        assert "does not tell" in str(error)
+
+
+async def _by_command(data: bytes) -> None:
+    def ask() -> None:
+        with odd_server() as server:
+            server.answer = lambda _method, _path: data
+            host, _, port = server.url.removeprefix("http://").partition(":")
+            with contextlib.closing(HttpConnection((host, int(port)), timeout=20)) as connection:
+                connection.exchange("GET", "/", {}, None)
+
+    await trio.to_thread.run_sync(ask)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [_by_client, _by_upgrade, _by_proxy, _by_exchange, _by_container_watch, _by_command],
+    ids=lambda one: one.__name__,
+)
+async def test_answers_before_the_answer_have_an_end(reader: Callable[[bytes], Awaitable[None]]) -> None:
+    try:
+        await reader(HINT * HINTS + FINE)
+    except HttpError:
+        assert reader is _by_upgrade  # 200 is no upgrade
+    with pytest.raises((NetError, h11.RemoteProtocolError, BadAnswerError, AppAnswerError)):
+        await reader(HINT * (HINTS + 1) + FINE)
+
+
+def test_every_reader_of_http_rests() -> None:
+    """Whoever does not let `read_event` take its events leaves others their turns by itself."""
+    taking = []
+    for path in SOURCES:
+        if ".next_event()" in (text := path.read_text()) and path.name != "bounded_http.py":
+            tree = ast.parse(text)
+            awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}
+            calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and id(node) not in awaited]
+            if any(isinstance(call.func, ast.Attribute) and call.func.attr == "next_event" for call in calls):
+                taking.append(path)
+    assert len(taking) > 2
+    assert not [str(path.relative_to(ROOT)) for path in taking if ".rest()" not in path.read_text()]

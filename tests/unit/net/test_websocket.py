@@ -78,7 +78,7 @@ async def test_a_message_that_never_ends_flows_through_a_stream() -> None:
         await left.send_all(head + piece)
         assert await receiver.receive_some() == piece
         head = b"\x00" + head[1:]
-    assert receiver._partial == []
+    assert not receiver._partial
 
 
 async def test_ping_is_answered_while_the_peer_reads(autojump_clock: trio.testing.MockClock) -> None:

@@ -11,11 +11,13 @@ import trio
 import trio.testing
 
 from coder.base.errors import CoderError
-from coder.rpc import drpc, mux, yamux
+from coder.rpc import drpc, inbox, mux, session, yamux
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
+from coder.rpc.inbox import HeldBytes
 from coder.rpc.proto import agent_pb2, tailnet_pb2
 from coder.rpc.session import Session, open_session
+from coder.rpc.yamux import Flag, FrameType, YamuxFrame, encode_frame
 
 BANNER = "/coder.agent.v2.Agent/GetServiceBanner"
 COORDINATE = "/coder.tailnet.v2.Tailnet/Coordinate"
@@ -331,6 +333,47 @@ async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock:
                     stream.abandon()
         assert trio.current_time() == pytest.approx(1)
         assert await other.receive_some() == b""
+
+
+async def test_a_peer_that_begins_and_never_ends_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand streams, each with a window's worth of a message of 4 MiB that does not end."""
+    shared: list[HeldBytes] = []
+
+    class Watched(HeldBytes):
+        def __init__(self) -> None:
+            super().__init__()
+            shared.append(self)
+
+    monkeypatch.setattr(session, "HeldBytes", Watched)
+    monkeypatch.setattr(inbox, "LINK_BYTES", 1 << 20)
+    monkeypatch.setattr(mux, "MOST_UNREAD", 1 << 20)
+    streams, most = 1500, 0
+    begun = b"\x02\x01\x01\x80\x80\x80\x02" + bytes(60_000)  # a frame of 4 MiB
+    async with connected({}) as (_, server, raw):
+        for number in range(streams):
+            frames = (
+                YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, 2 * number + 1, 0),
+                YamuxFrame(FrameType.DATA, Flag(0), 2 * number + 1, len(begun), begun),
+            )
+            await raw.send_all(b"".join(encode_frame(frame) for frame in frames))
+            await trio.testing.wait_all_tasks_blocked()
+            assert shared[0].size <= 1 << 20
+            most = max(most, server._mux._unread)
+        assert len(server._mux._streams) <= mux.MOST_HALF_CLOSED + session.MAX_CALLS + yamux.BACKLOG
+    assert most <= (1 << 20) + len(begun) + mux.PIECE
+    assert (shared[0].size, server._mux._unread) == (0, 0)
+
+
+async def test_a_window_in_frames_of_a_byte_counts_for_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mux, "MOST_UNREAD", 200_000)
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(left, "client"), open_session(right, "server") as server:
+        await left.send_all(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, 1, 0)))
+        await left.send_all(encode_frame(YamuxFrame(FrameType.DATA, Flag(0), 1, 1, b"x")) * 10_000)
+        await trio.testing.wait_all_tasks_blocked()
+        assert server._mux._unread == 0
+        assert not server._mux._streams
+        assert not server.is_closed
 
 
 async def test_ended_calls_leave_nothing_behind() -> None:

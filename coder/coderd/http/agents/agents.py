@@ -15,12 +15,13 @@ from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.base.struct import ApiStruct
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
-from coder.coderd.http.server.auth import context, credentials, known_as, optional_caller, subject
+from coder.coderd.http.server.auth import context, count_request, credentials, known_as, optional_caller, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
+from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.agents import agent_containers, agent_http, agents
 from coder.coderd.services.agents.agents import AgentLogLine, AgentPlace, AppReport
 from coder.coderd.services.agents.instance_identity import Clouds, token_of
@@ -91,7 +92,8 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-        g.place = await agents.authenticate_agent(context(), credentials())
+        shown = agents.authenticate_agent(context(), credentials())
+        g.place = await counted(shown, lambda found: f"agent {found.agent.id}", count_request)
         # Not the owner's own account: a workspace that sends too much must not stop whoever would mend it.
         known_as(f"agents of {g.place.owner_id}")
         return await view(*args, **kwargs)

@@ -11,7 +11,7 @@ from coder.api.agents.agent_streams import (
     IssueReconnectingPTYSignedTokenResponse,
 )
 from coder.api.site.deployment import AppHostResponse
-from coder.coderd.http.server.auth import context, count_request, optional_caller, subject
+from coder.coderd.http.server.auth import context, optional_caller, subject
 from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import path_uuid
@@ -41,7 +41,6 @@ async def get_host() -> Response:
 async def get_auth_redirect() -> Response:
     """For browsers: whoever is signed out signs in first and comes back."""
     caller = await optional_caller()
-    await count_request(caller)
     if caller is None:
         query = request.query_string.decode("latin-1")
         back = request.path + (f"?{query}" if query else "")

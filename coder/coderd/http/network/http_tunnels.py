@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from quart import Blueprint, Response, request
 
-from coder.coderd.http.server.auth import context, let_in
+from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.declarations import BYTES, NOTHING, OCTETS
 from coder.coderd.http.server.json import read_bytes
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.network.http_tunnels import FIRST_WAIT, HttpTunnels, TunnelServerStream
 from coder.domain.access.rate_budgets import CARRIED
-from coder.domain.access.route_scopes import PUBLIC
+from coder.domain.access.route_scopes import STREAM
 from coder.net.http_tunnel import ENDED, MODE, OFFSET, RECEIVED, STREAMS, WAIT, WINDOW
 
 blueprint = Blueprint("carriers", __name__)
@@ -22,11 +22,11 @@ _BYTES = "application/octet-stream"
 
 
 @route(
-    blueprint, "GET", _PATH, scope=PUBLIC, budget=CARRIED, answers=BYTES, others={410: NOTHING}, refuses=(400, 404, 409)
+    blueprint, "GET", _PATH, scope=STREAM, budget=CARRIED, answers=BYTES, others={410: NOTHING}, refuses=(400, 404, 409)
 )
 async def down(secret: str) -> Response:
     """Bytes from the server: `stream` for as long as they come, or one `poll`. 410 when all have been said."""
-    stream = _find(secret)
+    stream = await _find(secret)
     offset, wait = _number(OFFSET), _seconds()
     if stream.has_ended(offset):
         return Response(b"", 410, _HEADERS)
@@ -36,27 +36,30 @@ async def down(secret: str) -> Response:
 
 
 @route(
-    blueprint, "POST", _PATH, scope=PUBLIC, budget=CARRIED, takes=OCTETS, limit=WINDOW, status=204, refuses=(404, 409)
+    blueprint, "POST", _PATH, scope=STREAM, budget=CARRIED, takes=OCTETS, limit=WINDOW, status=204, refuses=(404, 409)
 )
 async def up(secret: str) -> Response:
     """Bytes from the client; an empty body only acknowledges."""
-    stream = _find(secret)
+    stream = await _find(secret)
     body = await read_bytes(WINDOW)
     await stream.feed(_number(OFFSET), body, _number(RECEIVED), ended=ENDED in request.headers)
     return Response(b"", 204, _HEADERS)
 
 
-@route(blueprint, "DELETE", _PATH, scope=PUBLIC, budget=CARRIED, status=204, refuses=(404,))
+@route(blueprint, "DELETE", _PATH, scope=STREAM, budget=CARRIED, status=204, refuses=(404,))
 async def end(secret: str) -> Response:
     """The client has left."""
-    _find(secret).abort()
+    (await _find(secret)).abort()
     return Response(b"", 204, _HEADERS)
 
 
-def _find(ident: str) -> TunnelServerStream:
-    found: TunnelServerStream = context().part(HttpTunnels).find(ident)
-    let_in()  # a poll waits
-    return found
+async def _find(ident: str) -> TunnelServerStream:
+    tunnels: HttpTunnels = context().part(HttpTunnels)
+    try:
+        return tunnels.find(ident)
+    except NotFound:
+        await count_request(None)
+        raise
 
 
 def _number(name: str) -> int:

@@ -20,17 +20,18 @@ from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDa
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.coderd.http.server.audit_rules import Audited
-from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.auth import context, count_request, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
+from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.users import find_person
 from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioner_keys, provisioners
 from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
-from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PROVISIONER
 from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.search import Terms
@@ -212,13 +213,14 @@ async def delete_key(organization: str, name: str) -> Response:
     "GET",
     "/provisionerkeys/<secret>",
     scope=PROVISIONER,
-    budget=(PUBLIC_ROUTE, GUESSES),
+    budget=PUBLIC_ROUTE,
     answers=ProvisionerKey,
 )
 async def get_own_key(secret: str) -> Response:  # noqa: ARG001 - the header counts; the path repeats it
     """For daemons, which authenticate with the key itself."""
     shown = request.headers.get("Coder-Provisioner-Daemon-Key", "")
-    return reply(await provisioner_keys.show_own_key(context(), shown))
+    key = provisioner_keys.show_own_key(context(), shown)
+    return reply(await counted(key, lambda found: f"provisioner key {found.id}", count_request))
 
 
 def _terms() -> Terms:

@@ -13,9 +13,10 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
-from coder.coderd.http.server.auth import context, known_as
+from coder.coderd.http.server.auth import context, count_request, known_as
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
+from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.apps.app_refusals import AppRefusedError
 from coder.coderd.services.proxies import proxy_calls
 from coder.coderd.services.proxies.proxy_calls import ProxyCaller
@@ -26,8 +27,10 @@ from coder.domain.access.route_scopes import PROXY
 blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceproxies/me")
 
 
-async def _proxy() -> ProxyCaller:
-    proxy = await proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+async def _proxy(*, for_visitor: bool = False) -> ProxyCaller:
+    """Whoever asks. What it asks for a visitor is not its own request: it counts its visitors itself."""
+    shown = proxy_calls.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
+    proxy = await counted(shown, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
     known_as(f"proxy {proxy.row.id}")
     return proxy
 
@@ -78,7 +81,7 @@ async def get_crypto_keys() -> Response:
 )
 async def post_issue_token() -> Response:
     """A ticket for what a proxy's visitor asked for; a proxy that does not ask for JSON gets refusals as pages."""
-    await _proxy()
+    await _proxy(for_visitor=True)
     body = await read_body(IssueTokenRequest)
     if "application/json" in request.headers.get("Accept", ""):
         return reply(IssueSignedAppTokenResponse(await proxy_calls.issue_signed_token(context(), body)), 201)

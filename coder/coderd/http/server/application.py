@@ -140,7 +140,7 @@ def _only_named_methods(app: Application) -> None:
 
 
 def _shape(path: str) -> str:
-    return re.sub(r"<[^>]*>", "{}", path)
+    return re.sub(r"<[^<>]*>", "{}", path)
 
 
 def _register_errors(app: Application) -> None:

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
+from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.query import read_arguments
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.access.origins import near_origin
 from coder.coderd.services.access.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of
-from coder.coderd.services.access.session_revocation import CLOSE_CODE, CLOSE_REASON, SessionEndedError, SessionRegistry
+from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError, SessionRegistry
 from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.domain.access.policy import Subject
 from coder.domain.access.rate_budgets import API, Budget
+from coder.domain.access.route_scopes import Unscoped
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -91,19 +93,23 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
 
 async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
-    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer."""
+    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer, or gives other
+    rights."""
     sessions: SessionRegistry = context().part(SessionRegistry)
-    with sessions.opened(who) as opened:
+    with sessions.opened(who, by_rights=True) as opened:
         await sessions.confirm(opened)
         try:
             return await opened.run(view)
         except SessionEndedError:
-            await websocket.close(CLOSE_CODE, CLOSE_REASON)
+            await websocket.close(CLOSE_CODE, opened.reason)
             return cast("T", None)
 
 
-async def count_request(who: Caller | None) -> None:
-    """Raises RateLimited; otherwise the frame adds the headers that say how much is left, and settles the loan."""
+async def count_request(who: Caller | str | None) -> None:
+    """Raises RateLimited; otherwise the frame adds the headers that say how much is left, and settles the loan.
+
+    `who`: see `key_of`.
+    """
     here = websocket if has_websocket_context() else request
     limits: RateLimits = context().part(RateLimits)
     route = here.url_rule.rule if here.url_rule is not None else ""
@@ -130,12 +136,17 @@ def _budgets_of_no_route(path: str) -> tuple[Budget, ...]:
 
 
 async def count_public_request() -> None:
-    """Before views that do not authenticate: they are limited by address."""
+    """Before views that do not authenticate: they are limited by address, where a session may be shown by its user."""
     here = websocket if has_websocket_context() else request
     view = current_app.view_functions.get(here.endpoint or "")
-    if not getattr(view, "counts_itself", False):
-        # Only who wants to be counted by nobody has to say who it is.
-        await count_request(await optional_caller() if here.headers.get(BYPASS_HEADER) == "true" else None)
+    if getattr(view, "counts_itself", False):
+        return
+    said = route_of(view)
+    # Elsewhere only who wants to be counted by nobody has to say who it is.
+    asks = here.headers.get(BYPASS_HEADER) == "true" or (
+        said is not None and (said.asks_itself or said.scope is Unscoped.OPTIONAL)
+    )
+    await count_request(await optional_caller() if asks else None)
 
 
 async def optional_caller() -> Caller | None:

@@ -25,7 +25,7 @@ from coder.coderd.services.access.rate_limits import NO_ANSWER
 from coder.coderd.services.events.metrics import UPGRADED, Metrics
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.domain.foundation.web_addresses import canonical_host
-from coder.net.masking import masked_path
+from coder.net.masking import masked_path, shortened
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -211,8 +211,8 @@ def _shown_path(scope: Message) -> str:
     a route took it, however it was encoded."""
     shown = masked_path(scope["path"])
     if shown != scope["path"]:
-        return quote(shown, safe="/*")
-    return str(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
+        return shortened(quote(shown, safe="/*"))
+    return shortened(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
 
 
 async def _refuse_websocket(send: Send) -> None:

@@ -17,14 +17,14 @@ from coder.coderd.http.server.auth import authenticated, caller
 from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, PUBLIC_LIMIT, Route
 from coder.coderd.services.access.authorization import require_scope
 from coder.domain.access.rate_budgets import Budget
-from coder.domain.access.route_scopes import Scope, Unscoped, named
+from coder.domain.access.route_scopes import BY_SECRET, Scope, Unscoped, named
 
 if TYPE_CHECKING:
     from coder.coderd.http.server.audit_rules import Audited
 
 View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
 WEBSOCKET = "WEBSOCKET"
-_STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT})
+_STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.STREAM})
 """Who may send something before anybody knows who it is."""
 
 
@@ -97,6 +97,8 @@ def _guarded(said: Route) -> Callable[..., Awaitable[Any]]:
     if said.signed_in:
         guarded = authenticated(_within_scope(guarded, said.scope))
     guarded.route = said
+    if said.scope in BY_SECRET:
+        guarded.counts_itself = True
     return cast("Callable[..., Awaitable[Any]]", guarded)
 
 

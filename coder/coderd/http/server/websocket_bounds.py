@@ -8,6 +8,8 @@
    the eleventh message hid the end of the connection from everybody.
 5. An empty binary message arrived as None and broke the handler.
 6. The task that pings slept on when the peer had gone, and the connection with it.
+7. Frames without anything in them counted for nothing, and eleven thousand that came with one read, or as many pongs,
+   let nobody else run. A message has so many at most; others run in between.
 
 What flows through our own endpoints (`rpc_endpoints`) is framed by `coder/net/websocket.py`.
 """
@@ -29,6 +31,8 @@ from wsproto.events import CloseConnection, Message, Ping, Pong
 from wsproto.frame_protocol import CloseReason
 
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT
+from coder.net.bounded_http import PIECES
+from coder.net.websocket import MAX_FRAMES
 
 PING = 15.0
 "Seconds between ping frames: an idle stream must not look dead to what lies between."
@@ -43,6 +47,7 @@ class BoundedWSStream(WSStream):
         self.config.max_app_queue_size = 1
         self.pinging = trio.CancelScope()
         self._unanswered = False
+        self._events = self._frames = 0
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, Request):
@@ -53,6 +58,9 @@ class BoundedWSStream(WSStream):
     async def _handle_events(self) -> None:
         try:
             for event in self.connection.events():
+                self._events += 1
+                if self._events % PIECES == 0:
+                    await trio.lowlevel.checkpoint()
                 if isinstance(event, Message):
                     await self._take(event)
                 elif isinstance(event, Ping):
@@ -67,8 +75,10 @@ class BoundedWSStream(WSStream):
 
     async def _take(self, event: Message[Any]) -> None:
         limit = cast("int", self.scope.get("coder_message_limit")) or PUBLIC_LIMIT
-        if self.buffer.length + len(event.data) > limit:
+        self._frames += event.frame_finished
+        if self.buffer.length + len(event.data) > limit or self._frames > MAX_FRAMES:
             raise FrameTooLargeError
+        self._frames = 0 if event.message_finished else self._frames
         self.buffer.extend(event)
         if event.message_finished and self.app_put is not None:
             await self.app_put(self.buffer.to_message())

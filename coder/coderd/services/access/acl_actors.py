@@ -13,10 +13,18 @@ from uuid import UUID
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.access import acls as store
 from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.people import organizations as organization_store
 from coder.domain.access.policy import Resource, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
+
+
+async def hold_users(tx: Tx, organization_id: UUID, roles: Mapping[str, str]) -> None:
+    """Before an access list is locked: whoever is put into it does not leave the organization meanwhile, which takes
+    people out of its lists."""
+    given = {found for key, role in roles.items() if role and (found := as_uuid(key)) is not None}
+    await organization_store.hold_members(tx, organization_id, given)
 
 
 async def unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:

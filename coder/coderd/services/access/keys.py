@@ -12,10 +12,11 @@ from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
 from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
 from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.people import users as user_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Resource, Subject
 from coder.domain.foundation.zero import ZERO_TIME
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from coder.api.base.enums import LoginType
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.users import UserRow
 
 _LEGACY = {"coder:all": "all", "coder:application_connect": "application_connect"}
@@ -72,6 +74,15 @@ def _random(length: int) -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
 
+async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> None:
+    """A key for a person who proved to be `user`. Raises Unauthenticated: the password was changed meanwhile, or the
+    account deleted, which ends every key."""
+    now = await user_store.get_user(tx, user.id, hold=True)
+    if now is None or now.deleted or now.hashed_password != user.hashed_password:
+        raise Unauthenticated("The account has changed meanwhile. Sign in again.")
+    await key_store.insert_key(tx, row)
+
+
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
     """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest.
 
@@ -81,7 +92,7 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(key_store.insert_key, row)
+    await ctx.db.run(give_key, user, row)
     return token
 
 
@@ -120,7 +131,7 @@ async def create_token(
         ip=ip,
     )
     try:
-        await ctx.db.run(key_store.insert_key, row)
+        await ctx.db.run(give_key, user, row)
     except IntegrityError as error:
         raise Conflict(
             f'A token with name "{name}" already exists.',

@@ -18,15 +18,26 @@ def foreign_origin(headers: Mapping[str, str], access_url: str) -> bool:
     return host_of_origin(origin) not in _own_hosts(headers, access_url)
 
 
+HIDDEN = "null"
+"""So say pages in a sandbox, and pages that tell no referrer."""
+
+
+def hides_a_stranger(site: str) -> bool:
+    """Of a page whose origin is HIDDEN the browser knows better whose it is, and says so in Sec-Fetch-Site.
+
+    Nothing said is no proof: browsers say nothing to hosts without TLS, and older ones never do.
+    """
+    return site not in {"same-origin", "none"}
+
+
 def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
     """Does a browser say that a page of another site asks that could have set cookies of ours, or hides whose it is?
 
     What such a page knows of our cookies proves nothing.
     """
     origin = headers.get("origin", "")
-    if origin == "null":
-        # So say pages in a sandbox, and pages that tell no referrer: the browser knows better whose they are.
-        return headers.get("sec-fetch-site", "") not in {"same-origin", "none"}
+    if origin == HIDDEN:
+        return hides_a_stranger(headers.get("sec-fetch-site", ""))
     host = host_of_origin(origin)
     near = not host or any(shares_cookies(host, own) for own in _own_hosts(headers, access_url))
     return near and foreign_origin(headers, access_url)

@@ -7,15 +7,15 @@ kept nowhere: a counter is found by a digest, and is forgotten when its window h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
 
 from coder.coderd.services.foundation.client_address import network_of
-from coder.coderd.services.foundation.errors import PreconditionRequired, RateLimited
+from coder.coderd.services.foundation.errors import PreconditionRequired, RateLimited, Refusal
 from coder.domain.access.rate_budgets import API, Budget
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from coder.base.clock import Clock
     from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.access.authentication import Caller
+
+T = TypeVar("T")
 
 WINDOW = 60.0
 "Seconds."
@@ -264,13 +266,37 @@ def _spent(limit: int, window: int, elapsed: float) -> RateLimited:
     )
 
 
-def key_of(caller: Caller | None, remote_ip: str, wants_bypass: bool) -> str:
-    """Whom a request is counted for. Raises PreconditionRequired for a bypass that is not allowed."""
+async def counted(
+    found: Awaitable[T], name: Callable[[T], Caller | str], count: Callable[[Caller | str | None], Awaitable[None]]
+) -> T:
+    """Looks who shows a random secret, and then counts: the right one as whom it names (empty: not at all), a wrong
+    one by its address.
+
+    So nobody's wrong secrets shut out those who stand behind the same address; nobody guesses 122 bits. Raises what
+    `found` does, RateLimited.
+    """
+    try:
+        known = await found
+    except Refusal:
+        await count(None)
+        raise
+    if who := name(known):
+        await count(who)
+    return known
+
+
+def key_of(who: Caller | str | None, remote_ip: str, wants_bypass: bool) -> str:
+    """Whom a request is counted for: a user, an account by its name, else an address.
+
+    Raises PreconditionRequired for a bypass that is not allowed.
+    """
     if wants_bypass:
-        if caller is None or not caller.subject.is_owner:
+        if who is None or isinstance(who, str) or not who.subject.is_owner:
             raise PreconditionRequired("Rate limit bypass is for owners.")
         return BYPASS
-    return user_key(caller.user.id) if caller is not None else address_key(remote_ip)
+    if isinstance(who, str):
+        return who
+    return user_key(who.user.id) if who is not None else address_key(remote_ip)
 
 
 def user_key(user_id: UUID) -> str:

@@ -68,16 +68,13 @@ async def _upgrade(stream: trio.abc.Stream) -> WebSocketStream:
     await stream.send_all(sent + (connection.send(h11.EndOfMessage()) or b""))
     status, body = 0, bytearray()
     while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(bytes(await stream.receive_some(65536)))
-        elif isinstance(event, h11.InformationalResponse) and event.status_code == 101:
+        event = await connection.read_event(stream)
+        if isinstance(event, h11.InformationalResponse) and event.status_code == 101:
             return WebSocketStream(stream, client=True, initial=connection.trailing_data[0], max_message=_MAX_MESSAGE)
-        elif isinstance(event, h11.Response):
+        if isinstance(event, h11.Response):
             status = event.status_code
         elif isinstance(event, h11.Data):
             body += event.data[: _MAX_REFUSAL - len(body)]
-            await connection.rest()
         elif isinstance(event, h11.EndOfMessage):
             raise _refusal(AgentAnswer(status, bytes(body)))
         elif not isinstance(event, h11.InformationalResponse):

@@ -28,7 +28,7 @@ import trio
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Unauthenticated
-from coder.coderd.services.foundation.outgoing import fetch
+from coder.coderd.services.foundation.outgoing import SMALL, fetch
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.foundation.web_addresses import split_untrusted
 
@@ -51,7 +51,7 @@ _log = get_logger("agents")
 _KEEP, _AGAIN = timedelta(hours=1), timedelta(minutes=1)
 _LEEWAY = 30
 """Seconds another machine's clock may differ."""
-_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
@@ -189,7 +189,7 @@ class Clouds:
             if parts.scheme not in {"http", "https"} or parts.hostname not in _AZURE_ISSUERS:
                 continue
             if url not in self._between and len(self._between) < 100:
-                self._between[url] = certificate_untrusted((await fetch("GET", url)).body)
+                self._between[url] = certificate_untrusted((await fetch("GET", url, limit=SMALL)).body)
             return self._between.get(url)
         return None
 

@@ -59,15 +59,9 @@ async def _serve(ctx: Context, stream: trio.SocketStream) -> None:
     """One request, one answer: scrapes come every few seconds at most."""
     connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=16 << 10)
     try:
-        while True:
-            event = connection.next_event()
-            if event is h11.NEED_DATA:
-                connection.receive_data(await stream.receive_some())
-            elif isinstance(event, h11.Request):
-                await stream.send_all(await _answer(ctx, connection, event))
-                return
-            else:
-                return
+        event = await connection.read_event(stream)
+        if isinstance(event, h11.Request):
+            await stream.send_all(await _answer(ctx, connection, event))
     except (h11.RemoteProtocolError, trio.BrokenResourceError):
         return
     except Exception as error:

@@ -26,6 +26,7 @@ from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.coderd.services.events import notifications, web_push
 from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.foundation.outgoing import DOCUMENT
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.events import notifications as store
 from coder.coderd.store.events.notifications import MessageRow
@@ -152,6 +153,7 @@ async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> N
                 body=codec.encode(webhook_body(message, reader)),
                 headers=[("Content-Type", "application/json"), ("X-Message-Id", str(message.id))],
                 expect=tuple(range(200, 300)),
+                limit=DOCUMENT,
             )
         except HttpError as error:
             raise UndeliveredError(f"the webhook answered {error.status}") from error

@@ -1,6 +1,7 @@
 """Requests of this server to others: identity providers and the like.
 
-One fresh connection each, by the server's proxy environment; answers are bounded in time and size (`coder.net`).
+One fresh connection each, by the server's proxy environment; answers are bounded in time and size: who is asked may
+be a stranger, and what it says is taken apart while nobody else runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
 _TIMEOUT = 15.0
+DOCUMENT = 1 << 20
+"Bytes of an answer, unless the caller says fewer: the keys of a provider, a page of a hundred teams."
+SMALL = 64 << 10
+"Bytes of one report, of one certificate."
+_MOST_FIELDS = 100
 _ANY_STATUS = tuple(range(100, 600))
 
 
@@ -35,7 +41,7 @@ class OutgoingReply:
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):
-            fields = parse_qs(self.body.decode("utf-8", "replace"))
+            fields = parse_qs(self.body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
             if "access_token" not in fields and "error" not in fields and "device_code" not in fields:
                 raise ValueError("the answer is no JSON") from None
             return {name: values[0] for name, values in fields.items()}
@@ -51,8 +57,9 @@ async def fetch(
     form: Mapping[str, str] | None = None,
     bearer: Secret | None = None,
     headers: Mapping[str, str] | None = None,
+    limit: int = DOCUMENT,
 ) -> OutgoingReply:
-    """One request and its answer, whatever the status. Raises NetError when there is none."""
+    """One request and its answer, whatever the status. Raises NetError when there is none of at most `limit` bytes."""
     parts = urlsplit(url)
     fields = [("Accept", "application/json"), *(headers or {}).items()]
     if bearer is not None:
@@ -63,5 +70,7 @@ async def fetch(
         fields.append(("Content-Type", "application/x-www-form-urlencoded"))
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     async with HttpClient(DialPolicy(f"{parts.scheme}://{parts.netloc}")) as client:
-        answer = await client.request(method, path, body=body, headers=fields, expect=_ANY_STATUS, timeout=_TIMEOUT)
+        answer = await client.request(
+            method, path, body=body, headers=fields, expect=_ANY_STATUS, timeout=_TIMEOUT, limit=limit
+        )
     return OutgoingReply(answer.status, answer.body)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 import string
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,10 +21,11 @@ from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
 from coder.coderd.store.login.oauth2 import OAuth2SecretRow
 from coder.coderd.store.site import site as site_store
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret
+from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret, may_be_legacy
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 EXPERIMENT = "oauth2"
 _OFF = "OAuth2 Provider Functionality functionality requires enabling the 'oauth2' experiment."
@@ -60,7 +60,10 @@ async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None)
 
 async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:
     require(subject, "read", _APP)
-    row = await ctx.db.read(store.get_app, app_id)
+    return _found(await ctx.db.read(store.get_app, app_id))
+
+
+def _found(row: OAuth2AppRow | None) -> OAuth2AppRow:
     if row is None:
         raise NotFound("OAuth2 application not found.")
     return row
@@ -80,22 +83,36 @@ async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOA
     row = await get_app(ctx, subject, app_id)
     check_request(wanted, {"name": row.name, "callback_url": row.callback_url})
     require(subject, "update", _APP)
-    changed = replace(
-        row, name=wanted.name, callback_url=wanted.callback_url, icon=wanted.icon, updated_at=ctx.clock.now()
-    )
-    await ctx.db.run(store.update_app, changed)
-    return changed
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> OAuth2AppRow:
+        await _lock(tx, app_id)
+        await store.update_app(
+            tx, app_id, name=wanted.name, callback_url=wanted.callback_url, icon=wanted.icon, updated_at=now
+        )
+        return await _lock(tx, app_id)
+
+    return await ctx.db.run(write)
+
+
+async def _lock(tx: Tx, app_id: UUID) -> OAuth2AppRow:
+    return _found(await store.lock_app(tx, app_id))
 
 
 async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bool) -> OAuth2AppRow:
     """Whether an application may sign people in without PKCE. Raises Forbidden, Invalid (a public client), NotFound."""
-    row = await get_app(ctx, subject, app_id)
+    await get_app(ctx, subject, app_id)
     require(subject, "update", _APP)
-    if legacy and row.public_client:
-        raise Invalid("A public client has no secret: PKCE is all that binds its codes to it.")
-    changed = replace(row, legacy=legacy, updated_at=ctx.clock.now())
-    await ctx.db.run(store.update_app, changed)
-    return changed
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> OAuth2AppRow:
+        row = await _lock(tx, app_id)
+        if legacy and not may_be_legacy(public_client=row.public_client):
+            raise Invalid("A public client has no secret: PKCE is all that binds its codes to it.")
+        await store.update_app(tx, app_id, legacy=legacy, updated_at=now)
+        return await _lock(tx, app_id)
+
+    return await ctx.db.run(write)
 
 
 async def delete_app(ctx: Context, subject: Subject, app_id: UUID) -> None:

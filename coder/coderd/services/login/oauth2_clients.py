@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,10 +14,11 @@ from coder.coderd.services.login.oauth2_apps import dynamic_registration, new_se
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow
-from coder.domain.login.oauth2 import redirect_problem
+from coder.domain.login.oauth2 import may_be_legacy, redirect_problem
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 _METHODS = ("client_secret_basic", "client_secret_post", "none")
 _GRANTS = ("authorization_code", "refresh_token")
@@ -75,20 +76,29 @@ async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAut
 
 
 async def change(ctx: Context, row: OAuth2AppRow, asked: Mapping[str, Any]) -> OAuth2AppRow:
-    """Replaces the client's metadata. Raises GrantError."""
-    metadata = _accepted(asked)
-    changed = replace(
-        row,
-        updated_at=ctx.clock.now(),
+    """Replaces the client's metadata. What an owner allowed a client that can keep a secret ends when it says that it
+    cannot. Raises GrantError."""
+    return await ctx.db.run(_change, row.id, _accepted(asked), ctx.clock.now())
+
+
+async def _change(tx: Tx, app_id: UUID, metadata: dict[str, Any], now: datetime) -> OAuth2AppRow:
+    row = await store.lock_app(tx, app_id)
+    if row is None:
+        raise GrantError("invalid_token", "Client not found", 401)
+    is_public = _is_public(metadata)
+    await store.update_app(
+        tx,
+        app_id,
+        updated_at=now,
         name=metadata.get("client_name") or row.name,
         icon=str(metadata.get("logo_uri") or ""),
         callback_url=metadata["redirect_uris"][0],
         redirect_uris=tuple(metadata["redirect_uris"]),
-        public_client=_is_public(metadata),
+        public_client=is_public,
         registration=metadata,
+        legacy=row.legacy and may_be_legacy(public_client=is_public),
     )
-    await ctx.db.run(store.update_app, changed)
-    return changed
+    return await store.lock_app(tx, app_id) or row
 
 
 async def remove(ctx: Context, row: OAuth2AppRow) -> None:

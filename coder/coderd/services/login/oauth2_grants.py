@@ -23,6 +23,7 @@ from coder.coderd.services.login.oauth2_apps import new_secret
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import CodeRow, OAuth2AppRow, TokenRow
+from coder.coderd.store.people import users as user_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.foundation.zero import NIL_UUID
@@ -114,7 +115,16 @@ async def issue_code(
         challenge,
         asked,
     )
-    await ctx.db.run(store.insert_code, row)
+
+    async def write(tx: Tx) -> bool:
+        if await store.hold_app(tx, app.id) is None:
+            return False
+        await store.lock_consents(tx, app.id, subject.user_id)
+        await store.insert_code(tx, row)
+        return True
+
+    if not await ctx.db.run(write):
+        raise invalid_client()
     return shown
 
 
@@ -140,26 +150,40 @@ async def exchange_code(
 
     A code that comes a second time has been seen by somebody it was not for: what it gave ends (RFC 6749 4.1.2).
     """
-    refused = GrantError("invalid_grant", "The authorization code is invalid or expired")
     parts = split_secret(code)
     if parts is None:
-        raise refused
-    app, prefix, hashed = client.app, parts[0], hash_secret(parts[1])
+        raise _refused_code()
+    exchange = _Exchange(parts[0], hash_secret(parts[1]), redirect_uri, verifier)
+    return _given(await ctx.db.run(_exchange, ctx, client, exchange, ip))
 
-    async def exchange(tx: Tx) -> Tokens | GrantError:
-        if not await _still_proven(tx, client):
-            return refused
-        row = await store.take_code(tx, prefix, hashed, ctx.clock.now())
-        if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
-            return refused
-        # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
-        if redirect_uri != row.redirect_uri and (row.redirect_uri or redirect_uri != app.callback_url):
-            return refused
-        if not verifier_fits(row.code_challenge, verifier, legacy=app.legacy):
-            return GrantError("invalid_grant", "The PKCE code verifier is invalid")
-        return await _issue(tx, ctx, client, row.user_id, row.scopes, prefix, ip) or refused
 
-    return _given(await ctx.db.run(exchange))
+def _refused_code() -> GrantError:
+    return GrantError("invalid_grant", "The authorization code is invalid or expired")
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    prefix: str
+    hashed: bytes
+    redirect_uri: str
+    verifier: str
+
+
+async def _exchange(tx: Tx, ctx: Context, client: Client, sent: _Exchange, ip: str) -> Tokens | GrantError:
+    app = await _hold(tx, client)
+    user_id = await store.user_of_code(tx, sent.prefix, sent.hashed)
+    if app is None or user_id is None:
+        return _refused_code()
+    await _hold_person(tx, app.id, user_id)
+    row = await store.take_code(tx, sent.prefix, sent.hashed, ctx.clock.now())
+    if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
+        return _refused_code()
+    # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
+    if sent.redirect_uri != row.redirect_uri and (row.redirect_uri or sent.redirect_uri != app.callback_url):
+        return _refused_code()
+    if not verifier_fits(row.code_challenge, sent.verifier, legacy=app.legacy and client.secret_id is not None):
+        return GrantError("invalid_grant", "The PKCE code verifier is invalid")
+    return await _issue(tx, ctx, client, row.user_id, row.scopes, sent.prefix, ip) or _refused_code()
 
 
 async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
@@ -167,26 +191,42 @@ async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
 
     One that comes a second time ends every pair that came of the same consent: nobody can tell who of the two stole it.
     """
-    refused = GrantError("invalid_grant", "The refresh token is invalid or expired")
     parts = split_secret(token)
     if parts is None:
-        raise refused
-    prefix, hashed = parts[0], hash_secret(parts[1])
-
-    async def renew(tx: Tx) -> Tokens | GrantError:
-        if not await _still_proven(tx, client):
-            return refused
-        row = await store.renew_token(tx, prefix, hashed, client.app.id)
-        if row is None or row.expires_at < ctx.clock.now():
-            return refused
-        return await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip) or refused
-
-    return _given(await ctx.db.run(renew))
+        raise _refused_token()
+    return _given(await ctx.db.run(_renew, ctx, client, parts[0], hash_secret(parts[1]), ip))
 
 
-async def _still_proven(tx: Tx, client: Client) -> bool:
-    """Whether its secret is still one, held until the transaction ends: taking it away ends what we give, too."""
-    return client.secret_id is None or await store.hold_secret(tx, client.secret_id)
+def _refused_token() -> GrantError:
+    return GrantError("invalid_grant", "The refresh token is invalid or expired")
+
+
+async def _renew(tx: Tx, ctx: Context, client: Client, prefix: str, hashed: bytes, ip: str) -> Tokens | GrantError:
+    app = await _hold(tx, client)
+    grant = await store.grant_of_token(tx, prefix, hashed, client.app.id)
+    if app is None or grant is None:
+        return _refused_token()
+    await _hold_person(tx, app.id, grant[0])
+    row = await store.renew_token(tx, prefix, hashed, app.id)
+    if row is None or row.expires_at < ctx.clock.now():
+        return _refused_token()
+    return await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip) or _refused_token()
+
+
+async def _hold(tx: Tx, client: Client) -> OAuth2AppRow | None:
+    """The application as it is now, if what the client proved itself by is still good. Held until the transaction
+    ends: deleting it or its secret ends what we give, too."""
+    app = await store.hold_app(tx, client.app.id)
+    if app is None:
+        return None
+    proven = app.public_client if client.secret_id is None else await store.has_secret(tx, app.id, client.secret_id)
+    return app if proven else None
+
+
+async def _hold_person(tx: Tx, app_id: UUID, user_id: UUID) -> None:
+    """Who ends all keys of the user, or what the user gave the application, waits for us, or we for them."""
+    await user_store.get_user(tx, user_id, hold=True)
+    await store.lock_consents(tx, app_id, user_id)
 
 
 def _given(result: Tokens | GrantError) -> Tokens:
@@ -228,7 +268,7 @@ async def revoke(ctx: Context, client: Client, token: str) -> None:
     """Ends an access or refresh token of the application; a token nobody knows is as good as revoked (RFC 7009)."""
     app, parts = client.app, split_secret(token)
     if parts is not None:
-        await ctx.db.run(store.take_token, parts[0], hash_secret(parts[1]), app.id)
+        await ctx.db.run(_revoke, app.id, parts[0], hash_secret(parts[1]))
         return
     try:
         key_id, secret = split_token(token)
@@ -239,7 +279,14 @@ async def revoke(ctx: Context, client: Client, token: str) -> None:
     if row is None or key is None or row.app_id != app.id:
         return
     if hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
-        await ctx.db.run(key_store.delete_key, key.id)
+        await ctx.db.run(store.end_grant, app.id, row.user_id, row.grant_id)
+
+
+async def _revoke(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> None:
+    """One that is just being used, or was, takes what it gave with it: whoever sends it wants an end."""
+    grant = await store.grant_of_token(tx, prefix, hashed, app_id)
+    if grant is not None:
+        await store.end_grant(tx, app_id, *grant)
 
 
 async def revoke_all(ctx: Context, subject: Subject, app: OAuth2AppRow) -> None:

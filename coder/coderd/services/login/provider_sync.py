@@ -62,7 +62,7 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
         wanted.add((await organization_store.get_default_organization(tx)).id)
     there = {organization.id for organization in await organization_store.list_organizations_of(tx, user_id)}
     for organization_id in wanted - there:
-        if await organization_store.get_organization(tx, organization_id) is not None:
+        if await organization_store.get_organization(tx, organization_id, hold=True) is not None:
             await organization_store.insert_member(tx, organization_id, user_id, now)
     for organization_id in there - wanted:
         await leave_organization(tx, organization_id, user_id)
@@ -88,7 +88,7 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
         identity.words_of(claims, config.oidc_user_role_field), struct_value(config.oidc_user_role_mapping) or {}
     )
     known = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
-    user = await user_store.get_user(tx, user_id)
+    user = await user_store.get_user(tx, user_id, lock=True)
     leaves = user is not None and "owner" in user.rbac_roles and "owner" not in known
     if leaves and not await user_store.has_other_owner(tx, user_id):
         # A mapping that forgets somebody must not leave the site without anybody who can put it right.
@@ -134,6 +134,6 @@ async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[s
     if not settings.field:
         return
     named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {})
-    own = {role.name for role in await custom_role_store.list_roles(tx, organization_id, named)}
+    own = await custom_role_store.hold_roles(tx, organization_id, named)
     known = [name for name in named if name in own or name in ORGANIZATION_ROLES]
     await organization_store.update_member_roles(tx, organization_id, user_id, known)

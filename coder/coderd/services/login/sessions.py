@@ -68,7 +68,7 @@ async def login(ctx: Context, email: str, password: str, ip: str) -> str:
     row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip)
 
     async def write(tx: Tx) -> None:
-        await key_store.insert_key(tx, row)
+        await keys.give_key(tx, user, row)
         if user.status == "dormant":
             await user_store.wake_user(tx, user.id, now)
 

@@ -6,6 +6,7 @@ peers connect again and say everything anew. Peers at other replicas are `replic
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.node_keys import keys_of_node
 from coder.coderd.services.network.replica_coordination import Bridge
 from coder.domain.foundation.numbers import decimal
-from coder.domain.network.coordination import Coordination, Delivery, Update
+from coder.domain.network.coordination import MAX_UPDATES, Coordination, Delivery, Update
 from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, CoordinationRules
 from coder.rpc.calls import ServerCall
 from coder.rpc.errors import RpcClosed
@@ -122,9 +123,9 @@ class Coordinator:
 
     def hand_out(self, deliveries: Iterable[Delivery]) -> None:
         """Puts each into its peer's mailbox."""
-        waiting = list(deliveries)
+        waiting = deque(deliveries)
         while waiting:
-            delivery = waiting.pop(0)
+            delivery = waiting.popleft()
             mailbox = self.mailboxes.get(delivery.connection)
             if mailbox is None:
                 continue
@@ -205,8 +206,10 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 
 
 def request_from_proto_untrusted(message: tailnet_pb2.CoordinateRequest) -> CoordinationRequest:
-    """Raises ValueError with the wire's text for an id that is no UUID."""
+    """Raises ValueError with the wire's text for an id that is no UUID, for more than anybody has to say at once."""
     node = None
+    if len(message.ready_for_handshake) > MAX_UPDATES:  # an answer to each peer of the longest list we send
+        raise ValueError(f"ready for more than {MAX_UPDATES} handshakes at once")
     if message.HasField("update_self"):
         node = node_from_proto(message.update_self.node)
     return CoordinationRequest(

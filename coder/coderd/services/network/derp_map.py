@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.foundation.outgoing import DOCUMENT
 from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -64,7 +65,8 @@ async def fetch_configured(ctx: Context) -> None:
     url = urlsplit(ctx.config.derp_config_url)
     try:
         async with HttpClient(DialPolicy(f"{url.scheme}://{url.netloc}")) as http:
-            answer = await http.request("GET", f"{url.path or '/'}?{url.query}" if url.query else url.path or "/")
+            path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+            answer = await http.request("GET", path, limit=DOCUMENT)
         found = derpmap.from_json(answer.json())
     except (CoderError, ValueError, KeyError, TypeError) as error:
         raise CoderError(

@@ -15,11 +15,13 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import groups as store
+from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.groups import EVERYONE
 from coder.coderd.store.people.groups import GroupRow as GroupRow
@@ -135,8 +137,13 @@ async def create_group(
         "quota_allowance": _allowance(wanted.quota_allowance),
         "source": "user",
     }
+
+    async def insert(tx: Tx) -> None:
+        await hold_organization(tx, organization.id)
+        await store.insert_group(tx, values)
+
     try:
-        await ctx.db.run(store.insert_group, values)
+        await ctx.db.run(insert)
     except IntegrityError as error:
         raise _taken(wanted.name) from error
     return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
@@ -168,7 +175,8 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, wanted: P
 async def _update(
     tx: Tx, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
-    strangers = await store.outsiders(tx, row.organization_id, added)
+    inside = await organization_store.hold_members(tx, row.organization_id, added)
+    strangers = [user_id for user_id in added if user_id not in inside]
     if strangers:
         raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{strangers[0]} is not.")
     await store.update_group(tx, row.id, values)

@@ -18,7 +18,7 @@ from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, 
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields
-from coder.coderd.services.people.organizations import organization_resource
+from coder.coderd.services.people.organizations import lock_organization, organization_resource
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
@@ -250,18 +250,18 @@ async def change_sharing(
             "Workspace sharing is disabled for this deployment.",
             "Start the server without --disable-workspace-sharing to decide it for each organization.",
         )
-    owners: str = organization.workspace_sharing
-    if wanted.shareable_workspace_owners is not UNSET:
-        owners = wanted.shareable_workspace_owners
-    elif wanted.sharing_disabled is not UNSET:
-        owners = "none" if wanted.sharing_disabled else "everyone"
 
-    async def write(tx: Tx) -> None:
+    async def write(tx: Tx) -> str:
+        owners = (await lock_organization(tx, organization.id)).workspace_sharing
+        if wanted.shareable_workspace_owners is not UNSET:
+            owners = wanted.shareable_workspace_owners
+        elif wanted.sharing_disabled is not UNSET:
+            owners = "none" if wanted.sharing_disabled else "everyone"
         await organization_store.update_organization(
             tx, organization.id, workspace_sharing=owners, updated_at=ctx.clock.now()
         )
         if owners != "everyone":
             await acl_store.clear_workspace_acls(tx, organization.id, people_only=owners == "service_accounts")
+        return owners
 
-    await ctx.db.run(write)
-    return sharing_view(ctx, replace(organization, workspace_sharing=owners))
+    return sharing_view(ctx, replace(organization, workspace_sharing=await ctx.db.run(write)))

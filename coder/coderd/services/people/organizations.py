@@ -129,33 +129,55 @@ async def update_organization(
     """Absent fields stay. Raises Forbidden, Invalid (roles the caller may not give), InvalidFields, Conflict."""
     check_request(wanted, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
-    values: dict[str, Any] = {
-        name: getattr(wanted, name)
-        for name in ("name", "display_name", "description", "icon")
-        if getattr(wanted, name) is not UNSET and (getattr(wanted, name) or name in {"description", "icon"})
-    }
-    if isinstance(wanted.default_org_member_roles, list):
-        roles = await _default_roles(ctx, organization, wanted.default_org_member_roles)
-        changed = set(roles).symmetric_difference(organization.default_member_roles)
-        if changed:
-            _require_assign(subject, organization.id, changed)
-            values["default_member_roles"] = roles
-    if values.get("name", organization.name) != organization.name:
-        _check_reserved(values["name"])
+    now = ctx.clock.now()
     try:
-        await ctx.db.run(_update, organization.id, values | {"updated_at": ctx.clock.now()})
+        await ctx.db.run(_update, subject, organization.id, wanted, now)
     except IntegrityError as error:
         raise _taken() from error
     return await resolve_organization(ctx, subject, str(organization.id))
 
 
-async def _update(tx: Tx, organization_id: UUID, values: dict[str, Any]) -> None:
-    await store.update_organization(tx, organization_id, **values)
+async def _update(
+    tx: Tx, subject: Subject, organization_id: UUID, wanted: UpdateOrganizationRequest, now: datetime
+) -> None:
+    values: dict[str, Any] = {
+        name: getattr(wanted, name)
+        for name in ("name", "display_name", "description", "icon")
+        if getattr(wanted, name) is not UNSET and (getattr(wanted, name) or name in {"description", "icon"})
+    }
+    roles: list[str] | None = None
+    if isinstance(wanted.default_org_member_roles, list):
+        roles = await _default_roles(tx, organization_id, wanted.default_org_member_roles)
+    present = await lock_organization(tx, organization_id)
+    # Compared with what they are now: what others just took back is not everybody's to give.
+    changed = set() if roles is None else set(roles).symmetric_difference(present.default_member_roles)
+    if roles is not None and changed:
+        _require_assign(subject, organization_id, changed)
+        values["default_member_roles"] = roles
+    if values.get("name", present.name) != present.name:
+        _check_reserved(values["name"])
+    await store.update_organization(tx, organization_id, **values, updated_at=now)
 
 
-async def _default_roles(ctx: Context, organization: OrganizationRow, names: Sequence[str]) -> list[str]:
+async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
+    """The organization as it is now, held until the transaction ends. Raises NotFound: it was deleted meanwhile."""
+    return _there(await store.get_organization(tx, organization_id, lock=True))
+
+
+async def hold_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
+    """The same for who puts something in: it is not deleted until the transaction ends. Raises NotFound."""
+    return _there(await store.get_organization(tx, organization_id, hold=True))
+
+
+def _there(row: OrganizationRow | None) -> OrganizationRow:
+    if row is None:
+        raise NotFound
+    return row
+
+
+async def _default_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
     wanted = sorted(set(names))
-    own = {role.name for role in await ctx.db.read(role_store.list_roles, organization.id, wanted)}
+    own = await role_store.hold_roles(tx, organization_id, wanted)
     for name in wanted:
         if name not in ORGANIZATION_ROLES and name not in own:
             raise InvalidFields(("default_org_member_roles", f'"{name}" is not a role of this organization'))
@@ -171,6 +193,7 @@ async def delete_organization(ctx: Context, subject: Subject, organization: Orga
 
 
 async def _delete(tx: Tx, organization_id: UUID, now: datetime) -> None:
+    await lock_organization(tx, organization_id)
     left = {name: count for name, count in (await store.count_contents(tx, organization_id)).items() if count}
     if left:
         listed = ", ".join(f"{count} {name}" for name, count in left.items())
@@ -236,8 +259,14 @@ async def add_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
 ) -> OrganizationMember:
     require(subject, "create", member_resource(organization.id))
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        await hold_organization(tx, organization.id)
+        await store.insert_member(tx, organization.id, user.id, now)
+
     try:
-        await ctx.db.run(store.insert_member, organization.id, user.id, ctx.clock.now())
+        await ctx.db.run(write)
     except IntegrityError as error:
         raise Invalid("User is already an organization member.", f"{user.username} is a member already.") from error
     row = await ctx.db.read(store.get_member, organization.id, user.id)
@@ -257,6 +286,8 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
 
 async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
+    # First, and looked at afterwards: what hangs on it is given by those who hold it.
+    await store.lock_member(tx, organization_id, user_id)
     await group_store.leave_groups(tx, organization_id, user_id)
     await acl_store.revoke_person(tx, organization_id, user_id)
     await store.delete_member(tx, organization_id, user_id)
@@ -274,12 +305,12 @@ async def set_member_roles(
         )
     _require_assign(subject, organization.id)
     wanted = sorted(set(roles))
-    own = {role.name for role in await ctx.db.read(role_store.list_roles, organization.id, wanted)}
-    for name in wanted:
-        if name not in ORGANIZATION_ROLES and name not in own:
-            raise Invalid(f'"{name}:{organization.id}" is not a supported role')
 
     async def write(tx: Tx) -> MemberRow:
+        own = await role_store.hold_roles(tx, organization.id, wanted)
+        for name in wanted:
+            if name not in ORGANIZATION_ROLES and name not in own:
+                raise Invalid(f'"{name}:{organization.id}" is not a supported role')
         member = await store.get_member(tx, organization.id, user.id, lock=True)
         if member is None:
             raise NotFound

@@ -257,6 +257,9 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: 
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:
+        # Compared with what they are called now: an old name is not theirs to take back.
+        if username != (await _lock(tx, user.id)).username and not may(subject, "update", user_resource(user.id)):
+            raise NotFound
         return await _change(tx, user.id, username=username, name=name, updated_at=now)
 
     return await ctx.db.run(write)

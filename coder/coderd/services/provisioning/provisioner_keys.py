@@ -13,6 +13,7 @@ from coder.api.provisioning.provisioner_keys import ProvisionerKey, ProvisionerK
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.provisioners import (
     MAX_DAEMON_NAME,
     NO_TIME,
@@ -21,7 +22,6 @@ from coder.coderd.services.provisioning.provisioners import (
     load_daemons,
 )
 from coder.coderd.store.engine.errors import IntegrityError
-from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
 from coder.domain.access.policy import Resource, Subject
@@ -30,9 +30,6 @@ from coder.domain.provisioning.provisioners import RESERVED_KEYS
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-
-KEY_DELETED = "provisioner_key_deleted"
-"""NOTIFY channel: the id of a key whose daemons must leave."""
 
 _KEY_LENGTH = 43
 
@@ -72,8 +69,13 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, name
         tags={key: value for key, value in tags.items() if value},
         hashed_secret=secret_digest(secret),
     )
+
+    async def write(tx: Tx) -> None:
+        await hold_organization(tx, organization_id)
+        await store.insert_key(tx, row)
+
     try:
-        await ctx.db.run(store.insert_key, row)
+        await ctx.db.run(write)
     except IntegrityError as error:
         raise Conflict(f"Provisioner key with name '{name}' already exists in organization") from error
     return secret
@@ -114,7 +116,6 @@ async def _delete_key(tx: Tx, organization_id: UUID, name: str) -> None:
     if key is None:
         raise NotFound
     await store.delete_key(tx, key.id)
-    await notify(tx, KEY_DELETED, str(key.id))
 
 
 async def show_own_key(ctx: Context, secret: str) -> ProvisionerKey:

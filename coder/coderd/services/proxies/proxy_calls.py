@@ -50,6 +50,7 @@ SIBLING_AGE = timedelta(seconds=90)
 """A process that missed two registrations is not named to its siblings."""
 _FEATURES = (TICKET_FEATURE, KEY_FEATURE)
 _MAX_STATS = 5000
+_LONGEST_URL = 1024
 _MAX_AGE = timedelta(days=1)
 
 
@@ -133,6 +134,8 @@ def _check(said: RegisterWorkspaceProxyRequest) -> None:
     wrong: list[tuple[str, str]] = []
     if not is_http_url(said.access_url):
         wrong.append(("access_url", "It must be a URL with http:// or https://."))
+    elif "?" in said.access_url or len(said.access_url) > _LONGEST_URL:
+        wrong.append(("access_url", f"It must have no query, and at most {_LONGEST_URL} letters."))
     problem = explain_wildcard(said.wildcard_hostname)
     if problem:
         wrong.append(("wildcard_hostname", f"Not usable: {problem}."))

@@ -87,7 +87,7 @@ class ProxyHealth:
         report = ProxyHealthReport(errors=[], warnings=[])
         status = "ok"
         try:
-            reply = await outgoing.fetch("GET", row.url.rstrip("/") + "/healthz-report")
+            reply = await outgoing.fetch("GET", row.url.rstrip("/") + "/healthz-report", limit=outgoing.SMALL)
             if reply.status != 200:
                 raise ValueError(f"it answers /healthz-report with status {reply.status}")
             found = json.loads(reply.body)

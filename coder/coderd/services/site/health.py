@@ -38,6 +38,7 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.apps.applications import app_host
 from coder.coderd.services.foundation.errors import Failed
+from coder.coderd.services.foundation.outgoing import SMALL
 from coder.coderd.services.provisioning import provisioners
 from coder.coderd.services.proxies import workspace_proxies
 from coder.coderd.services.site.relay_health import check_relays, relays_report
@@ -170,7 +171,7 @@ async def check_access_url(ctx: Context) -> AccessURLReport:
         return _unreachable(ctx, f"EACS02: {ctx.access_url!r} is no URL")
     try:
         async with HttpClient(DialPolicy(url=ctx.access_url)) as client:
-            answer = await client.request("GET", "/healthz", expect=tuple(range(200, 600)))
+            answer = await client.request("GET", "/healthz", expect=tuple(range(200, 600)), limit=SMALL)
     except (CoderError, OSError, trio.BrokenResourceError) as error:
         return _unreachable(ctx, f"EACS03: {error}")
     healthy = answer.status == 200

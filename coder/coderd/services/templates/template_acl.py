@@ -13,7 +13,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
-from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
+from coder.coderd.services.access.acl_actors import hold_users, unknown_groups, unknown_users
 from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.user_views import reduced_user, user_view
@@ -78,10 +78,15 @@ def _group(group: AclGroup) -> dict[str, Any]:
 
 async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
     """Gives or takes access. Raises Invalid for unknown roles, users and groups."""
-    await load_template(ctx, subject, template_id, "update")
+    organization_id = (await load_template(ctx, subject, template_id, "update")).organization_id
     users = change.user_perms if isinstance(change.user_perms, dict) else {}
     groups = change.group_perms if isinstance(change.group_perms, dict) else {}
-    await ctx.db.run(_update, subject, template_id, users, groups)
+
+    async def write(tx: Tx) -> None:
+        await hold_users(tx, organization_id, users)
+        await _update(tx, subject, template_id, users, groups)
+
+    await ctx.db.run(write)
 
 
 async def _update(

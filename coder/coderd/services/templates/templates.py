@@ -28,6 +28,7 @@ from coder.coderd.services.events.insights import count_daily_users
 from coder.coderd.services.events.notifications import site_of
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.build_times import BuildTimes, Times
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.store.engine.errors import IntegrityError
@@ -124,6 +125,7 @@ async def create_template(
 
 
 async def _create(tx: Tx, row: TemplateRow) -> None:
+    await hold_organization(tx, row.organization_id)
     version = await version_store.get_version(tx, row.active_version_id, lock=True)
     if version is None or version.organization_id != row.organization_id:
         text = f'Template version "{row.active_version_id}" does not exist.'

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from coder.api.agents.agent_ports import WorkspaceAgentPortShare, WorkspaceAgentPortShares
 from coder.api.workspaces.workspace_settings import WorkspaceACL, WorkspaceGroup, WorkspaceUser
 from coder.api.workspaces.workspaces import Workspace
-from coder.coderd.services.access.acl_actors import unknown_groups, unknown_users
+from coder.coderd.services.access.acl_actors import hold_users, unknown_groups, unknown_users
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
@@ -300,6 +300,7 @@ async def update_acl(
     organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
 
     async def update(tx: Tx) -> None:
+        await hold_users(tx, organization_id, user_roles)
         row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
         # Ids have several spellings; asked in ours, nobody gets past a check with another.
         if str(subject.user_id) in acl_store.by_id(user_roles):
@@ -332,7 +333,7 @@ async def _lock_shareable(
     """
     if ctx.config.disable_workspace_sharing:
         raise Forbidden("Workspace sharing is disabled for this deployment.")
-    organization = await organization_store.get_organization(tx, organization_id, lock=True)
+    organization = await organization_store.get_organization(tx, organization_id, hold=True)
     if organization is None:
         raise NotFound
     row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace

@@ -1,11 +1,17 @@
-"""Queries of the OAuth2 provider."""
+"""Queries of the OAuth2 provider.
+
+Tokens are given and ended by transactions that meet in this order: the application's row, held by givers (`hold_app`)
+and locked by whoever ends or changes something of the whole application (`lock_app`); the user's; what is between the
+two (`lock_consents`), one transaction after the other. An end looks for what there is to end in a statement after its
+lock: so it finds what was given meanwhile, or what it ended is not given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
@@ -91,6 +97,7 @@ class TokenRow:
     "The secret the application proved itself by; None for a public client, and for tokens given before 0023."
 
 
+_CONSENTS = 7305  # the seed of their advisory locks: apart from the locks that are numbers
 _APPS = tuple(oauth2_provider_apps.c[name] for name in OAuth2AppRow.__slots__)
 _SECRETS = tuple(oauth2_provider_app_secrets.c[name] for name in OAuth2SecretRow.__slots__)
 _CODES = tuple(oauth2_provider_app_codes.c[name] for name in CodeRow.__slots__)
@@ -121,12 +128,48 @@ async def insert_app(tx: Tx, row: OAuth2AppRow, secret: OAuth2SecretRow | None =
         await insert_secret(tx, secret)
 
 
-async def update_app(tx: Tx, row: OAuth2AppRow) -> None:
-    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == row.id).values(column_values(row)))
+async def hold_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
+    """As it is now, and until the transaction ends, but for those who hold it, too: before anything is given."""
+    return await _get_app(tx, app_id, read=True)
+
+
+async def lock_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
+    """As it is now, and nobody gives anything for it until the transaction ends: before it is changed, or ended."""
+    return await _get_app(tx, app_id, read=False)
+
+
+async def _get_app(tx: Tx, app_id: UUID, *, read: bool) -> OAuth2AppRow | None:
+    statement = select(*_APPS).where(oauth2_provider_apps.c.id == app_id).with_for_update(read=read, key_share=read)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else OAuth2AppRow(*row)
+
+
+async def lock_consents(tx: Tx, app_id: UUID, user_id: UUID) -> None:
+    """What is between an application and a user goes on in one transaction at a time."""
+    await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"{app_id} {user_id}", _CONSENTS))))
+
+
+class AppChanges(TypedDict, total=False):
+    """Columns of an application that may be set, by name."""
+
+    updated_at: datetime
+    name: str
+    icon: str
+    callback_url: str
+    redirect_uris: Sequence[str]
+    public_client: bool
+    registration: Mapping[str, Any]
+    legacy: bool
+
+
+async def update_app(tx: Tx, app_id: UUID, **values: Unpack[AppChanges]) -> None:
+    """Of a row that `lock_app` gave."""
+    await tx.execute(update(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id).values(**values))
 
 
 async def delete_app(tx: Tx, app_id: UUID) -> None:
     """With its secrets, codes and tokens; the users' access tokens for it end, too."""
+    await lock_app(tx, app_id)
     await _end_tokens(tx, oauth2_provider_app_tokens.c.app_id == app_id)
     await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
 
@@ -153,22 +196,27 @@ async def find_secret(tx: Tx, prefix: str) -> OAuth2SecretRow | None:
     return None if row is None else OAuth2SecretRow(*row)
 
 
-async def hold_secret(tx: Tx, secret_id: UUID) -> bool:
-    """Whether there still is such a secret; nobody takes it away until the transaction ends."""
+async def has_secret(tx: Tx, app_id: UUID, secret_id: UUID) -> bool:
+    """Whether it still is one of an application that the transaction holds: it stays so."""
     table = oauth2_provider_app_secrets
-    statement = select(table.c.id).where(table.c.id == secret_id).with_for_update(read=True, key_share=True)
+    statement = select(table.c.id).where(table.c.id == secret_id, table.c.app_id == app_id)
     return (await tx.execute(statement)).first() is not None
 
 
 async def delete_secret(tx: Tx, app_id: UUID, secret_id: UUID) -> bool:
-    """With what was given to whoever proved itself by it: a secret is taken away because somebody else has it."""
-    table = oauth2_provider_app_secrets
-    is_it = and_(table.c.id == secret_id, table.c.app_id == app_id)
-    # Locked first: what is given for it at the same moment is there to be ended, or is not given.
-    if (await tx.execute(select(table.c.id).where(is_it).with_for_update())).first() is None:
+    """With what was given to whoever proved itself by it: a secret is taken away because somebody else has it.
+
+    Tokens that name no secret are of before 0023, or of a public client. Those of a client that is not public may have
+    been given for any secret, and end with each.
+    """
+    tokens, secrets = oauth2_provider_app_tokens, oauth2_provider_app_secrets
+    app = await lock_app(tx, app_id)
+    if app is None or not await has_secret(tx, app_id, secret_id):
         return False
-    await _end_tokens(tx, oauth2_provider_app_tokens.c.app_secret_id == secret_id)
-    await tx.execute(delete(table).where(is_it))
+    nameless = and_(tokens.c.app_id == app_id, tokens.c.app_secret_id.is_(None))
+    given = tokens.c.app_secret_id == secret_id
+    await _end_tokens(tx, given if app.public_client else or_(given, nameless))
+    await tx.execute(delete(secrets).where(secrets.c.id == secret_id))
     return True
 
 
@@ -186,11 +234,28 @@ async def insert_code(tx: Tx, row: CodeRow) -> None:
     await tx.execute(insert(table).values(column_values(row)))
 
 
+async def user_of_code(tx: Tx, prefix: str, hashed_secret: bytes) -> UUID | None:
+    """Whose consent it stands for, used or not."""
+    table = oauth2_provider_app_codes
+    statement = select(table.c.user_id).where(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret)
+    return (await tx.execute(statement)).scalar_one_or_none()
+
+
+async def grant_of_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> tuple[UUID, str] | None:
+    """Whose consent a refresh token stands for and which, used or not."""
+    for table in (oauth2_provider_app_tokens, oauth2_provider_app_used_refresh_tokens):
+        is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
+        row = (await tx.execute(select(table.c.user_id, table.c.grant_id).where(is_it))).one_or_none()
+        if row is not None:
+            return row[0], row[1]
+    return None
+
+
 async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) -> CodeRow | None:
     """The code, which is used up afterwards: of two exchanges at once one gets it.
 
     The second ends what the first gave, and so does any later one. What is given for it belongs into the same
-    transaction: a second exchange waits for its end, and finds what there is to end.
+    transaction, which has locked the user's consents.
     """
     table = oauth2_provider_app_codes
     is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret)
@@ -208,26 +273,20 @@ async def insert_token(tx: Tx, row: TokenRow) -> None:
     await tx.execute(insert(oauth2_provider_app_tokens).values(column_values(row)))
 
 
-async def take_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
-    """The refresh token, which is gone afterwards, its access token with it."""
-    table = oauth2_provider_app_tokens
-    statement = delete(table).where(
-        table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id
+async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
+    """The refresh token, which is remembered as used and gone afterwards, its access token with it.
+
+    One that was used before has been seen by somebody it was not for: everything its consent gave ends (RFC 9700
+    section 4.14.2). As with codes, what is given for it belongs into the transaction.
+    """
+    tokens, table = oauth2_provider_app_tokens, oauth2_provider_app_used_refresh_tokens
+    statement = delete(tokens).where(
+        tokens.c.prefix == prefix, tokens.c.hashed_secret == hashed_secret, tokens.c.app_id == app_id
     )
     row = (await tx.execute(statement.returning(*_TOKENS))).one_or_none()
-    if row is None:
-        return None
-    taken = TokenRow(*row)
-    await key_store.delete_key(tx, taken.api_key_id)
-    return taken
-
-
-async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -> TokenRow | None:
-    """The same, remembered as used. One that was used before has been seen by somebody it was not for: everything its
-    consent gave ends (RFC 9700 section 4.14.2). As with codes, what is given for it belongs into the transaction."""
-    table = oauth2_provider_app_used_refresh_tokens
-    taken = await take_token(tx, prefix, hashed_secret, app_id)
-    if taken is not None:
+    if row is not None:
+        taken = TokenRow(*row)
+        await key_store.delete_key(tx, taken.api_key_id)
         await tx.execute(insert(table).values({name: getattr(taken, name) for name in table.c.keys()}))  # noqa: SIM118
         return taken
     is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
@@ -239,6 +298,7 @@ async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -
 
 async def end_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
     """What came of one consent: its refresh token and its access token."""
+    await lock_consents(tx, app_id, user_id)
     tokens = oauth2_provider_app_tokens
     await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id, tokens.c.grant_id == grant_id))
 
@@ -251,6 +311,7 @@ async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
 
 async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID) -> None:
     """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered."""
+    await lock_consents(tx, app_id, user_id)
     tokens, codes = oauth2_provider_app_tokens, oauth2_provider_app_codes
     mine = and_(codes.c.app_id == app_id, codes.c.user_id == user_id)
     await tx.execute(delete(codes).where(mine, codes.c.used_at.is_(None)))

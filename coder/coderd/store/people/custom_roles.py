@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 
-from coder.coderd.store.tables.identity import custom_roles, organization_members
+from coder.coderd.store.tables.identity import custom_roles, organization_members, organizations
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -39,6 +39,15 @@ async def list_roles(tx: Tx, organization_id: UUID, names: Sequence[str] | None 
     if names is not None:
         statement = statement.where(custom_roles.c.name.in_(names))
     return [CustomRoleRow(*row) for row in await tx.execute(statement.order_by(custom_roles.c.name))]
+
+
+async def hold_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> set[str]:
+    """Those of `names` that are roles of the organization's own, and stay so until the transaction ends: for who gives
+    them. What is deleted meanwhile would come back with the next role of its name."""
+    condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name.in_(names))
+    statement = select(custom_roles.c.name).where(*condition).order_by(custom_roles.c.id)
+    rows = await tx.execute(statement.with_for_update(read=True, key_share=True))
+    return {row[0] for row in rows}
 
 
 async def get_role(tx: Tx, organization_id: UUID, name: str) -> CustomRoleRow | None:
@@ -67,11 +76,17 @@ async def update_role(tx: Tx, role_id: UUID, **values: Unpack[RoleChanges]) -> N
 
 
 async def delete_role(tx: Tx, organization_id: UUID, name: str) -> None:
-    """Takes it from everybody who has it, too."""
+    """Takes it from everybody who has it or would get it, too."""
     condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
     await tx.execute(delete(custom_roles).where(*condition))
     await tx.execute(
         update(organization_members)
         .where(organization_members.c.organization_id == organization_id, organization_members.c.roles.contains([name]))
         .values(roles=func.array_remove(organization_members.c.roles, name))
+    )
+    defaults = organizations.c.default_member_roles
+    await tx.execute(
+        update(organizations)
+        .where(organizations.c.id == organization_id, defaults.contains([name]))
+        .values(default_member_roles=func.array_remove(defaults, name))
     )

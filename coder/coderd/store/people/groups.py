@@ -177,15 +177,6 @@ async def leave_groups(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     )
 
 
-async def outsiders(tx: Tx, organization_id: UUID, user_ids: Sequence[UUID]) -> list[UUID]:
-    """Those of `user_ids` who are no members of the organization."""
-    statement = select(organization_members.c.user_id).where(
-        organization_members.c.organization_id == organization_id, organization_members.c.user_id.in_(user_ids)
-    )
-    inside = {row[0] for row in await tx.execute(statement)} if user_ids else set()
-    return [user_id for user_id in user_ids if user_id not in inside]
-
-
 # ---- quotas
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -69,11 +69,14 @@ _MEMBERS = (
 )
 
 
-async def get_organization(tx: Tx, organization_id: UUID, *, lock: bool = False) -> OrganizationRow | None:
-    """`lock` keeps others from changing it until the transaction ends; readers with it do not wait for each other."""
+async def get_organization(
+    tx: Tx, organization_id: UUID, *, lock: bool = False, hold: bool = False
+) -> OrganizationRow | None:
+    """`lock` keeps everybody else away until the transaction ends: for who changes it, or asks what is in it. `hold`
+    keeps only those away: many may rely on what the row says, and put something in."""
     statement = select(*_ORGANIZATION).where(organizations.c.id == organization_id, ~organizations.c.deleted)
-    if lock:
-        statement = statement.with_for_update(read=True)
+    if lock or hold:
+        statement = statement.with_for_update(read=not lock, key_share=not lock)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else OrganizationRow(*row)
 
@@ -166,6 +169,22 @@ async def delete_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
         organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id
     )
     return bool((await tx.execute(statement)).rowcount)
+
+
+async def lock_member(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+    """Before a membership ends: waits for those who hold it (`hold_members`), whose work is to be seen then."""
+    mine = (organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id)
+    await tx.execute(select(organization_members.c.user_id).where(*mine).with_for_update())
+
+
+async def hold_members(tx: Tx, organization_id: UUID, user_ids: Collection[UUID]) -> set[UUID]:
+    """Those of `user_ids` who are members, and stay so until the transaction ends: for who gives them something that
+    ends with the membership."""
+    if not user_ids:
+        return set()
+    theirs = (organization_members.c.organization_id == organization_id, organization_members.c.user_id.in_(user_ids))
+    statement = select(organization_members.c.user_id).where(*theirs).order_by(organization_members.c.user_id)
+    return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}
 
 
 async def get_member(tx: Tx, organization_id: UUID, user_id: UUID, *, lock: bool = False) -> MemberRow | None:

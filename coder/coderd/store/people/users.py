@@ -88,10 +88,13 @@ def _row(values: Any) -> UserRow:
     return UserRow(**{**fields, "organization_ids": values[-1] or ()})
 
 
-async def get_user(tx: Tx, user_id: UUID, *, lock: bool = False) -> UserRow | None:
-    """By id, deleted ones too. `lock` keeps others from changing the user until the transaction ends."""
+async def get_user(tx: Tx, user_id: UUID, *, lock: bool = False, hold: bool = False) -> UserRow | None:
+    """By id, deleted ones too. `lock` keeps others from changing the user until the transaction ends; `hold` keeps only
+    them away: for who gives the user something that ends with a lock."""
     statement = _SELECT.where(users.c.id == user_id)
-    row = (await tx.execute(statement.with_for_update(of=users) if lock else statement)).one_or_none()
+    if lock or hold:
+        statement = statement.with_for_update(of=users, read=not lock, key_share=not lock)
+    row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
 
 

@@ -6,7 +6,7 @@ Secrets are stored as hashes beside a short prefix to find them by. An access to
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, ForeignKey, Table, Text, text
+from sqlalchemy import Boolean, CheckConstraint, Column, ForeignKey, Table, Text, text
 
 from coder.coderd.store.engine.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
 
@@ -27,6 +27,8 @@ oauth2_provider_apps = Table(
     Column("registration_token_hash", Bytes),
     # An older program that cannot bind its codes (PKCE); an owner says so.
     Column("legacy", Boolean, nullable=False, server_default=text("false")),
+    # Without PKCE a secret is all that binds its codes to it.
+    CheckConstraint("NOT (legacy AND public_client)", name="legacy_has_secret"),
 )
 "`registration` (RFC 7591 metadata) and its token's hash exist only where a client registered itself."
 

@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import trio
+import trio.testing
 
-from coder.agent.upgrade import fetch
-from coder.agent.upgrade.fetch import UpgradeNotNowError, UpgradeRefusedError, fetch_program, server_digest
+from coder.agent.upgrade import checks, fetch
+from coder.agent.upgrade.fetch import fetch_program, server_digest
+from coder.agent.upgrade.folder import locked
+from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.errors import CoderError
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient, HttpResponse
@@ -55,7 +59,8 @@ class Shelf:
         return HttpResponse(status, {}, body or b"")
 
     @asynccontextmanager
-    async def stream(self, _method: str, _path: str) -> AsyncIterator[Answer]:
+    async def stream(self, _method: str, _path: str, *, head_timeout: float) -> AsyncIterator[Answer]:
+        assert head_timeout == fetch.SILENCE
         self.fetched += 1
         yield Answer(self.program, headers=self.headers)
 
@@ -66,15 +71,15 @@ async def fetched(shelf: Shelf, folder: Path, keyring: Path | None = None) -> Pa
     return await fetch_program(client, NAME, "v9.0.0", digest, folder, keyring)
 
 
-async def test_a_good_program_is_fetched_once_and_others_go(tmp_path: Path) -> None:
+async def test_a_good_program_is_fetched_once(tmp_path: Path) -> None:
     folder = tmp_path / "upgrade"
-    folder.mkdir()
-    (folder / "coder-0123456789abcdef").write_text("of an upgrade before")
+    folder.mkdir(mode=0o700)
+    (folder / "coder-0123456789abcdef.part").write_text("of a download that was killed")
     (folder / "refused.json").write_text("{}")
     shelf = Shelf()
     path = await fetched(shelf, folder)
     assert path.read_bytes() == GOOD and path.stat().st_mode & 0o777 == 0o700
-    assert sorted(one.name for one in folder.iterdir()) == [path.name, "refused.json"]
+    assert sorted(one.name for one in folder.iterdir()) == [".lock", path.name, "refused.json"]
     assert await fetched(shelf, folder) == path and shelf.fetched == 1
     path.write_bytes(b"damaged on the disk")
     assert (await fetched(shelf, folder)).read_bytes() == GOOD and shelf.fetched == 2
@@ -109,7 +114,7 @@ async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_ha
 ) -> None:
     shelf, reason = (VERDICTS | PASSING)[what]
     monkeypatch.setattr(fetch, "MOST", 500)
-    monkeypatch.setattr(fetch, "FIRST_START", 1.0 if what == "too slow" else 60.0)
+    monkeypatch.setattr(checks, "FIRST_START", 1.0 if what == "too slow" else 60.0)
     kind: type[CoderError] = UpgradeRefusedError if what in VERDICTS else UpgradeNotNowError
     with pytest.raises(kind, match=reason):
         await fetched(shelf, tmp_path / "upgrade")
@@ -125,8 +130,72 @@ async def test_a_disk_that_fails_is_no_verdict(number: int, tmp_path: Path, monk
         patch.setattr(Path, "replace", fail)
         with pytest.raises(OSError, match=os.strerror(number)):
             await fetched(Shelf(), tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert [one.name for one in tmp_path.iterdir()] == [".lock"]
     assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
+
+
+class Trickle(Answer):
+    """A byte a while, for ever."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            await trio.sleep(fetch.SILENCE * 0.9)
+            yield b"#"
+
+
+async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_takes(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    shelf = Shelf()
+
+    @asynccontextmanager
+    async def stream(*_: Any, **__: Any) -> AsyncIterator[Answer]:
+        yield Trickle(b"")
+
+    shelf.stream = stream  # type: ignore[method-assign]
+    began = trio.current_time()
+    with pytest.raises(NetError, match="did not come within"):
+        await fetched(shelf, tmp_path)
+    assert trio.current_time() - began == pytest.approx(fetch.DOWNLOAD, abs=1)
+    assert [one.name for one in tmp_path.iterdir()] == [".lock"]
+
+
+async def test_two_agents_of_one_name_do_not_write_one_file(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent is at work"):
+        await fetched(Shelf(), tmp_path)
+    assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
+
+
+async def test_what_was_put_in_its_way_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").write_text("of somebody")
+    name = f".coder-{hashlib.sha256(GOOD).hexdigest()[:16]}.{'00' * 8}.part"
+    (tmp_path / "a").mkdir(mode=0o700)
+    monkeypatch.setattr(os, "urandom", bytes)
+    monkeypatch.setattr(Path, "glob", lambda *_: ())  # it comes after the tidying
+    (tmp_path / "a" / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        await fetched(Shelf(), tmp_path / "a")
+    assert (tmp_path / "elsewhere").read_text() == "of somebody"
+
+
+@pytest.mark.parametrize("keyring", [False, True])
+async def test_a_file_that_changes_while_it_is_checked_gets_no_verdict(
+    keyring: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verdict is on the bytes the server means, by their SHA-256: others would stay refused for nothing."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "gpgv").write_text('#!/bin/sh\nfor last; do :; done\necho "# other" >>"$last"\nexit 1\n')
+    (tmp_path / "gpgv").chmod(0o755)
+    shelf = Shelf(GOOD if keyring else b'#!/bin/sh\necho "# other" >>"$0"\nexit 1\n', signature=b"x")
+    with pytest.raises(UpgradeNotNowError, match="changed while"):
+        await fetched(shelf, tmp_path / "a", tmp_path / "keyring" if keyring else None)
+
+
+async def test_a_checked_program_leaves_no_server_of_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm one may also be another program's, and answer in its place."""
+    monkeypatch.delenv("CODER_NO_COMMAND_SERVER", raising=False)
+    asking = GOOD.replace(b"#!/bin/sh\n", b'#!/bin/sh\n[ -n "$CODER_NO_COMMAND_SERVER" ] || exit 4\n')
+    assert (await fetched(Shelf(asking), tmp_path)).read_bytes() == asking
 
 
 def of_version(number: int) -> bytes:
@@ -137,18 +206,14 @@ async def test_names_that_shells_were_told_start_the_program_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A shell of the second program outlives it by as many upgrades as there are."""
-    (tmp_path / "coder-0123456789abcdef.part").write_text("of a download that was killed")
     paths: list[Path] = []
     for number in range(6):
         paths.append(await fetched(Shelf(of_version(number)), tmp_path))
         for told in paths[:-1]:
             assert told.read_bytes() == of_version(number - 1), "what runs while the next one waits"
         monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and goes on as that one
-    assert sorted(tmp_path.iterdir()) == sorted(paths)
+    assert sorted(tmp_path.glob("coder-*")) == sorted(paths)
     assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "links to links would end at forty"
-    monkeypatch.setenv("CODER_SELF", "/usr/bin/coder")  # started anew: no shell of theirs lives
-    last = await fetched(Shelf(of_version(9)), tmp_path)
-    assert list(tmp_path.iterdir()) == [last]
 
 
 async def test_what_fails_on_the_way_is_no_verdict(tmp_path: Path) -> None:
@@ -205,4 +270,4 @@ async def test_with_a_keyring_only_what_its_keys_signed(tmp_path: Path, monkeypa
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UpgradeNotNowError, match="gpgv cannot be started"):
         await fetched(Shelf(signature=signature), tmp_path / "a", keyring)
-    assert list((tmp_path / "a").iterdir()) == [path]
+    assert not [one for one in (tmp_path / "a").iterdir() if one.name.endswith((".part", ".asc"))]

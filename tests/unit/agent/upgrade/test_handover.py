@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coder.agent.upgrade import handover as handover_module
+from coder.agent.upgrade import signals
 from coder.agent.upgrade.handover import (
     VARIABLE,
     Handover,
@@ -45,7 +49,7 @@ def filled(terminal: int, output: int) -> Handover:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Every program that would have been started, and what it would have found."""
     calls: list[Any] = []
 
@@ -55,8 +59,16 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((path, argv, {**env, VARIABLE: str(os.dup(number))}, inherited))
         raise Started
 
+    @contextmanager
+    def told() -> Iterator[int]:  # execve closes its writing end, and nothing else
+        reading, writing = os.pipe()
+        os.close(writing)
+        yield reading
+
+    monkeypatch.setattr(handover_module, "told_to_a_pipe", told)
     monkeypatch.setattr(os, "execve", execve)
-    return calls
+    yield calls
+    signals.release()
 
 
 def test_everything_arrives_and_only_there(started: list[Any]) -> None:
@@ -91,7 +103,7 @@ OBSTACLES: dict[str, tuple[str, Any, str]] = {
     "memfd_create": ("os.memfd_create", has_no_descriptors, "Too many open files"),
     "writing": ("os.fdopen", disk_is_full, "No space left on device"),
     "encoding": ("coder.agent.upgrade.handover._encode", lambda _: "\ud800".encode(), "surrogates not allowed"),
-    "a defect": ("coder.agent.upgrade.handover._leave_launcher_lock", lambda: {}["x"], "x"),
+    "a defect": ("coder.agent.upgrade.handover._leave_launcher_lock", lambda: dict[str, str]()["x"], "x"),
 }
 
 

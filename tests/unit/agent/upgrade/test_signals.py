@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import coder
-from coder.agent.upgrade.signals import ENDING
+from coder.agent.upgrade.signals import ENDING, hold, release, take_told, told_to_a_pipe
 
 COMMON = """
 import os, signal, sys, threading, time
@@ -28,6 +29,11 @@ async def receive(at_end=lambda: None):
         if at_end is not None:
             at_end()
 
+def waits_in_this_thread():
+    with open(f"/proc/self/task/{threading.get_native_id()}/status") as status:
+        (pending,) = [line.split()[1] for line in status if line.startswith("SigPnd")]
+    return int(pending, 16) >> (number - 1) & 1
+
 idle = threading.Event()
 threading.Thread(target=idle.wait, daemon=True).start()  # as a thread of Trio's that waits for work
 number = signal.Signals[sys.argv[1]]
@@ -41,7 +47,7 @@ PROGRAM = """
 with held_outside_of_receivers():
     if not sys.argv[2:]:
         {moment}
-        while number not in signal.sigpending():
+        while not waits_in_this_thread():
             time.sleep(0.001)
         os.execv(sys.executable, again)
     trio.run(receive, None)
@@ -49,6 +55,7 @@ with held_outside_of_receivers():
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
 def test_who_goes_on_is_asked(moment: str, number: signal.Signals, tmp_path: Path) -> None:
@@ -59,3 +66,36 @@ def test_who_goes_on_is_asked(moment: str, number: signal.Signals, tmp_path: Pat
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
     told = [f"asked {number.value}", "ended"]
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.split("\n")[:-1] == told, done
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_another_thread_was_given_last_is_in_the_pipe(waits: bool) -> None:
+    """The numbers are there before any of this thread's code could run; what waits already is not asked for twice."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    heard: list[int] = []
+    try:
+        for number in ENDING:
+            signal.signal(number, lambda found, _: heard.append(found))
+        hold()
+        with told_to_a_pipe() as reading:
+            thread = threading.Thread(target=_given, args=(signal.SIGTERM,))
+            thread.start()
+            thread.join()
+            left = os.dup(reading)
+        assert heard == [signal.SIGTERM]  # which execve would not have waited for
+        heard.clear()
+        if waits:
+            signal.raise_signal(signal.SIGTERM)
+        take_told(left)
+        assert heard == [] and signal.SIGTERM in signal.sigpending()
+        release()
+        assert heard == [signal.SIGTERM]
+    finally:
+        release()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _given(number: signal.Signals) -> None:
+    release()  # of this thread
+    signal.raise_signal(number)

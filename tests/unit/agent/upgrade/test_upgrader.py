@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -15,8 +16,11 @@ import trio
 import trio.testing
 
 from coder.agent.activity import Activity
+from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.outbox import Outbox
 from coder.agent.upgrade import upgrader
-from coder.agent.upgrade.fetch import UpgradeNotNowError, UpgradeRefusedError
+from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
+from coder.agent.upgrade.records import KEPT, TRIES, Records
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
 from coder.net.errors import NetError
 from coder.net.http1 import HttpResponse
@@ -31,6 +35,10 @@ class Server:
         self.program, self.times = b"of the server", list[float]()
         monkeypatch.setattr(upgrader, "HttpClient", lambda _policy: self._client())
         monkeypatch.setattr(upgrader, "fetch_program", self._fetch)
+        monkeypatch.setattr(upgrader, "check_again", self._check)
+        monkeypatch.setattr(upgrader, "SPREAD", 0.0)
+        self.checked = list[str]()
+        self.check_outcome = list[Exception]()
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
@@ -53,6 +61,11 @@ class Server:
             raise problem
         return Path("/fetched")
 
+    async def _check(self, _folder: Path, _path: Path, _version: str, digest: str) -> None:
+        self.checked.append(digest)
+        if self.check_outcome:
+            raise self.check_outcome.pop(0)
+
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
@@ -64,7 +77,8 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.activity = Activity()
-        self.upgrader = Upgrader(DialPolicy("http://x"), folder, self.activity)
+        self.sent = InOrder[int](9)
+        self.upgrader = Upgrader(DialPolicy("http://x"), folder, (self.activity, Outbox({"numbers": self.sent})))
         self.found: NewProgram | None = None
 
     async def run(self) -> None:
@@ -91,6 +105,27 @@ async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_p
             assert server.fetched == 1 and made.found is None
         await trio.testing.wait_all_tasks_blocked()
         assert made.found == NewProgram(Path("/fetched"), "v99.0.0", server.digest)
+
+
+async def test_what_the_server_has_not_heard_puts_it_off(
+    server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """What comes after would never be told."""
+    async with running(tmp_path) as made:
+        made.sent.add(1)
+        made.upgrader.look()
+        await trio.sleep(3600)  # there is no connection
+        assert made.found is None and server.fetched == 1
+        told: list[int] = []
+
+        async def tell(number: int) -> None:
+            told.append(number)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.sent.send_loop, tell)
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+        assert told == [1] and made.found is not None
 
 
 async def test_a_server_that_changes_while_we_wait_is_asked_again(server: Server, tmp_path: Path) -> None:
@@ -172,7 +207,7 @@ async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, t
 
 async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(server: Server, tmp_path: Path) -> None:
     """Replicas of two versions answer in turn."""
-    programs = [str(number).encode() for number in range(upgrader.KEPT + 1)]
+    programs = [str(number).encode() for number in range(KEPT + 1)]
     server.outcome = [UpgradeRefusedError("no")] * len(programs)
     async with running(tmp_path) as made:
         for server.program in programs * 2:
@@ -224,3 +259,86 @@ async def test_what_could_not_be_started_is_left_alone_by_this_process_only(serv
         made.upgrader.refuse(server.digest, "v99.0.0", "it could not be started: Text file busy")
         await made.connect()
         assert server.fetched == 0 and not (tmp_path / "refused.json").exists()
+
+
+async def test_connections_that_come_and_go_get_and_check_nothing_anew(server: Server, tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        with made.activity.of("SSH connections"):
+            for _ in range(5):
+                await made.connect()
+            assert (server.fetched, server.checked) == (1, [])
+            server.program = b"of another replica"
+            await made.connect()
+            assert server.fetched == 2
+        await trio.testing.wait_all_tasks_blocked()
+        assert made.found is not None and made.found.digest == server.digest
+
+
+async def test_what_has_waited_is_checked_again_before_anything_ends(
+    server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path) as made:
+        with made.activity.of("SSH connections"):
+            made.upgrader.look()
+            await trio.sleep(3 * 24 * 3600)
+            assert server.checked == []
+            server.check_outcome = [UpgradeNotNowError("it does not run here: no space")]
+        await trio.sleep(1)
+        assert made.found is None and server.checked == [server.digest] and server.fetched == 1
+        await trio.sleep(2 * upgrader.FIRST_DELAY)
+        assert made.found is not None and server.fetched == 2
+
+
+async def test_agents_take_turns_and_one_that_connects_anew_keeps_its_own(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    monkeypatch.setattr(upgrader, "SPREAD", 900.0)
+    monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
+    async with running(tmp_path) as made:
+        began = trio.current_time()
+        made.upgrader.look()
+        for _ in range(4):
+            await trio.sleep(100)
+            made.upgrader.look()
+            assert server.fetched == 0
+        await trio.sleep(100)
+        assert [at - began for at in server.times] == [pytest.approx(450)]
+
+
+async def test_a_program_that_did_not_last_is_left_alone(
+    server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """It takes over, breaks, and the service manager starts the old one."""
+    for number in range(TRIES + 1):
+        async with running(tmp_path) as made:
+            made.upgrader.look()
+            await trio.sleep(1)
+            assert (made.found is not None) is (number < TRIES)
+    made = Running(tmp_path)
+    await made.upgrader.prove(server.digest)  # an attempt that lasts
+    async with running(tmp_path) as made:
+        made.upgrader.look()
+        await trio.sleep(1)
+        assert made.found is not None
+
+
+async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    tmp_path.chmod(0o700)
+    own, before = tmp_path / f"coder-{'1' * 16}", tmp_path / f"coder-{'0' * 16}"
+    for path in (own, before):
+        path.write_text(path.name)
+    monkeypatch.setenv("CODER_SELF", str(own))
+    Records(tmp_path).begin("x", "v9")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Running(tmp_path).upgrader.prove, "x")
+        await trio.sleep(upgrader.PROVEN / 2)
+        assert before.read_text() == own.name and "x" in (tmp_path / "attempts.json").read_text()
+        await trio.sleep(upgrader.PROVEN)
+        assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
+
+
+async def test_what_cannot_be_tidied_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    await Running(tmp_path / "file").upgrader.prove("x")

@@ -15,9 +15,11 @@ import pytest
 import trio
 import trio.testing
 
+from coder import agent
 from coder.agent.network import file_bundle, file_edits, whole_files
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpRequest
+from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.state import AgentState, Identity
 from coder.agent.workspace import files, git_changes, mcp_servers
 from coder.agent.workspace.files import NotRegularError, on_disk, open_regular, read_regular, workdir
@@ -166,6 +168,33 @@ async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
 def test_the_table_has_every_route_for_files() -> None:
     routes = {**file_edits.FILE_ROUTES, **file_bundle.BUNDLE_ROUTES}
     assert {path.removeprefix("/api/v0/") for _, path in routes} <= LOOKS.keys()
+
+
+def test_nothing_waits_for_the_workspaces_disk_on_the_event_loop() -> None:
+    """But SFTP, whose library looks at files there, too."""
+    room = Path(str(agent.__file__)).parent
+    found = {str(path.relative_to(room)) for path in room.rglob("*.py") if "state.workdir()" in path.read_text()}
+    assert found == {"ssh/server.py"}
+
+
+async def test_two_viewers_of_a_new_terminal_share_it(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        terminals = PtyService(state_of(tmp_path), nursery)
+        init = json.dumps({"ID": "6f2d0a1e-0000-4000-8000-000000000000", "Height": 9, "Width": 9, "Command": "cat"})
+        ends = []
+        for _ in range(2):
+            near, far = trio.testing.memory_stream_pair()
+            await near.send_all(len(init).to_bytes(2, "little") + init.encode())
+            nursery.start_soon(terminals.serve, far)
+            ends.append(near)
+        with trio.fail_after(60):
+            await ends[0].send_all(json.dumps({"data": "hello\n"}).encode())
+            for near in ends:
+                seen = b""
+                while b"hello" not in seen:
+                    seen += bytes(await near.receive_some())
+        assert len(terminals._sessions) == 1
+        nursery.cancel_scope.cancel()
 
 
 async def test_edits_that_nobody_waits_for_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

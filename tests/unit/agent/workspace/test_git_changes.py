@@ -253,3 +253,17 @@ async def test_all_of_a_command_that_takes_too_long_is_ended(tmp_path: Path, mon
         await trio.lowlevel.wait_readable(reading)
     assert os.read(reading, 1) == b"", "nobody has it open any more"
     os.close(reading)
+
+
+async def test_a_file_that_git_cannot_read_costs_its_own_part(tmp_path: Path) -> None:
+    """A git that is refused one of them, whoever runs the tests."""
+    folder = repository(tmp_path / "r")
+    for name in ("a", "secret", "z"):
+        (folder / name).write_text(f"{name}\n")
+    fake = tmp_path / "bin/git"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *"null secret") exit 128;; esac\nPATH={ENV["PATH"]} exec git "$@"\n')
+    fake.chmod(stat.S_IRWXU)
+    found = await scan(folder, {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
+    diff = found.repositories[str(folder)].unified_diff
+    assert not found.errors and "+a" in diff and "+z" in diff and "+secret" not in diff

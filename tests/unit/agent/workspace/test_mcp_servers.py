@@ -36,7 +36,9 @@ for line in sys.stdin:
     answer = {"result": {}}
     if method == "tools/list":
         schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-        answer = {"result": {"tools": [{"name": "say", "description": "Says it.", "inputSchema": schema}]}}
+        tools = [{"name": "say", "description": "Says it.", "inputSchema": schema}]
+        more = os.environ.get("MORE", "").split()
+        answer = {"result": {"tools": tools + [{"name": name} for name in more] + [{}, {"name": 1}, {"name": ""}]}}
     elif method == "tools/call":
         name, given = params["name"], params["arguments"]
         if name == "say":
@@ -185,7 +187,7 @@ async def test_an_entry_that_is_removed_meanwhile_harms_nobody(tmp_path: Path, m
         async def read_once() -> dict[str, mcp_servers.ServerSpec]:
             return answers.pop() if answers else {}
 
-        monkeypatch.setattr(ask.servers, "_specs", read_once)
+        monkeypatch.setattr(ask.servers, "_read_specs", read_once)
         status, told = await ask("GET", "tools")
         assert status == 200 and len(told["tools"]) == 1
 
@@ -195,3 +197,35 @@ async def test_a_command_that_cannot_be_one_costs_its_own_tools_alone(tmp_path: 
     async with asking(tmp_path) as ask:
         status, told = await ask("GET", "tools")
         assert status == 200 and [tool["name"] for tool in told["tools"]] == ["project__say"]
+
+
+async def test_names_with_separators_mean_the_longest_server(tmp_path: Path) -> None:
+    plain = good(tmp_path)
+    more = {**plain, "env": {**plain["env"], "MORE": "b__say b__other c__d__e"}}
+    configure(tmp_path, a=more, a__b=plain, x__=plain)
+    async with asking(tmp_path) as ask:
+        names = [tool["name"] for tool in (await ask("GET", "tools"))[1]["tools"]]
+        assert names == ["a__say", "a__c__d__e", "a__b__say", "x____say"], "a's own b__… mean the server a__b"
+        pids = set()
+        for name in ("a__say", "a__b__say", "x____say"):
+            status, told = await ask.call(name, text="x")
+            assert status == 200
+            pids.add(told["content"][0]["text"])
+        assert len(pids) == 3
+        assert (await ask.call("a__c__d__e"))[0] == 502 and (await ask.call("a_say"))[0] == 404
+
+
+async def test_servers_that_are_taken_out_of_the_file_end(tmp_path: Path) -> None:
+    configure(tmp_path, a=good(tmp_path), b=good(tmp_path))
+    async with asking(tmp_path) as ask:
+        assert (await ask("GET", "tools"))[0] == 200
+        gone = ask.servers._running["b"].process
+        configure(tmp_path, a=good(tmp_path))
+        assert (await ask.call("a__say", text="x"))[0] == 200
+        assert set(ask.servers._running) == set(ask.servers._changing) == {"a"} and gone.returncode is not None
+        (tmp_path / ".mcp.json").write_text("{")
+        assert (await ask("GET", "tools"))[0] == 500
+        assert set(ask.servers._running) == {"a"}, "a file that is being written says nothing"
+        (tmp_path / ".mcp.json").unlink()
+        assert await ask("GET", "tools") == (200, {"tools": []})
+        assert not ask.servers._running

@@ -12,6 +12,8 @@ from coder.domain.foundation.markdown import plain_text
         ("**Bold**, _slanted_ and `code`", "Bold, slanted and code"),
         ("see [the docs](https://example.com/a_b) ![icon](x.svg)", "see the docs (https://example.com/a_b) icon"),
         ('[a](<b> "title") and [d](e "f")', "a (b) and d (e)"),
+        ("![a](b(c)d) [e](f(g) (h)) [i](", "a e (f(g)) [i]("),
+        ("**a **b** ~~c ~~d~~", "**a b ~~c d"),
         ("# Title\n\nText", "Title\n\nText"),
         ("snake_case_name * 2 * 3", "snake_case_name * 2 * 3"),
         ("a <b>tag</b> and 1 < 2", "a tag and 1 < 2"),

@@ -82,6 +82,11 @@ def test_ready_for_handshake_goes_to_the_other_end() -> None:
     assert o.agent_says(ready_for_handshake=(OTHER,)) == [
         Delivery(o.agent, error=f'ready for handshake error: you do not share a tunnel with "{OTHER}"')
     ]
+    several = o.agent_says(ready_for_handshake=(OTHER, CLIENT, OTHER, OTHER))
+    assert several == [
+        Delivery(o.agent, error=f'ready for handshake error: you do not share a tunnel with "{OTHER}"'),
+        told(o.client, AGENT, NodeKind.READY_FOR_HANDSHAKE, "ready for handshake"),
+    ]
 
 
 def test_a_lost_agent_returns_to_its_clients() -> None:

@@ -26,6 +26,7 @@ _SCHEMES = {
 }
 _SHOWN = {
     Unscoped.PUBLIC: "",
+    Unscoped.STREAM: "",
     Unscoped.PROVISIONER: "CoderProvisionerKey",
     Unscoped.CLIENT: "Authorization",
     Unscoped.PROXY: "CoderProxyToken",
@@ -74,21 +75,21 @@ def build_document(app: Any, links: Links = (), server_url: str = "/") -> dict[s
 
 
 def _shape(path: str) -> str:
-    return re.sub(r"\{[^}]*\}", "{}", path)
+    return re.sub(r"\{[^{}]*\}", "{}", path)
 
 
 def _parameter_names(operations: list[Operation]) -> dict[str, list[str]]:
     """One set of names for each shape of path: OpenAPI knows `/users/{user}` and `/users/{name}` as the same."""
     names: dict[str, list[str]] = {}
     for item in operations:
-        found = [name.strip("_") for name in re.findall(r"\{([^}]*)\}", item.path)]
+        found = [name.strip("_") for name in re.findall(r"\{([^{}]*)\}", item.path)]
         names.setdefault(_shape(item.path), found)
     return names
 
 
 def _with_names(path: str, names: dict[str, list[str]]) -> str:
     wanted = iter(names[_shape(path)])
-    return re.sub(r"\{[^}]*\}", lambda _: f"{{{next(wanted)}}}", path)
+    return re.sub(r"\{[^{}]*\}", lambda _: f"{{{next(wanted)}}}", path)
 
 
 def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
@@ -128,9 +129,9 @@ def _words(said: Route) -> str:
 
 def _parameters(item: Operation, path: str) -> list[dict[str, Any]]:
     said = item.route
-    own = re.findall(r"\{([^}]*)\}", item.path)
+    own = re.findall(r"\{([^{}]*)\}", item.path)
     found: list[dict[str, Any]] = []
-    for name, shown in zip(own, re.findall(r"\{([^}]*)\}", path), strict=True):
+    for name, shown in zip(own, re.findall(r"\{([^{}]*)\}", path), strict=True):
         schema = _QUERY_SCHEMAS[UUID] if name in item.uuids else {"type": "string", "minLength": 1}
         found.append({"name": shown, "in": "path", "required": True, "schema": schema})
     for name, kind in sorted(said.query.items()):

@@ -12,8 +12,13 @@ import pytest
 from coder.coderd.services.events import forwarded_metrics
 from coder.coderd.services.events.forwarded_metrics import (
     KEPT_FOR,
+    MAX_BYTES,
+    MAX_BYTES_OF_USER,
+    MAX_FAMILIES,
     MAX_FAMILIES_OF_ONE,
+    MAX_LABELS,
     MAX_SERIES,
+    MAX_TEXT,
     ForwardedMetrics,
     ForwardedSample,
 )
@@ -83,6 +88,71 @@ def test_there_is_not_too_much_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(2):
         found.take(uuid4(), ("main", "docker", str(number), "dev"), [sample("z_total")], NOW)
     assert "z_total" in {family.name for family in found.families(NOW)}, "two say so: that goes before what one says"
+
+
+def _of(user: str, number: int = 0) -> tuple[str, str, str, str]:
+    return ("main", "docker", user, f"dev-{number}")
+
+
+def test_however_many_names_one_makes_up_others_are_shown() -> None:
+    """As many agents as it takes, and names that come first in the alphabet."""
+    found = ForwardedMetrics()
+    for agent in range(2 * MAX_FAMILIES // MAX_FAMILIES_OF_ONE):
+        many = [sample(f"A_{agent}_{number}") for number in range(MAX_FAMILIES_OF_ONE)]
+        found.take(uuid4(), _of("eve", agent), many, NOW)
+    mine = [f"z_{number}_total" for number in range(MAX_FAMILIES_OF_ONE)]
+    found.take(uuid4(), _of("ada"), [sample(name) for name in mine], NOW)
+    names = {family.name for family in found.families(NOW)}
+    assert len(names) == MAX_FAMILIES and names >= set(mine)
+
+
+def test_who_has_many_agents_is_one() -> None:
+    found = ForwardedMetrics()
+    for agent in range(5):
+        found.take(uuid4(), _of("eve", agent), [ForwardedSample("x_total", "gauge", 1, ())], NOW)
+    for user in ("ada", "bob"):
+        found.take(uuid4(), _of(user), [sample("x_total", 5)], NOW)
+    assert [family.kind for family in found.families(NOW)] == ["counter"]
+
+
+_LABELLED = [name for name, (kind, labels) in KNOWN.items() if kind == "counter" and labels][:1]
+
+
+def _texts(number: int) -> dict[str, Any]:
+    return dict.fromkeys(KNOWN[_LABELLED[0]][1], f"{number:>{MAX_TEXT}}")
+
+
+def _kept(found: ForwardedMetrics) -> int:
+    return sum(one.size for report in found._reports.values() for one in report.samples)
+
+
+def test_a_report_is_so_many_bytes() -> None:
+    found, agent = ForwardedMetrics(), uuid4()
+    labels: dict[str, Any] = {f"{'a' * 190}_{number}": "\U0001f4a3" * MAX_TEXT for number in range(MAX_LABELS)}
+    large = [sample(f"x_{number}_total", number, **labels) for number in range(MAX_SERIES - 1)]
+    found.take(agent, PLACE, [*large, sample("small_total")], NOW)
+    assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
+    assert "small_total" in {family.name for family in found.families(NOW)}, "what fits is taken"
+    found.take(
+        agent, PLACE, [sample(name, **_texts(number)) for number in range(MAX_SERIES) for name in _LABELLED], NOW
+    )
+    assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
+
+
+def test_agents_of_one_user_have_so_many_bytes() -> None:
+    """Of what nobody knows; what agents are known to send is not lost to it, nor what others send."""
+    found, agents = ForwardedMetrics(), [uuid4() for _ in range(2 * MAX_BYTES_OF_USER // MAX_BYTES)]
+    [known, *_] = (name for name, (kind, labels) in KNOWN.items() if (kind, labels) == ("counter", ()))
+    texts: dict[str, Any] = {f"label_{number}": "y" * MAX_TEXT for number in range(8)}
+    large = [sample("x_total", **texts, n=str(number)) for number in range(30)]
+    for _ in range(2):
+        for number, agent in enumerate(agents):
+            found.take(agent, _of("eve", number), [*large, sample(known)], NOW)
+    found.take(uuid4(), _of("ada"), [*large, sample(known)], NOW)
+    assert MAX_BYTES_OF_USER < _kept(found) < MAX_BYTES_OF_USER + 2 * MAX_BYTES
+    assert shown(found).count(f"\n{known}{{") == len(agents) + 1
+    assert shown(found).count('username="ada"') == len(large) + 1
+    assert found.families(NOW + KEPT_FOR) == [] and not found._held
 
 
 def test_nobody_has_to_look_for_what_is_old_to_be_forgotten() -> None:

@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
+import httpx
 import pytest
 import trio
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.login import oauth2_grants
+from coder.coderd.services.login.oauth2_grants import _renew as _grant_anew
 from coder.coderd.services.site.retention import purge_due
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.people import users as user_store
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
     oauth2_provider_app_tokens,
     oauth2_provider_app_used_refresh_tokens,
+    oauth2_provider_apps,
 )
+from coder.domain.login.oauth2 import split_secret
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
+from tests.kit.overtaking import overtaken
 from tests.unit.coderd.services.login.test_oauth2_provider import Client, client, refusal
 
 INBOX = "/api/v2/notifications/inbox/watch"
@@ -104,6 +115,126 @@ async def test_what_an_application_holds_open_ends_with_its_token(end: Callable[
             assert stream.close_code == 1008
         finally:
             await trio.aclose_forcefully(stream)
+
+
+async def _use_the_refresh_token_twice(it: Client, tokens: Tokens) -> None:
+    again = await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])
+    assert refusal(again) == (400, "invalid_grant")
+
+
+async def _change_the_password(it: Client, tokens: Tokens) -> None:
+    changed = await it.world.put("/api/v2/users/alice/password", {"password": "another-password-1!"})
+    assert changed.status_code == 204, changed.text
+
+
+async def _delete_the_user(it: Client, tokens: Tokens) -> None:
+    assert (await it.world.delete("/api/v2/users/alice")).status_code == 200
+
+
+OVERTAKEN = (*(end for end in ENDS if end is not _renew), _use_the_refresh_token_twice, _change_the_password,
+             _delete_the_user)  # fmt: skip
+
+
+@pytest.mark.parametrize("end", OVERTAKEN, ids=lambda end: end.__name__)
+async def test_an_end_that_meets_a_renewal_ends_what_the_renewal_gives(end: Callable[..., Awaitable[None]]) -> None:
+    async with client() as it:
+        code, given = await it.code(), []
+        first = (await it.exchange(code)).json()
+        tokens = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
+        tokens |= {"code": code, "used": first["refresh_token"]}
+        proven = await oauth2_grants.prove_client(it.world.ctx, it.app_id, it.secret)
+        prefix, secret = split_secret(tokens["refresh_token"]) or ("", "")
+
+        async def renewal(tx: Any) -> None:
+            given.append(await _grant_anew(tx, it.world.ctx, proven, prefix, hash_secret(secret), "127.0.0.1"))
+
+        async def ending() -> None:
+            await end(it, tokens)
+
+        await overtaken(it.world, renewal, ending)
+        new = given[-1]
+        assert isinstance(new, oauth2_grants.Tokens)
+        assert await it.me(new.access) == 401
+        again = await it.ask(grant_type="refresh_token", refresh_token=new.refresh)
+        assert again.status_code in {400, 401}
+
+
+async def _app_gone(it: Client, tx: Any, user_id: UUID) -> None:
+    await store.delete_app(tx, UUID(it.app_id))
+
+
+async def _secret_gone(it: Client, tx: Any, user_id: UUID) -> None:
+    (secret,) = await store.list_secrets(tx, UUID(it.app_id))
+    assert await store.delete_secret(tx, UUID(it.app_id), secret.id)
+
+
+async def _locked_out(it: Client, tx: Any, user_id: UUID) -> None:
+    await store.delete_tokens_of(tx, UUID(it.app_id), user_id)
+
+
+async def _no_keys(it: Client, tx: Any, user_id: UUID) -> None:
+    await user_store.get_user(tx, user_id, lock=True)
+    await key_store.delete_keys_of(tx, user_id)
+
+
+async def _user_gone(it: Client, tx: Any, user_id: UUID) -> None:
+    await user_store.get_user(tx, user_id, lock=True)
+    await user_store.update_user(tx, user_id, deleted=True)
+    await key_store.delete_keys_of(tx, user_id)
+
+
+MEETS = [(giver, end) for giver in ("renewal", "exchange")
+         for end in (_app_gone, _secret_gone, _locked_out, _no_keys, _user_gone)
+         if (giver, end) != ("exchange", _no_keys)]  # fmt: skip
+"""A code is no key: what it gives is a new one."""
+
+
+@pytest.mark.parametrize(("giver", "end"), MEETS)
+async def test_what_meets_an_end_gives_nothing(giver: str, end: Callable[..., Awaitable[None]]) -> None:
+    async with client() as it:
+        user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
+        tokens = (await it.exchange(await it.code())).json()
+        code = await it.code()
+
+        async def ending(tx: Any) -> None:
+            await end(it, tx, user_id)
+
+        async def gift() -> httpx.Response:
+            if giver == "exchange":
+                return await it.exchange(code)
+            return await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])
+
+        answer = await overtaken(it.world, ending, gift)
+        assert answer.status_code in {400, 401}, answer.text
+
+
+async def test_no_code_is_given_for_an_application_that_is_being_deleted() -> None:
+    async with client() as it:
+
+        async def deletion(tx: Any) -> None:
+            await store.delete_app(tx, UUID(it.app_id))
+
+        async def consent() -> httpx.Response:
+            return await it.world.post(it.query(), token=it.user_token)
+
+        assert refusal(await overtaken(it.world, deletion, consent)) == (401, "invalid_client")
+
+
+async def test_tokens_that_name_no_secret_end_with_any_of_a_client_that_has_some() -> None:
+    async with client() as it:
+        path = f"/api/v2/oauth2-provider/apps/{it.app_id}/secrets"
+        assert (await it.world.post(path)).status_code == 201
+
+        async def age(tx: Any, public: bool) -> None:
+            await tx.execute(update(oauth2_provider_app_tokens).values(app_secret_id=None))
+            await tx.execute(update(oauth2_provider_apps).values(public_client=public))
+
+        for public in (False, True):
+            tokens = (await it.exchange(await it.code())).json()
+            await it.world.ctx.db.run(age, public)
+            other = (await it.world.get(path)).json()[-1]
+            assert (await it.world.delete(f"{path}/{other['id']}")).status_code == 204
+            assert await it.me(tokens["access_token"]) == (200 if public else 401)
 
 
 async def test_a_secret_that_is_taken_away_ends_what_was_given_for_it_alone() -> None:

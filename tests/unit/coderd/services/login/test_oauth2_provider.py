@@ -21,10 +21,12 @@ from coder.coderd.services.access import keys
 from coder.coderd.services.login.oauth2_clients import _accepted
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.domain.access.rate_budgets import REGISTRATION
 from coder.domain.login.oauth2 import redirect_problem, split_secret
 from tests.kit.coderd import World, running_coderd
 from tests.kit.forgery import forged as forge
+from tests.kit.overtaking import overtaken
 
 CALLBACK = "http://localhost:19190/cb"
 VERIFIER = "v" * 60
@@ -350,6 +352,67 @@ async def test_a_public_client_is_never_legacy() -> None:
         made = (await it.world.post("/oauth2/register", asked, token="")).json()
         refused = await it.world.put(f"/api/v2/oauth2-provider/apps/{made['client_id']}/legacy", {"legacy": True})
         assert refused.status_code == 400, refused.text
+
+
+async def _registered(it: Client, method: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """(client id, its metadata, the header it manages itself with)."""
+    await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
+    asked = {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": method, "client_name": "ide"}
+    made = (await it.world.post("/oauth2/register", asked, token="")).json()
+    return made["client_id"], asked, {"Authorization": f"Bearer {made['registration_access_token']}"}
+
+
+async def test_a_client_that_says_it_keeps_no_secret_is_legacy_no_more() -> None:
+    async with client() as it:
+        app_id, asked, headers = await _registered(it, "client_secret_basic")
+        mark = f"/api/v2/oauth2-provider/apps/{app_id}/legacy"
+        assert (await it.world.put(mark, {"legacy": True})).json() == {"legacy": True}
+        bare = {"client_id": app_id, "code_challenge": "", "code_challenge_method": ""}
+        code = await it.code(**bare)
+        for method in ("none", "client_secret_basic"):
+            wanted = {**asked, "token_endpoint_auth_method": method}
+            changed = await it.world.put(f"/oauth2/clients/{app_id}", wanted, token="", headers=headers)
+            assert changed.status_code == 200, changed.text
+            assert (await it.world.get(mark)).json() == {"legacy": False}
+            assert refusal(await it.world.post(it.query(**bare), token=it.user_token)) == (400, "invalid_request")
+            if method == "none":
+                sent = {"client_id": app_id, "client_secret": "", "code_verifier": ""}
+                assert refusal(await it.exchange(code, **sent))[1] == "invalid_grant"
+
+
+async def test_a_change_of_a_client_keeps_what_its_owner_changed_meanwhile() -> None:
+    async with client() as it:
+        app_id, asked, headers = await _registered(it, "client_secret_basic")
+        mark = f"/api/v2/oauth2-provider/apps/{app_id}"
+        other = {"name": "other", "callback_url": CALLBACK}
+        for change in ("client", "app"):
+            assert (await it.world.put(f"{mark}/legacy", {"legacy": True})).status_code == 200
+
+            async def request(change: str = change) -> httpx.Response:
+                if change == "client":
+                    return await it.world.put(f"/oauth2/clients/{app_id}", asked, token="", headers=headers)
+                return await it.world.put(mark, other)
+
+            async def withdraw(tx: Any) -> None:
+                await oauth2_store.lock_app(tx, UUID(app_id))
+                await oauth2_store.update_app(tx, UUID(app_id), legacy=False)
+
+            assert (await overtaken(it.world, withdraw, request)).status_code == 200
+            assert (await it.world.get(f"{mark}/legacy")).json() == {"legacy": False}, change
+
+
+async def test_no_client_becomes_legacy_while_it_becomes_public() -> None:
+    async with client() as it:
+        app_id, _, _ = await _registered(it, "client_secret_basic")
+
+        async def go_public(tx: Any) -> None:
+            await oauth2_store.lock_app(tx, UUID(app_id))
+            await oauth2_store.update_app(tx, UUID(app_id), public_client=True)
+
+        async def request() -> httpx.Response:
+            return await it.world.put(f"/api/v2/oauth2-provider/apps/{app_id}/legacy", {"legacy": True})
+
+        assert (await overtaken(it.world, go_public, request)).status_code == 400
 
 
 async def test_a_form_of_many_fields_is_refused_in_the_words_of_the_protocol() -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
+import httpx
 import pytest
 import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.events import passcodes
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.people import users as user_store
 from tests.kit.agents import eventually
 from tests.kit.coderd import FIRST_USER, running_coderd
+from tests.kit.overtaking import overtaken
 
 
 async def test_from_empty_to_a_member() -> None:
@@ -160,3 +165,31 @@ async def test_a_lost_laptop_is_signed_out_by_itself() -> None:
         seen = (await world.get(f"/api/v2/users/{member_id}/sessions")).json()
         assert [one["id"] for one in seen] == [one["id"] for one in own]
         assert not any(one["current"] for one in seen)
+
+
+_KEYS = {
+    "login": ("POST", "/api/v2/users/login", {"email": "alice@b.c", "password": FIRST_USER["password"]}),
+    "session": ("POST", "/api/v2/users/me/keys", None),
+    "token": ("POST", "/api/v2/users/me/keys/tokens", {"token_name": "late"}),
+}
+
+
+@pytest.mark.parametrize("kind", list(_KEYS))
+@pytest.mark.parametrize("change", ["password", "deletion"])
+async def test_no_key_outlives_what_ends_them_all(kind: str, change: str) -> None:
+    """Whoever knows the old password, or has an old session, is on the way when it ends."""
+    method, path, body = _KEYS[kind]
+    async with running_coderd(first_user=True) as world:
+        alice, token = await world.member("alice")
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # that she is here is written
+
+        async def end(tx: Any) -> None:
+            await user_store.get_user(tx, UUID(alice), lock=True)
+            values: Any = {"hashed_password": "x"} if change == "password" else {"deleted": True}
+            await user_store.update_user(tx, UUID(alice), **values)
+            await key_store.delete_keys_of(tx, UUID(alice))
+
+        async def request() -> httpx.Response:
+            return await world.request(method, path, json=body, token="" if kind == "login" else token)
+
+        assert (await overtaken(world, end, request)).status_code == 401

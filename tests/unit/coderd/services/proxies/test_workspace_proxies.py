@@ -125,6 +125,9 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
         other = await call("POST", "register", json=_registration(replica_hostname="box2"))
         check_list("Replica", other.json()["sibling_replicas"])
         assert [one["id"] for one in other.json()["sibling_replicas"]] == [body["replica_id"]]
+        for odd in ("https://p.test/?", "https://p.test/" + "?" * 300 + "key" * 300, "https://p.test/" + "a" * 2000):
+            refused = await call("POST", "register", json=_registration(access_url=odd))
+            assert refused.status_code == 400 and "no query" in refused.text
         bad = _registration(access_url="nowhere", derp_enabled=False, derp_only=True)
         fields = (await call("POST", "register", json=bad)).json()["validations"]
         assert {item["field"] for item in fields} == {"access_url", "derp_only"}
@@ -244,7 +247,8 @@ async def _its_coordination(world: World, headers: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("said", [b"[" * 200_000, b"[]", b"1", b'{"errors": 5}', b"\xff"])
 async def test_a_proxy_that_talks_nonsense_harms_only_itself(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fetch(_method: str, _url: str) -> OutgoingReply:
+    async def fetch(_method: str, _url: str, *, limit: int) -> OutgoingReply:
+        assert limit <= 64 << 10
         return OutgoingReply(200, said)
 
     monkeypatch.setattr(outgoing, "fetch", fetch)

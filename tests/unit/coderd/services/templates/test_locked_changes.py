@@ -17,7 +17,7 @@ from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateSearch
 from tests.kit.coderd import World
 from tests.kit.daemon import new_version, upload
-from tests.kit.overtaking import overtaken
+from tests.kit.overtaking import filled, overtaken
 from tests.kit.routes import changing
 from tests.kit.workspaces import workspace_world
 
@@ -63,13 +63,6 @@ async def _state(world: World) -> Any:
     return await world.ctx.db.read(read)
 
 
-def _filled(body: Any, values: dict[str, str]) -> Any:
-    """The body with `{name}` replaced."""
-    if isinstance(body, dict):
-        return {_filled(key, values): _filled(value, values) for key, value in body.items()}
-    return body.format(**values) if isinstance(body, str) else body
-
-
 async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after() -> None:
     wrong = []
     async with workspace_world() as (world, _):
@@ -91,7 +84,7 @@ async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after()
                 place = place.replace("<organization>", world.organization_id)
 
                 async def request(method: str = method, place: str = place, body: Any = body) -> httpx.Response:
-                    return await world.request(method, place, json=_filled(body, values), token=token)
+                    return await world.request(method, place, json=filled(body, values), token=token)
 
                 async def shut_out(tx: Any) -> None:
                     await store.get_template(tx, template_id, lock=True)

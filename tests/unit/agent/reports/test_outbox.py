@@ -1,0 +1,61 @@
+"""All kinds of reports together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import trio
+import trio.testing
+
+from coder.agent.lifecycle import Lifecycle, State
+from coder.agent.reports.in_order import InOrder
+from coder.agent.reports.outbox import Outbox
+from coder.agent.workspace.logs import LogQueue
+from coder.rpc.proto import agent_pb2
+
+
+async def test_it_is_quiet_when_every_kind_is_told() -> None:
+    logs, life, results = LogQueue(lambda: datetime.now(UTC)), Lifecycle(lambda: datetime.now(UTC)), InOrder[int](9)
+    outbox = Outbox({"log lines": logs, "states": life, "script results": results})
+    assert outbox.describe() == ""
+    await outbox.wait_quiet()
+    logs.add(b"x" * 16, "said", agent_pb2.Log.INFO)
+    life.set(State.STARTING)
+    results.add(1)
+    assert outbox.describe() == "unsent log lines: 1, unsent states: 1, unsent script results: 1"
+    quiet = trio.Event()
+
+    async def wait() -> None:
+        await outbox.wait_quiet()
+        quiet.set()
+
+    async def send(_: object) -> agent_pb2.BatchCreateLogsResponse:
+        return agent_pb2.BatchCreateLogsResponse()
+
+    async def result(_: int) -> None:
+        life.set(State.READY)  # the last kind has one of a kind before it come
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        nursery.start_soon(logs.send_loop, send)
+        nursery.start_soon(results.send_loop, result)
+        life.confirm()
+        await logs.wait_sent()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not quiet.is_set() and outbox.describe() == "unsent states: 1"
+        life.confirm()
+        await quiet.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_server_that_has_enough_lines_is_not_waited_for() -> None:
+    logs = LogQueue(lambda: datetime.now(UTC))
+    logs.add(b"x" * 16, "said", agent_pb2.Log.INFO)
+
+    async def enough(_: object) -> agent_pb2.BatchCreateLogsResponse:
+        return agent_pb2.BatchCreateLogsResponse(log_limit_exceeded=True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(logs.send_loop, enough)
+        await Outbox({"log lines": logs}).wait_quiet()
+        nursery.cancel_scope.cancel()

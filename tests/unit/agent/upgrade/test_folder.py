@@ -1,0 +1,94 @@
+"""Where programs lie, who could write there, and what their names start."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from coder.agent.upgrade.folder import link_others, locked, make_own
+from coder.agent.upgrade.outcomes import UpgradeNotNowError
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users and modes of POSIX")
+MODES = {0o700: "", 0o755: "", 0o770: "can be written by others", 0o702: "can be written by others"}
+MODES_ABOVE = {0o700: "", 0o755: "", 0o775: "", 0o1777: "", 0o777: "can be written by anybody", 0o703: "by anybody"}
+
+
+@pytest.mark.parametrize("mode", MODES, ids=oct)
+def test_a_folder_that_others_may_write_is_not_used(mode: int, tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "upgrade"
+    make_own(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(mode)
+    _expect(folder, MODES[mode])
+
+
+@pytest.mark.parametrize("mode", MODES_ABOVE, ids=oct)
+def test_nor_one_that_others_may_rename(mode: int, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(mode)
+    _expect(tmp_path / "state" / "a" / "upgrade", MODES_ABOVE[mode])
+    (tmp_path / "link").symlink_to(tmp_path / "state")
+    _expect(tmp_path / "link" / "a" / "upgrade", MODES_ABOVE[mode])
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives folders away")
+def test_nor_what_belongs_to_somebody_else(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "upgrade"
+    make_own(folder)
+    os.chown(folder, 1234, -1)
+    _expect(folder, "belongs to somebody else")
+    os.chown(folder, 0, -1)
+    os.chown(folder.parent, 1234, -1)
+    _expect(folder, "belongs to somebody else")
+
+
+def test_a_link_in_its_place_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir(mode=0o700)
+    (tmp_path / "upgrade").symlink_to(tmp_path / "other")
+    _expect(tmp_path / "upgrade", "is no directory")
+
+
+def _expect(folder: Path, reason: str) -> None:
+    if not reason:
+        make_own(folder)
+        return
+    with pytest.raises(UpgradeNotNowError, match=re.escape(reason)):
+        make_own(folder)
+
+
+def test_one_works_there_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent"), locked(tmp_path):
+        pass
+    with locked(tmp_path):
+        pass
+
+
+NAMES = [f"coder-{number:016x}" for number in range(4)]
+
+
+@pytest.mark.parametrize("runs", ["one of the folder", "installed", "from sources"])
+def test_every_other_name_starts_the_program_that_runs(
+    runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the agent before ended: a shell of it may live, and git asks there for a password."""
+    installed, folder = tmp_path / "installed", tmp_path / "upgrade"
+    folder.mkdir()
+    installed.write_text("installed")
+    for name in (*NAMES[:-1], "coder-x", "refused.json"):
+        (folder / name).write_text(name)
+    (folder / NAMES[-1]).symlink_to("nowhere")
+    own = {"one of the folder": str(folder / NAMES[0]), "installed": str(installed), "from sources": ""}[runs]
+    monkeypatch.setenv("CODER_SELF", own)
+    for _ in range(2):
+        link_others(folder, folder / NAMES[1])
+        shown = {name: (folder / name).read_text() for name in (*NAMES[:3], "coder-x", "refused.json")}
+        expected = {name: name for name in shown}
+        if runs != "from sources":
+            expected[NAMES[2]] = Path(own).read_text()
+            assert (folder / NAMES[-1]).read_text() == expected[NAMES[2]]
+        if runs == "installed":
+            expected[NAMES[0]] = "installed"
+        assert shown == expected and not list(folder.glob("*.part"))

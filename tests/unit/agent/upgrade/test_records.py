@@ -1,0 +1,81 @@
+"""What is remembered of programs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from coder.agent.upgrade import records
+from coder.agent.upgrade.outcomes import UpgradeNotNowError
+from coder.agent.upgrade.records import HELD, KEPT, TRIES, Records
+
+
+def is_held(folder: Path, digest: str = "a") -> bool:
+    try:
+        Records(folder).check_attempts(digest)
+    except UpgradeNotNowError as error:
+        assert "did not last" in error.message
+        return True
+    return False
+
+
+def test_attempts_that_do_not_last_leave_a_program_alone_for_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    folder = tmp_path / "upgrade"
+    for _ in range(TRIES):
+        assert not is_held(folder)
+        Records(folder).begin("a", "v9")
+    assert is_held(folder) and not is_held(folder, "b")
+    now -= 3600  # a clock that was put back
+    assert is_held(folder)
+    now += 3600 + HELD
+    assert not is_held(folder)
+    Records(folder).begin("a", "v9")
+    assert is_held(folder), "one more attempt, and no more"
+
+
+def test_a_program_that_has_lasted_begins_anew(tmp_path: Path) -> None:
+    for digest in ("b", "a", "a"):
+        Records(tmp_path).begin(digest, "v9")
+    assert is_held(tmp_path)
+    Records(tmp_path).last("a")
+    assert not is_held(tmp_path)
+    (left,) = json.loads((tmp_path / "attempts.json").read_text())["attempts"]
+    assert (left["digest"], left["count"]) == ("b", 1)
+
+
+def test_what_cannot_be_written_down_is_no_attempt(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="exists"):
+        Records(tmp_path / "file").begin("a", "v9")
+
+
+ODD = [
+    "", "[", "[]", "null", '{"attempts":1}', '{"attempts":[1]}', '{"attempts":[{"digest":1}]}', "[" * 100_000,
+    '{"attempts":[{"digest":"a","count":"x","at":[]}]}', '{"attempts":[{"digest":"a"}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: text[:30])
+def test_what_is_no_record_holds_nothing_and_is_written_over(text: str, tmp_path: Path) -> None:
+    (tmp_path / "attempts.json").write_text(text)
+    assert not is_held(tmp_path)
+    for _ in range(TRIES):
+        Records(tmp_path).begin("a", "v9")
+    assert is_held(tmp_path)
+
+
+def test_the_oldest_is_forgotten(tmp_path: Path) -> None:
+    kept = Records(tmp_path)
+    for number in range(KEPT + 1):
+        kept.begin(str(number), "v9")
+        kept.refuse(str(number), "v9", "no")
+    for name in ("attempts", "refused"):
+        assert len(json.loads((tmp_path / f"{name}.json").read_text())[name]) == records.KEPT
+    assert not kept.is_refused("0") and kept.is_refused(str(KEPT))

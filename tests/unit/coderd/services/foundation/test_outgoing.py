@@ -1,0 +1,59 @@
+"""Answers of others: no longer than their caller says, and taken apart only so far."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+import trio
+
+from coder.coderd.services.foundation.outgoing import DOCUMENT, SMALL, OutgoingReply, fetch
+from coder.net.errors import HttpError, NetError, error_from_body
+from tests.arch.test_house import ROOT, SOURCES
+from tests.kit.odd_server import odd_server, reply
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
+@pytest.mark.parametrize("limit", [SMALL, DOCUMENT])
+async def test_an_answer_has_a_limit(limit: int, status: str) -> None:
+    def ask(size: int) -> bytes:
+        server.answer = lambda _method, _path: reply("x" * size, status=status)
+        return trio.from_thread.run(fetch_it).body
+
+    async def fetch_it() -> OutgoingReply:
+        return await fetch("GET", server.url, limit=limit)
+
+    with odd_server() as server:
+        assert len(await trio.to_thread.run_sync(ask, limit)) == limit
+        with pytest.raises(NetError, match=f"larger than {limit} bytes"):
+            await trio.to_thread.run_sync(ask, limit + 1)
+
+
+@pytest.mark.parametrize("said", [b"[" * 60_000, b"&access_token=1" * 60_000, b"a=1&" * 60_000])
+def test_a_document_is_one_or_none(said: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no JSON|fields"):
+        OutgoingReply(200, said).document()
+
+
+def test_an_error_without_end_is_one() -> None:
+    """Its brackets are deeper than a reader of JSON goes."""
+    assert isinstance(error_from_body(500, b"[" * 100_000), HttpError)
+
+
+def test_whoever_asks_a_stranger_says_how_much_it_takes() -> None:
+    """The client's own limit is for servers one trusts: a quarter of a gigabyte."""
+    asked = [
+        (path, node)
+        for path in SOURCES
+        if path.relative_to(ROOT).parts[1] in {"agent", "coderd"} and "http1 import" in path.read_text()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "request"
+    ]
+    assert len(asked) > 5
+    without = [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in asked if not _is_limited(node)]
+    # The agent's own server, whose programs it takes.
+    assert {where.partition(":")[0].rpartition("/")[0] for where in without} == {"coder/agent/upgrade"}, without
+
+
+def _is_limited(call: ast.Call) -> bool:
+    return any(word.arg == "limit" for word in call.keywords)

@@ -1,0 +1,182 @@
+"""Organizations, memberships, roles and names that change between a request's first look and its writing.
+
+What counts is how they are then: nobody gives back what was just taken, or puts something into what is gone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from coder.base.clock import SystemClock
+from coder.coderd.services.people.organizations import leave_organization
+from coder.coderd.store.people import custom_roles as role_store
+from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import users as user_store
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import new_template, new_version
+from tests.kit.overtaking import filled, overtaken
+
+ROLE = {
+    "name": "helper",
+    "display_name": "Helper",
+    "site_permissions": [],
+    "user_permissions": [],
+    "organization_permissions": [],
+    "organization_member_permissions": [],
+}
+
+
+async def _one_with(world: World, role: str) -> str:
+    """A session of somebody with one role in the organization, who may not name people outside of it."""
+    user_id, token = await world.member("manager")
+    path = f"/api/v2/organizations/default/members/{user_id}/roles"
+    assert (await world.put(path, {"roles": [role]})).status_code == 200
+    return token
+
+
+async def test_a_default_role_that_was_just_taken_back_is_not_given_again_by_who_may_not() -> None:
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}"
+        helper, helpers_token = await world.member("helper")
+        may = (("organization", "read"), ("organization", "update"), ("assign_org_role", "assign"))
+        permissions = [{"negate": False, "resource_type": kind, "action": action} for kind, action in may]
+        spec = {**ROLE, "name": "settings", "organization_permissions": permissions}
+        assert (await world.post(f"{path}/members/roles", spec)).status_code == 200
+        assert (await world.put(f"{path}/members/{helper}/roles", {"roles": ["settings"]})).status_code == 200
+        wanted = {"default_org_member_roles": ["organization-template-admin"]}
+        assert (await world.patch(path, wanted)).status_code == 200
+
+        async def request() -> httpx.Response:
+            return await world.patch(path, {**wanted, "description": "mine"}, token=helpers_token)
+
+        assert (await request()).status_code == 200, "while it is so already"
+
+        async def take_back(tx: Any) -> None:
+            await store.update_organization(tx, UUID(world.organization_id), default_member_roles=[])
+
+        answer = await overtaken(world, take_back, request)
+        assert answer.status_code == 400 and "not authorized to assign role" in answer.text
+        assert (await world.get(path)).json()["default_org_member_roles"] == []
+
+
+@pytest.mark.parametrize("given", ["member", "default"])
+async def test_a_role_that_is_deleted_meanwhile_is_nobodys(given: str) -> None:
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}"
+        assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
+        bob, _ = await world.member("bob")
+
+        async def request() -> httpx.Response:
+            if given == "default":
+                return await world.patch(path, {"default_org_member_roles": ["helper"]})
+            return await world.put(f"{path}/members/{bob}/roles", {"roles": ["helper"]})
+
+        async def delete(tx: Any) -> None:
+            await role_store.delete_role(tx, UUID(world.organization_id), "helper")
+
+        assert (await overtaken(world, delete, request)).status_code == 400
+        assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
+        assert "helper" not in (await world.get(path)).json()["default_org_member_roles"]
+        shown = (await world.get(f"{path}/members")).json()
+        assert [one["roles"] for one in shown if one["user_id"] == bob] == [[]]
+
+
+async def test_a_default_role_goes_with_its_deletion() -> None:
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}"
+        assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
+        assert (await world.patch(path, {"default_org_member_roles": ["helper"]})).status_code == 200
+        assert (await world.delete(f"{path}/members/roles/helper")).status_code == 204
+        assert (await world.get(path)).json()["default_org_member_roles"] == []
+
+
+GIVEN = {
+    "group": ("organization-user-admin", "/api/v2/groups/{group}", {"add_users": ["{bob}"]}),
+    "template": ("organization-template-admin", "/api/v2/templates/{template}/acl", {"user_perms": {"{bob}": "admin"}}),
+}
+
+
+@pytest.mark.parametrize("given", list(GIVEN))
+async def test_who_leaves_an_organization_meanwhile_is_given_nothing_of_it(given: str) -> None:
+    async with running_coderd(first_user=True) as world:
+        bob, _ = await world.member("bob")
+        group = (await world.post(f"/api/v2/organizations/{world.organization_id}/groups", {"name": "few"})).json()
+        template = await new_template(world)
+        role, path, body = GIVEN[given]
+        values = {"bob": bob, "group": group["id"], "template": template["id"]}
+        token = await _one_with(world, role)
+
+        async def request() -> httpx.Response:
+            return await world.patch(path.format(**values), filled(body, values), token=token)
+
+        async def leave(tx: Any) -> None:
+            await leave_organization(tx, UUID(world.organization_id), UUID(bob))
+
+        assert (await overtaken(world, leave, request)).status_code == 400
+        members = (await world.get(f"/api/v2/groups/{group['id']}")).json()["members"]
+        assert members == []
+        assert (await world.get(f"/api/v2/templates/{template['id']}/acl")).json()["users"] == []
+
+
+PUT_IN = {
+    "group": ("/groups", {"name": "late"}),
+    "member": ("/members/{bob}", None),
+    "key": ("/provisionerkeys", {"name": "late", "tags": {}}),
+    "template": ("/templates", {"name": "late", "template_version_id": "{version}"}),
+}
+
+
+@pytest.mark.parametrize("thing", list(PUT_IN))
+async def test_nothing_is_put_into_an_organization_that_is_deleted_meanwhile(thing: str) -> None:
+    async with running_coderd(first_user=True) as world:
+        made = await world.post("/api/v2/organizations", {"name": "short"})
+        bob, _ = await world.member("bob")
+        default, world.organization_id = world.organization_id, made.json()["id"]
+        version = await new_version(world)
+        world.organization_id = default
+        place, body = PUT_IN[thing]
+        values = {"bob": bob, "version": version["id"]}
+        path = f"/api/v2/organizations/{made.json()['id']}{place.format(**values)}"
+
+        async def request() -> httpx.Response:
+            return await world.post(path, filled(body, values))
+
+        async def delete(tx: Any) -> None:
+            await store.get_organization(tx, UUID(made.json()["id"]), lock=True)
+            await store.update_organization(tx, UUID(made.json()["id"]), deleted=True)
+
+        assert (await overtaken(world, delete, request)).status_code == 404
+
+
+async def test_what_was_switched_off_meanwhile_stays_so() -> None:
+    """A request that names nothing changes nothing."""
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}/settings/workspace-sharing"
+
+        async def request() -> httpx.Response:
+            return await world.patch(path, {})
+
+        async def switch_off(tx: Any) -> None:
+            await store.update_organization(tx, UUID(world.organization_id), workspace_sharing="none")
+
+        await overtaken(world, switch_off, request)
+        assert (await world.get(path)).json()["sharing_disabled"] is True
+
+
+async def test_nobody_takes_back_the_name_an_administrator_just_changed() -> None:
+    async with running_coderd(first_user=True) as world:
+        bob, token = await world.member("bob")
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # that he is here is written
+
+        async def request() -> httpx.Response:
+            return await world.put("/api/v2/users/me/profile", {"username": "bob", "name": "Bob"}, token=token)
+
+        async def rename(tx: Any) -> None:
+            await user_store.update_user(tx, UUID(bob), username="robert", updated_at=SystemClock().now())
+
+        assert (await overtaken(world, rename, request)).status_code == 404
+        assert (await world.get(f"/api/v2/users/{bob}")).json()["username"] == "robert"

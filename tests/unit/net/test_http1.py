@@ -1,0 +1,73 @@
+"""A server that takes a request and says nothing, or little, and the time that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from coder.net import http1
+from coder.net.errors import NetError
+from coder.net.http1 import REQUEST_TIMEOUT, HttpClient
+from coder.net.policy import DialPolicy
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+
+
+@asynccontextmanager
+async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
+    """Whose server says each part after so many seconds."""
+    async with trio.open_nursery() as nursery:
+
+        async def answer(far: trio.abc.Stream) -> None:
+            for delay, part in said:
+                await trio.sleep(delay)
+                await far.send_all(part)
+            await trio.sleep_forever()
+
+        async def dialled(_: DialPolicy) -> trio.abc.Stream:
+            near, far = trio.testing.memory_stream_pair()
+            nursery.start_soon(answer, far)
+            return near
+
+        monkeypatch.setattr(http1, "connect", dialled)
+        async with HttpClient(DialPolicy("http://x")) as client:
+            yield client
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("limit", [None, 5.0])
+@pytest.mark.parametrize("said", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
+async def test_a_head_has_its_time(
+    limit: float | None,
+    said: tuple[tuple[float, bytes], ...],
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with client_of(monkeypatch, *said) as client:
+        began = trio.current_time()
+        asked = client.stream("GET", "/") if limit is None else client.stream("GET", "/", head_timeout=limit)
+        with pytest.raises(NetError, match="was not answered within"):
+            async with asked:
+                pytest.fail("there is no head")
+        assert trio.current_time() - began == pytest.approx(limit or REQUEST_TIMEOUT)
+
+
+async def test_a_body_has_the_time_its_reader_gives(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with client_of(monkeypatch, (1, HEAD), (1000, b"o"), (1000, b"k")) as client:
+        async with client.stream("GET", "/", head_timeout=2) as answer:
+            assert b"".join([chunk async for chunk in answer.chunks()]) == b"ok"
+        with pytest.raises(NetError, match="within 100 s"):
+            await client.request("GET", "/", timeout=100)
+
+
+async def test_a_request_may_be_given_longer_than_a_head_is(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with client_of(monkeypatch, (10 * REQUEST_TIMEOUT, HEAD + b"ok")) as client:
+        assert (await client.request("GET", "/", timeout=20 * REQUEST_TIMEOUT)).body == b"ok"

@@ -1,0 +1,63 @@
+"""What calls of one peer keep: bounded by bytes, given back however a call ends."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from coder.rpc.errors import RpcClosed
+from coder.rpc.inbox import INBOX_BYTES, LINK_BYTES, HeldBytes, Inbox
+
+
+def test_all_calls_of_a_peer_share_one_budget() -> None:
+    held = HeldBytes()
+    held.change(LINK_BYTES)
+    with pytest.raises(RpcClosed, match="32 MiB"):
+        held.change(1)
+    held.change(-1)
+    held.change(1)
+
+
+async def test_a_slow_handler_makes_its_caller_wait(autojump_clock: trio.testing.MockClock) -> None:
+    held = HeldBytes()
+    inbox, put = Inbox(held), 0
+    half = bytes(INBOX_BYTES // 2)
+
+    async def send() -> None:
+        nonlocal put
+        for _ in range(4):
+            await inbox.put(half)
+            put += 1
+        inbox.end()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        await trio.sleep(1)
+        assert (put, held.size) == (2, INBOX_BYTES)
+        for _ in range(4):
+            assert await inbox.receive() == half
+            await trio.sleep(1)
+        with pytest.raises(trio.EndOfChannel):
+            await inbox.receive()
+    assert held.size == 0
+
+
+async def test_who_leaves_gives_back_what_was_not_taken(autojump_clock: trio.testing.MockClock) -> None:
+    held = HeldBytes()
+    inbox = Inbox(held)
+    refused = 0
+
+    async def send() -> None:
+        nonlocal refused
+        try:
+            for _ in range(3):
+                await inbox.put(bytes(INBOX_BYTES // 2))
+        except trio.BrokenResourceError:
+            refused += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        await trio.sleep(1)
+        inbox.leave()
+    assert (refused, held.size) == (1, 0)
