@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.provisioning import job_work, module_files
-from coder.coderd.services.provisioning.job_queue import JobQueue
+from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
 from coder.coderd.services.provisioning.job_work import JobRow
 from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.worker import Worker
@@ -39,9 +39,10 @@ _log = get_logger("provisioners")
 class DaemonConnection:
     """The calls of one connected daemon."""
 
-    def __init__(self, ctx: Context, worker: Worker) -> None:
+    def __init__(self, ctx: Context, worker: Worker, require_right: RequireRight) -> None:
         self._ctx = ctx
         self._worker = worker
+        self._require_right = require_right
         self._queue: JobQueue = ctx.part(JobQueue)
         self.asked = trio.Event()
         "Set by the first request for work."
@@ -123,12 +124,13 @@ class DaemonConnection:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(stop_on_cancel)
-            held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
+            held.append(await self._queue.acquire(self._worker.id, self._worker.offer, self._require_right))
             nursery.cancel_scope.cancel()
 
     async def _describe(self, job: JobRow) -> provisionerd_pb2.AcquiredJob | None:
         """What the daemon gets; None after a job that cannot be handed out was failed."""
         try:
+            await self._require_right()  # may have gone while the job was taken
             return await job_work.describe_job(self._ctx, job)
         except Refusal as error:
             reason = f"request job was invalidated: {error.message}"
@@ -149,7 +151,7 @@ class DaemonConnection:
         held: list[JobRow] = []
         try:
             with trio.move_on_after(_LONG_POLL):
-                held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
+                held.append(await self._queue.acquire(self._worker.id, self._worker.offer, self._require_right))
             message = await self._describe(held[0]) if held else None
             held.clear()
             return message or provisionerd_pb2.AcquiredJob()

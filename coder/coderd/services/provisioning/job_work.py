@@ -253,7 +253,7 @@ async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
 
 
 async def cancel_revoked(ctx: Context, worker: Worker) -> bool:
-    """Asks a daemon whose key was deleted to stop, and says so in the log; whether it holds a job."""
+    """Asks a daemon that lost its right to stop, and says so in the log; whether it holds a job."""
     return await ctx.db.run(_cancel_revoked, worker.id, ctx.clock.now())
 
 
@@ -271,7 +271,7 @@ async def _cancel_revoked(tx: Tx, worker_id: UUID, now: datetime) -> bool:
 
 
 async def end_revoked(ctx: Context, worker: Worker) -> None:
-    """Fails what a daemon whose key was deleted did not end in time."""
+    """Fails what a daemon that lost its right did not end in time."""
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
         await abandon_job(ctx, job.id, REVOKED_ERROR)
 
