@@ -277,6 +277,12 @@ async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
     await notify_user_out(tx, user_id)
 
 
+async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
+    """Those a user got by one way of logging in; tokens have a type of their own."""
+    await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.login_type == login_type))
+    await notify_user_out(tx, user_id)
+
+
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:
     """Removes the session-like token of that name (one per workspace, for instance)."""
     await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name))
