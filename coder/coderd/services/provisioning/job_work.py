@@ -106,7 +106,7 @@ async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobReq
     if place := find_zero_byte(request):
         raise Invalid(f"{place} contains a zero byte")
     await job_store.update_job(tx, job.id, updated_at=now)
-    await append_logs(tx, job, [_log_line(log, now) for log in request.logs])
+    await append_logs(tx, job, (_log_line(log, now) for log in request.logs))
     response = provisionerd_pb2.UpdateJobResponse(canceled=job.canceled_at is not None)
     missing: list[str] = []
     if job.type == "template_version_import":

@@ -13,7 +13,9 @@ import trio
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
 from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.store.agents import agent_apps
 from coder.coderd.store.agents import agents as agent_store
+from coder.domain.agents.agents import MAX_LOGS_LENGTH, MIN_LINE_BYTES
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2, tailnet_pb2
@@ -281,6 +283,31 @@ async def test_stats_and_what_is_not_offered() -> None:
         ):
             with pytest.raises(RpcError):
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
+
+
+async def test_lines_with_nothing_in_them_fill_the_log() -> None:
+    most = MAX_LOGS_LENGTH // MIN_LINE_BYTES
+    pb = agent_pb2
+    async with workspace_world() as view_context, connected_agent(view_context) as agent:
+        for count, is_full in ((most, False), (1, True)):
+            batch = pb.BatchCreateLogsRequest(log_source_id=bytes(16), logs=[pb.Log()] * count)
+            answer = await agent.call("BatchCreateLogs", batch, pb.BatchCreateLogsResponse)
+            assert answer.log_limit_exceeded == is_full
+        logs = (await view_context.world.get(f"/api/v2/workspaceagents/{view_context.agent_id}/logs")).json()
+        assert len(logs) == most
+        assert [line["id"] for line in logs] == sorted(line["id"] for line in logs)
+
+
+async def test_an_app_keeps_its_newest_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_apps, "KEPT_STATUSES", 3)
+    pb = agent_pb2
+    fields = {"apps": [provisioner_pb2.App(slug="web", url="http://x")]}
+    async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
+        for number in range(5):
+            status = pb.UpdateAppStatusRequest(slug="web", state=pb.UpdateAppStatusRequest.WORKING, message=str(number))
+            await agent.call("UpdateAppStatus", status, pb.UpdateAppStatusResponse)
+        shown = await view_context.agent()
+        assert [one["message"] for one in shown["apps"][0]["statuses"]] == ["4", "3", "2"]
 
 
 async def test_metadata_limits() -> None:
