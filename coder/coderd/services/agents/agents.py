@@ -84,6 +84,12 @@ async def find_again(tx: Tx, place: AgentPlace) -> AgentPlace | None:
     return current if current is not None and current.build_id == place.build_id else None
 
 
+async def require_again(ctx: Context, place: AgentPlace) -> None:
+    """For who waits long on what it was let in for. Raises Unauthenticated."""
+    if await ctx.db.read(find_again, place) is None:
+        raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
+
+
 async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str = "read") -> AgentPlace:
     """A current agent whose workspace `subject` may read (and do `action` to).
 
