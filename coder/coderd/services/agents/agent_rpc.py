@@ -17,6 +17,7 @@ from coder.base.log import get_logger
 from coder.coderd.services.agents.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agents.agent_reports import AgentReports, uuid_untrusted
 from coder.coderd.services.agents.agents import find_again, gets_user_data
+from coder.coderd.services.agents.report_budgets import ReportBudgets
 from coder.coderd.services.agents.resource_monitors import take_readings
 from coder.coderd.services.people import user_secrets
 from coder.coderd.store.agents import agent_apps as app_store
@@ -79,9 +80,18 @@ class AgentService:
             "PushContextState": (_refuse, pb.PushContextStateRequest),
         }
         return {
-            AGENT + name: Unary(self._by_right(fn) if name in GIVE_SECRETS else fn, request)
+            AGENT + name: Unary(self._in_turn(name, self._by_right(fn) if name in GIVE_SECRETS else fn), request)
             for name, (fn, request) in table.items()
         }
+
+    def _in_turn(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+        budgets = self._ctx.part(ReportBudgets)
+
+        async def waited_for(request: Any) -> Message:
+            await budgets.take(self._place.agent.id, name)
+            return await answer(request)
+
+        return waited_for
 
     def _by_right(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
         async def looked_at(request: Any) -> Message:
