@@ -166,11 +166,12 @@ class DaemonConnection:
         if not 0 <= header.file_size <= MAX_FILE or header.chunks > -(-MAX_FILE // MAX_PIECE):
             raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
         await module_files.require_running_import(self._ctx, self._worker)
-        with contextlib.ExitStack() as unless_kept:
+        files = self._ctx.part(ModuleFiles)
+        with files.receiving(self._worker) as came, contextlib.ExitStack() as unless_kept:
             content = unless_kept.enter_context(tempfile.TemporaryFile(prefix="coder-modules-"))
-            await _receive_pieces(call, header, content)
+            await _receive_pieces(call, header, content, came)
             await module_files.require_running_import(self._ctx, self._worker)
-            self._ctx.part(ModuleFiles).put(self._worker, header.data_hash, content)
+            files.put(self._worker, header.data_hash, content, self)
             unless_kept.pop_all()
         await call.send(provisionerd_pb2.Empty())
         await call.close()
@@ -198,7 +199,12 @@ class DaemonConnection:
             await send(provisioner_pb2.FileUpload(chunk_piece=chunk))
 
 
-async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.DataUpload, target: BinaryIO) -> None:
+async def _receive_pieces(
+    call: ServerCall[Any, Any],
+    header: provisioner_pb2.DataUpload,
+    target: BinaryIO,
+    came: Callable[[int], None],
+) -> None:
     """Writes the pieces in their order, checked against what the header promised. Raises RpcError."""
     size, digest = 0, hashlib.sha256()
     for number in range(header.chunks):
@@ -212,6 +218,7 @@ async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.Da
         size += len(piece.data)
         if size > header.file_size:
             raise RpcError(0, "the upload is longer than announced")
+        came(len(piece.data))
         digest.update(piece.data)
         await trio.to_thread.run_sync(target.write, piece.data)
     if size != header.file_size or digest.digest() != header.data_hash:

@@ -189,7 +189,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
                 await session.serve({**link.handlers(), **mesh.handlers()})
             nursery.cancel_scope.cancel()
     finally:
-        ctx.part(ModuleFiles).forget(worker)
+        ctx.part(ModuleFiles).forget(worker, link)
         _log.info("a provisioner daemon left", daemon=worker.name, id=worker.id)
 
 
