@@ -27,6 +27,7 @@ from pathlib import Path
 
 import compiled
 import deb
+import foreign
 import libc
 import modules
 import packing
@@ -50,7 +51,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="compress less: quicker to build")
     parser.add_argument("--slim", action="store_true", help="only the slim program: agent and command line")
     parser.add_argument("--platform", default="", help="all, or a list such as linux-amd64,linux-arm64")
+    parser.add_argument("--cross", type=Path, help="for another processor: its wheels, in a folder named as aarch64")
     args = parser.parse_args()
+    if args.cross:
+        libc.CROSS = args.cross.name
     if args.platform:
         import roots
 
@@ -87,6 +91,9 @@ def build_here(args: argparse.Namespace) -> int:
         editions = collect(work)
         folders = list(editions)
         for folder, found in editions.items():
+            if args.cross:
+                foreign.exchange(folder, found, args.cross)
+                foreign.strip(folder)
             modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])
@@ -109,7 +116,7 @@ def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, nam
         packed += [beside.submit(packing.pack, folder, level, without=folders[0]) for folder in folders[1:]]
         launcher = compile_launcher(folders[0].parent, libc.launcher_flags(folders)).read_bytes()
         for made, folder in ((slim_name, folders[0]), (name, folders[-1])):
-            document = sbom.describe(folder, made, deb.version(), dashboard=folder != folders[0])
+            document = sbom.describe(folder, made, deb.version(), dashboard=folder != folders[0], site=args.cross)
             sbom.write(args.out / f"{made}.cdx.json", document)
         slim, *rest = (each.result() for each in packed)
     program = packing.slim_program(launcher, slim)
@@ -141,7 +148,7 @@ def check_system() -> None:
 
 
 def check_tools() -> None:
-    missing = [tool for tool in ("gcc", "strip", "objdump", "zstd") if shutil.which(tool) is None]
+    missing = [tool for tool in (*map(libc.tool, ("gcc", "strip", "objdump")), "zstd") if shutil.which(tool) is None]
     if missing:
         raise SystemExit(
             f"build: {', '.join(missing)} not found; on Debian: apt-get install gcc binutils zstd libzstd-dev"
@@ -233,7 +240,19 @@ def run_pyinstaller(work: Path, edition: str) -> Path:
 def compile_launcher(work: Path, flags: list[str]) -> Path:
     target = work / "launcher"
     sources = [str(ROOT / "build" / name) for name in LAUNCHER]
-    command = ["gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", *flags, "-o", str(target), *sources, "-lzstd"]
+    command = [
+        libc.tool("gcc"),
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-static",
+        "-s",
+        *flags,
+        "-o",
+        str(target),
+        *sources,
+        "-lzstd",
+    ]
     if subprocess.run(command, check=False).returncode != 0:
         raise SystemExit("build: the launcher did not compile; on Debian: apt-get install gcc libzstd-dev")
     return target

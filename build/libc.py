@@ -18,13 +18,22 @@ LIBRARIES = (
     "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1", "libresolv.so.2",
     "libnss_files.so.2", "libnss_dns.so.2",
 )  # fmt: skip
+CROSS = ""
+"""The machine that is built for, when it is another than this (foreign.py)."""
 _VERSION = re.compile(rb"GLIBC_(\d+)\.(\d+)(?:\.\d+)?\b")
 
 
 def machine() -> str:
     """As the kernel would call it; a 32 bit program under a 64 bit kernel is asked by its pointers."""
+    if CROSS:
+        return CROSS
     name = platform.machine().lower()
     return "armv7l" if name.startswith(("armv7", "armv8")) or (name == "aarch64" and _is_32_bit()) else name
+
+
+def tool(name: str) -> str:
+    """A compiler, or what belongs to it, for the machine that is built for."""
+    return f"{TRIPLES[CROSS]}-{name}" if CROSS else name
 
 
 def _is_32_bit() -> bool:
@@ -64,7 +73,7 @@ def needed(folders: list[Path]) -> tuple[int, int]:
     for path in {path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}:
         if path.parent.name == "glibc" or path.open("rb").read(4) != b"\x7fELF":
             continue
-        text = subprocess.run(["objdump", "-p", str(path)], capture_output=True, check=False).stdout
+        text = subprocess.run([tool("objdump"), "-p", str(path)], capture_output=True, check=False).stdout
         references = text.partition(b"Version References:")[2]
         newest = max([newest, *((int(a), int(b)) for a, b in _VERSION.findall(references))])
     return newest

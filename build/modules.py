@@ -19,6 +19,8 @@ import types
 import zipfile
 from pathlib import Path
 
+import libc
+
 MAGIC = b"CODERMD2"
 MODULE, PACKAGE, NAMESPACE, FUNCTION = range(4)
 HERE = Path(__file__).resolve().parent
@@ -200,11 +202,12 @@ def unpacked(data: bytes) -> Entries:
 
 def compile_starter(target: Path) -> None:
     number = sysconfig.get_config_var("LDVERSION")
+    folder = f"/usr/lib/{libc.TRIPLES[libc.CROSS]}" if libc.CROSS else sysconfig.get_config_var("LIBDIR")
     target.unlink(missing_ok=True)
     command = [
-        "gcc", "-O2", "-Wall", "-Wextra", "-s", f'-DPYTHON_NUMBER="{sysconfig.get_python_version()}"',
+        libc.tool("gcc"), "-O2", "-Wall", "-Wextra", "-s", f'-DPYTHON_NUMBER="{sysconfig.get_python_version()}"',
         f"-I{sysconfig.get_path('include')}", "-o", str(target), str(HERE / "starter.c"),
-        f"-L{sysconfig.get_config_var('LIBDIR')}", f"-lpython{number}", "-Wl,-rpath,$ORIGIN/_internal",
+        f"-L{folder}", f"-lpython{number}", "-Wl,-rpath,$ORIGIN/_internal",
     ]  # fmt: skip
     if subprocess.run(command, check=False).returncode != 0:
         raise SystemExit("build: the start program did not compile; it needs Python's headers and shared library")

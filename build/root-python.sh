@@ -8,7 +8,7 @@ optimised="--enable-optimizations --with-lto"
 [ "${1:-}" != quick ] || optimised=
 mkdir -p /src
 cd /src
-echo "deb-src http://deb.debian.org/debian $suite main" >/etc/apt/sources.list.d/python-source.list
+echo "deb-src ${CODER_DEBIAN_MIRROR:-http://deb.debian.org/debian} $suite main" >/etc/apt/sources.list.d/python-source.list
 apt-get update -qq
 apt-get source --download-only -qq python3.11/$suite openssl/$suite
 

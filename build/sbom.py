@@ -27,10 +27,11 @@ Component = dict[str, Any]
 _IMPORT = re.compile(r"""(?:from|import|import\()\s*["']([^."'][^"']*)["']""")
 
 
-def describe(folder: Path, name: str, version: str, *, dashboard: bool) -> dict[str, Any]:
-    """The document for a program collected in `folder`."""
+def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Path | None = None) -> dict[str, Any]:
+    """The document for a program collected in `folder`, of packages installed here or in `site`."""
     names = module_names(folder)
-    listed = [d for d in distributions() if d.metadata["Name"] != "coder"]
+    installed = distributions(path=[str(site)]) if site else distributions()
+    listed = [d for d in installed if d.metadata["Name"] != "coder"]
     parts = [python_itself(), *(of_distribution(found) for found in listed if is_inside(found, names, folder))]
     parts += loose_libraries(folder, listed)
     parts += of_packages(DASHBOARD) if dashboard else []

@@ -54,12 +54,16 @@ async def _ask(policy: DialPolicy) -> bool | None:
             return False
         if answer.status != 200:
             return None
-        text = b""
+        text = bytearray()
         async with aclosing(answer.chunks()) as chunks:
             async for chunk in chunks:
-                text = (text + chunk)[-_MOST:]
-                if is_claim(text):
+                text += chunk
+                if b"\n" not in chunk:
+                    del text[:-_MOST]
+                elif is_claim(bytes(text)):
                     return True
+                else:
+                    del text[: text.rindex(b"\n") + 1]  # looked at, and never again
     return None
 
 

@@ -19,6 +19,8 @@ HEAD_LINES = 500
 """Header lines of a message, and lines of trailers: more than any program sends, see `bounded_http.py`."""
 HINTS = 20
 """Answers before the answer (RFC 9110 section 15.2): as many as anybody sends, and no end of them is nobody's."""
+MAX_BODY = 256 << 20
+"""Bytes of an answer: a length is the server's word, for which nobody keeps room."""
 CHUNK = 1 << 16
 
 
@@ -90,7 +92,7 @@ class HttpConnection:
             return status, headers, self._chunks(), is_kept
         if "content-length" in headers:
             return status, headers, self._exactly(_number(headers["content-length"], 10)), is_kept
-        return status, headers, self._reader.read(), False
+        return status, headers, self._until_the_end(), False
 
     def _send(self, first: str, fields: dict[str, str], body: bytes) -> None:
         lines = [first, *(f"{name}: {value}" for name, value in fields.items())]
@@ -142,12 +144,24 @@ class HttpConnection:
     def _chunks(self) -> bytes:
         body = bytearray()
         while size := _number(self._line().partition(";")[0], 16):
+            if len(body) + size > MAX_BODY:
+                raise BadAnswerError("the body is too long")
             body += self._exactly(size)
             self._line()
         self._headers()  # trailers
         return bytes(body)
 
+    def _until_the_end(self) -> bytes:
+        body = bytearray()
+        while data := self._reader.read(CHUNK):
+            body += data
+            if len(body) > MAX_BODY:
+                raise BadAnswerError("the body is too long")
+        return bytes(body)
+
     def _exactly(self, size: int) -> bytes:
+        if size > MAX_BODY:
+            raise BadAnswerError("the body is too long")
         data: bytes = self._reader.read(size)
         if len(data) != size:
             raise BadAnswerError("the body ended too early")

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import h11
 import trio
 
+from coder.net import blocking_http
 from coder.net.bounded_http import BoundedHttp
 from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
@@ -26,7 +27,7 @@ from coder.net.request_log import REQUESTS
 T = TypeVar("T")
 Headers = Iterable[tuple[str, str]]
 
-MAX_BODY = 256 << 20
+MAX_BODY = blocking_http.MAX_BODY
 "Bytes of a response kept in memory; larger ones must be streamed. Of a server one trusts; others get a `limit`."
 MAX_REFUSAL = 64 << 10
 "Bytes of what is said instead of an upgrade; the rest is not waited for."

@@ -10,6 +10,8 @@ import trio
 HIGH_WATER = 1 << 20
 "Bytes waiting to be sent before asyncssh is asked to pause; our own choice: one second at 8 Mbit/s."
 READ_SIZE = 256 << 10
+PIECE = 32 << 10
+"Bytes asyncssh gets at once: it takes every packet of them, a thousand empty ones, before it gives up its turn."
 
 
 class StreamTransport(asyncio.Transport):
@@ -111,10 +113,13 @@ class StreamTransport(asyncio.Transport):
         try:
             while True:
                 await self._read_wake.wait()
-                data = await self._stream.receive_some(READ_SIZE)
+                data = bytes(await self._stream.receive_some(READ_SIZE))
                 if not data:
                     break
-                self._peer().data_received(bytes(data))
+                for start in range(0, len(data), PIECE):
+                    if start:
+                        await self._read_wake.wait()
+                    self._peer().data_received(data[start : start + PIECE])
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._scope.cancel()
             return

@@ -22,8 +22,16 @@ from coder.base.log import get_logger
 from coder.rpc import drpc
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.inbox import HeldBytes, Inbox
+from coder.rpc.message_limits import MessageLimits
+
+LARGE = 64 << 10
+"Ours: bytes from which a request is decoded and measured beside the event loop."
+_THREADS = trio.CapacityLimiter(2)
+"A message of empty elements is thirty times as large once it is decoded: not many at once."
 
 _log = get_logger("rpc")
+_READ_SIZE = 8 * 1024
+"Ours: two thousand empty messages, before others have their turn."
 
 Sent = TypeVar("Sent", bound=Message)
 Received = TypeVar("Received", bound=Message)
@@ -90,7 +98,7 @@ class CallStream(Generic[Sent, Received]):
             if self._call.receiving_ended:
                 return None
             try:
-                data = await self._stream.receive_some(65536)
+                data = await self._stream.receive_some(_READ_SIZE)
                 if not data:
                     return None
                 self._events.extend(self._call.receive_untrusted(bytes(data)))
@@ -119,6 +127,22 @@ def decode(kind: type[Received], data: bytes) -> Received:
         message.ParseFromString(data)
     except DecodeError as error:
         raise RpcError(0, f"{kind.DESCRIPTOR.full_name} cannot be decoded: {error}") from None
+    return message
+
+
+async def decode_request(kind: type[Received], data: bytes, limits: MessageLimits | None) -> Received:
+    """What a peer sent, measured before anybody works on it. Raises RpcError when it is no such message or too much."""
+    if len(data) < LARGE:
+        return _decode_within(kind, data, limits)
+    return await trio.to_thread.run_sync(_decode_within, kind, data, limits, limiter=_THREADS)
+
+
+def _decode_within(kind: type[Received], data: bytes, limits: MessageLimits | None) -> Received:
+    message = decode(kind, data)
+    if limits is not None and len(data) > limits.harmless_size(kind.DESCRIPTOR):
+        excess = limits.explain_excess(message)
+        if excess:
+            raise RpcError(0, excess)
     return message
 
 
@@ -187,17 +211,24 @@ async def call_unary(
 class ServerCall(Generic[Sent, Received]):
     """A streaming call as its handler sees it: `send`, `receive` / `async for`, `close`."""
 
-    def __init__(self, wire: CallStream[Sent, Received], messages: Inbox, received: type[Received]) -> None:
+    def __init__(
+        self,
+        wire: CallStream[Sent, Received],
+        messages: Inbox,
+        received: type[Received],
+        limits: MessageLimits | None,
+    ) -> None:
         self._wire = wire
         self._messages = messages
         self._received = received
+        self._limits = limits
 
     async def send(self, message: Sent) -> None:
         await self._wire.send(message)
 
     async def receive(self) -> Received:
-        """The next message. Raises trio.EndOfChannel when the caller sends no more."""
-        return decode(self._received, await self._messages.receive())
+        """The next message. Raises trio.EndOfChannel when the caller sends no more, RpcError for one that is none."""
+        return await decode_request(self._received, await self._messages.receive(), self._limits)
 
     def __aiter__(self) -> ServerCall[Sent, Received]:
         return self
@@ -242,10 +273,15 @@ Handler = Unary | ServerStream | Bidi
 Handlers = Mapping[str, Handler]
 
 
-async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers, held: HeldBytes | None = None) -> None:
+async def serve_calls(
+    stream: trio.abc.HalfCloseableStream,
+    handlers: Handlers,
+    held: HeldBytes | None = None,
+    limits: MessageLimits | None = None,
+) -> None:
     """Answers the calls on `stream` until the caller ends it. Failures are told to the caller, never raised.
 
-    `held` is shared by all streams of one peer.
+    `held` is shared by all streams of one peer; `limits` is what its messages may hold.
     """
     call = drpc.IncomingCall()
     wire: CallStream[Message, Message] = CallStream(stream, call, Message)
@@ -253,7 +289,7 @@ async def serve_calls(stream: trio.abc.HalfCloseableStream, handlers: Handlers, 
         with single_failure():
             async with trio.open_nursery() as nursery:
                 try:
-                    await _Serving(wire, handlers, nursery, held or HeldBytes()).run()
+                    await _Serving(wire, handlers, nursery, held or HeldBytes(), limits).run()
                 except RpcClosed as error:
                     _log.debug("a call's stream ended early", reason=error.message)
                 nursery.cancel_scope.cancel()
@@ -266,7 +302,12 @@ class _Serving:
     """Reads one stream and keeps at most one handler running on it."""
 
     def __init__(
-        self, wire: CallStream[Message, Message], handlers: Handlers, nursery: trio.Nursery, held: HeldBytes
+        self,
+        wire: CallStream[Message, Message],
+        handlers: Handlers,
+        nursery: trio.Nursery,
+        held: HeldBytes,
+        limits: MessageLimits | None,
     ) -> None:
         self._wire = wire
         self._handlers = handlers
@@ -276,6 +317,7 @@ class _Serving:
         self._ended.set()
         self._inbox: Inbox | None = None
         self._held = held
+        self._limits = limits
         self._unfinished = 0
         "Bytes of it that are counted for a message that has begun."
 
@@ -311,7 +353,7 @@ class _Serving:
         wire = self._wire
         while not wire._events:
             try:
-                data = await wire._stream.receive_some(65536)
+                data = await wire._stream.receive_some(_READ_SIZE)
                 if not data:
                     return None
                 wire._events.extend(wire._call.receive_untrusted(bytes(data)))
@@ -354,7 +396,7 @@ class _Serving:
             handler = self._handlers.get(name)
             if handler is None:
                 raise RpcError(0, f'protocol error: unknown rpc: "{name}"')
-            await _invoke(handler, self._wire, messages)
+            await _invoke(handler, self._wire, messages, self._limits)
             call.close_send()
         except RpcClosed:
             raise
@@ -368,13 +410,15 @@ class _Serving:
         await self._wire._flush()
 
 
-async def _invoke(handler: Handler, wire: CallStream[Message, Message], messages: Inbox) -> None:
+async def _invoke(
+    handler: Handler, wire: CallStream[Message, Message], messages: Inbox, limits: MessageLimits | None
+) -> None:
     if isinstance(handler, Bidi):
         typed: CallStream[Any, Any] = wire
-        await handler.fn(ServerCall(typed, messages, handler.request))
+        await handler.fn(ServerCall(typed, messages, handler.request, limits))
         return
     try:
-        request = decode(handler.request, await messages.receive())
+        request = await decode_request(handler.request, await messages.receive(), limits)
     except trio.EndOfChannel:
         raise RpcError(0, "the call carried no request") from None
     if isinstance(handler, Unary):

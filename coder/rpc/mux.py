@@ -31,6 +31,9 @@ PIECE = 64
 "What a piece costs beside its bytes: a window in frames of one byte is not a quarter of a megabyte."
 _FLUSH_TIMEOUT = 2.0
 "Ours: how long leaving the block may take to push out what was already said."
+_READ_PIECE = 8 * 1024
+"Ours: of a read, between two looks at how many frames there were."
+_REST_FRAMES = 100
 _WRITE_SIZE = 128 * 1024
 "Ours: bytes per write; a WebSocket message limit of 256 KiB (provisioner daemons) stays untouched."
 _OUTPUT_HIGH = 256 * 1024
@@ -156,6 +159,7 @@ class Mux:
         self._drained = trio.Event()
         self._may_open = trio.Event()
         self._closed = trio.Event()
+        self._rested_at = 0
         self._write_scope = trio.CancelScope(shield=True)
         self._pings: dict[int, trio.Event] = {}
         self._half_closed: dict[int, float] = {}
@@ -271,9 +275,11 @@ class Mux:
     async def _read(self) -> None:
         try:
             while data := await self._transport.receive_some(65536):
-                for event in self._yamux.receive_untrusted(bytes(data)):
-                    self._handle(event)
-                self._wake_writer()
+                for start in range(0, len(data), _READ_PIECE):
+                    for event in self._yamux.receive_untrusted(bytes(data[start : start + _READ_PIECE])):
+                        self._handle(event)
+                    self._wake_writer()
+                    await self._rest()
             self.close("the connection was closed by the peer")
         except yamux.YamuxError as error:
             if error.code is not yamux.GoAwayCode.NORMAL:
@@ -285,12 +291,22 @@ class Mux:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             self.close(f"the connection broke ({error})" if str(error) else "the connection broke")
 
+    async def _rest(self) -> None:
+        """Once in so many frames it lets others run, and the writer write: five thousand of them come with one read."""
+        if self._yamux.frames - self._rested_at > _REST_FRAMES:
+            self._rested_at = self._yamux.frames
+            await trio.lowlevel.checkpoint()
+
     def _handle(self, event: yamux.Event) -> None:
         match event:
             case yamux.StreamOpened(stream):
                 self._streams[stream] = MuxStream(self, stream)
-                # Never full: the machine itself resets streams beyond the backlog.
-                self._incoming.send_nowait(self._streams[stream])
+                try:
+                    self._incoming.send_nowait(self._streams[stream])
+                except trio.WouldBlock:
+                    # The machine counts those that live; opened and reset again, they still wait here to be taken.
+                    self._yamux.reset(stream)
+                    self._forget_if_gone(stream)
             case yamux.StreamAccepted(stream):
                 if found := self._streams.get(stream):
                     found._acknowledged.set()

@@ -20,7 +20,9 @@ from coder.base.groups import single_failure
 from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
 from coder.rpc.errors import RpcClosed
 from coder.rpc.inbox import HeldBytes
+from coder.rpc.message_limits import MessageLimits
 from coder.rpc.mux import KEEPALIVE_TIMEOUT, Mux, MuxStream, open_mux
+from coder.rpc.request_limits import REQUEST_LIMITS
 
 MAX_CALLS = 64
 "Ours: handlers running at once for one peer. Streams beyond them wait unread."
@@ -44,8 +46,11 @@ class Session:
         async with open_call(await self._mux.open_stream(), name, request, reply) as opened:
             yield opened
 
-    async def serve(self, handlers: Handlers) -> None:
-        """Answers the peer's calls until the session ends; then every handler is cancelled."""
+    async def serve(self, handlers: Handlers, limits: MessageLimits = REQUEST_LIMITS) -> None:
+        """Answers the peer's calls until the session ends; then every handler is cancelled.
+
+        Messages over `limits` are answered by an error: the table knows every protocol, so no endpoint can forget it.
+        """
         slots, held = trio.Semaphore(MAX_CALLS), HeldBytes()
         with single_failure():
             async with trio.open_nursery() as nursery:
@@ -56,7 +61,7 @@ class Session:
                         stream = await self._mux.accept()
                     except trio.EndOfChannel:
                         break
-                    nursery.start_soon(_serve_one, slots, stream, handlers, held)
+                    nursery.start_soon(_serve_one, slots, stream, handlers, held, limits)
                 nursery.cancel_scope.cancel()
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
@@ -84,9 +89,11 @@ class Session:
         self._mux.close(reason)
 
 
-async def _serve_one(slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, held: HeldBytes) -> None:
+async def _serve_one(
+    slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, held: HeldBytes, limits: MessageLimits
+) -> None:
     try:
-        await serve_calls(stream, handlers, held)
+        await serve_calls(stream, handlers, held, limits)
     finally:
         slots.release()
 

@@ -19,6 +19,8 @@ INITIAL_WINDOW = 256 * 1024
 "Credit of each direction of a new stream, and the largest window (DefaultConfig)."
 BACKLOG = 256
 "Streams opened by one side and not yet acknowledged by the other."
+MOST_ANSWERS = 1024
+"Ours: pongs and resets that wait for a peer; one that asks for more and reads none would have us keep them all."
 MAX_FRAME_BODY = 64 * 1024
 "Ours: the protocol allows a whole window. Smaller frames share the connection and fit every message size limit."
 
@@ -201,8 +203,11 @@ class Yamux:
         self._streams: dict[int, _Stream] = {}
         self._unaccepted: set[int] = set()
         self._unacknowledged: set[int] = set()
-        self._output: deque[bytes] = deque()
-        self._output_size = 0
+        self._output: deque[tuple[bytes, bool]] = deque()
+        "Frames, and whether one is an answer."
+        self._output_size = self._answers = 0
+        self.frames = 0
+        "Received so far: what a driver counts its work by."
         self._peer_gone_away = False
 
     # ---- what the driver reads
@@ -210,8 +215,10 @@ class Yamux:
     def take_output(self, limit: int) -> bytes:
         """The next bytes for the connection: whole frames, about `limit` bytes (one frame at least); b"" for none."""
         chunk = bytearray()
-        while self._output and (not chunk or len(chunk) + len(self._output[0]) <= limit):
-            chunk += self._output.popleft()
+        while self._output and (not chunk or len(chunk) + len(self._output[0][0]) <= limit):
+            data, is_answer = self._output.popleft()
+            chunk += data
+            self._answers -= is_answer
         self._output_size -= len(chunk)
         return bytes(chunk)
 
@@ -290,7 +297,7 @@ class Yamux:
     def reset(self, stream: int) -> None:
         """Aborts a stream in both directions."""
         if stream in self._streams:
-            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
+            self._answer(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
             self._forget(stream)
 
     def ping(self) -> int:
@@ -312,9 +319,12 @@ class Yamux:
         return events
 
     def _receive_frame(self, frame: YamuxFrame, events: list[Event]) -> None:
+        self.frames += 1
+        if self._answers > MOST_ANSWERS:
+            raise YamuxError("more is asked than answers are read")
         if frame.type is FrameType.PING:
             if frame.flags & Flag.SYN:
-                self._emit(YamuxFrame(FrameType.PING, Flag.ACK, 0, frame.length))
+                self._answer(YamuxFrame(FrameType.PING, Flag.ACK, 0, frame.length))
             else:
                 events.append(YamuxPingAnswered(frame.length))
             return
@@ -348,7 +358,7 @@ class Yamux:
         if stream == 0 or stream in self._streams:
             raise YamuxError(f"stream {stream} was opened twice")
         if len(self._unaccepted) >= BACKLOG:
-            self._emit(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
+            self._answer(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, stream, 0))
             return False
         self._streams[stream] = _Stream(stream, ours=False)
         self._unaccepted.add(stream)
@@ -390,7 +400,11 @@ class Yamux:
         self._unaccepted.discard(stream)
         self._unacknowledged.discard(stream)
 
-    def _emit(self, frame: YamuxFrame) -> None:
+    def _answer(self, frame: YamuxFrame) -> None:
+        self._answers += 1
+        self._emit(frame, is_answer=True)
+
+    def _emit(self, frame: YamuxFrame, *, is_answer: bool = False) -> None:
         data = encode_frame(frame)
-        self._output.append(data)
+        self._output.append((data, is_answer))
         self._output_size += len(data)

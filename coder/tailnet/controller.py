@@ -186,6 +186,7 @@ class Controller:
         self._outbox = [_add_tunnel(peer) for peer in sorted(self._wanted)]
         self._last_sent = b""
         self._coordinated = True
+        self._peers.coordinated(trio.current_time())
         self._stream_ended = trio.Event()
         self._outbox_filled.set()
         self._tell_self()

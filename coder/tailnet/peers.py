@@ -4,7 +4,8 @@ Source: docs/protocol/coordination.md#nodes.
 
 `Peers` digests peer updates and the clock and answers with actions for the mesh node. An agent (destination) installs
 a peer at once and answers that it is ready; a client (source) waits for that word, or five seconds. A peer that was
-lost stays, its tunnel keeps working, and goes only after fifteen minutes without a handshake.
+lost stays, its tunnel keeps working, and goes only after fifteen minutes without a handshake, or after an hour in which
+it could have come back and did not.
 
 The node knows peers by their keys, so two peers with one key are one to it. The coordinator lets nobody announce a
 foreign key; should it, the second is ignored for as long as the first is there. One that was lost gives way: a client
@@ -22,6 +23,10 @@ HANDSHAKE_WAIT = 5.0
 "Seconds a source waits for READY_FOR_HANDSHAKE after a NODE."
 LOST_TIMEOUT = 900.0
 "Seconds a lost peer stays without a handshake."
+LEFT_BEHIND = 2700.0
+"""Ours: seconds a lost peer stays at most once our own coordinator is there, whatever its handshakes; looked at as
+often as the above, so within an hour. Who has the right to the tunnel asks for it again; of who does not, the servers
+that knew it may all have been restarted, and nobody else would ever say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class _Peer:
     ready: bool = False
     install_at: float | None = None
     lost_at: float | None = None
+    lost_since: float = 0.0
+    "When it was lost; `lost_at` moves with its handshakes."
 
 
 class Peers:
@@ -78,6 +85,7 @@ class Peers:
     def __init__(self, role: Literal["source", "destination"]) -> None:
         self._source = role == "source"
         self._peers: dict[UUID, _Peer] = {}
+        self._coordinated_since: float | None = None
 
     def known(self) -> list[UUID]:
         return list(self._peers)
@@ -143,10 +151,15 @@ class Peers:
     def receive_lost(self, peer_id: UUID, now: float) -> None:
         peer = self._peers.get(peer_id)
         if peer is not None and peer.lost_at is None:
-            peer.lost_at = now
+            peer.lost_at = peer.lost_since = now
+
+    def coordinated(self, now: float) -> None:
+        """A stream to the coordinator is open: who was lost can come back from now on."""
+        self._coordinated_since = now
 
     def lose_all(self, now: float) -> None:
         """The stream to the coordinator ended: nobody is known to be there, tunnels go on."""
+        self._coordinated_since = None
         for peer_id in self._peers:
             self.receive_lost(peer_id, now)
 
@@ -173,12 +186,16 @@ class Peers:
 
     def _expire(self, peer: _Peer, now: float, last_handshake: LastHandshake) -> list[Action]:
         handshake = last_handshake(peer.node.public_key) if peer.node else None
-        if handshake is not None and now < handshake + LOST_TIMEOUT:
+        if handshake is not None and now < handshake + LOST_TIMEOUT and not self._is_left_behind(peer, now):
             peer.lost_at = handshake  # still in use; look again when that handshake is old
             return []
         return self.receive_disconnected(peer.id)
 
     # ---- inside
+
+    def _is_left_behind(self, peer: _Peer, now: float) -> bool:
+        since = self._coordinated_since
+        return since is not None and now >= max(peer.lost_since, since) + LEFT_BEHIND
 
     def _install(self, peer: _Peer) -> list[Action]:
         peer.install_at = None

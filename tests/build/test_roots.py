@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -15,6 +16,7 @@ from tests.kit.launched import recipe
 
 sys.path.insert(0, str(recipe.ROOT / "build"))
 import emulation
+import libc
 import roots
 
 
@@ -45,6 +47,7 @@ def test_one_that_cannot_be_built_does_not_stop_the_others(
 
 
 def test_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert roots.why_not("linux-amd64") == "only root makes a root"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -52,8 +55,51 @@ def test_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "debootstrap is not installed" in roots.why_not("linux-amd64")
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/sbin/debootstrap" if name == "debootstrap" else None)
     assert roots.why_not("linux-amd64") == ""
-    assert "qemu-aarch64-static is not installed" in roots.why_not("linux-arm64")
+    assert roots.why_not("linux-arm64") == ""  # nothing of it is run
     assert "qemu-arm-static is not installed" in roots.why_not("linux-armv7")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert roots.why_not("linux-arm64") == roots.why_not("linux-amd64") == "it is made on amd64"
+
+
+CALLS = {
+    "linux-amd64": ["debootstrap", "sh", "apt-get", "apt-get", "/opt/coder/bin/python3.11", "env", "env"],
+    "linux-arm64": ["debootstrap", "dpkg", "apt-get", "apt-get", "/usr/bin/python3.11", "env", "env", "env"],
+    "linux-armv7": ["debootstrap", "apt-get", "apt-get", "/usr/bin/python3.11", "env", "env"],
+}
+
+
+@pytest.mark.parametrize("name", roots.PLATFORMS)
+def test_steps_of_a_root_are_done_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, ...]] = []
+
+    def run(command: list[str], **_: object) -> None:
+        if command[0] == "debootstrap":
+            Path(command[-2]).mkdir()
+        start = command.index("sh") + 4 if command[0] == "unshare" else 0  # unshare --mount sh -c SCRIPT ROOT COMMAND …
+        calls.append(tuple(command[start:]))
+
+    monkeypatch.setattr(roots, "CACHE", tmp_path / "roots")
+    monkeypatch.setattr(roots, "copy_sources", lambda target: None)
+    monkeypatch.setattr(subprocess, "run", run)
+    platform = roots.PLATFORMS[name]
+    roots.build_one(name, platform, tmp_path / "out", ["--quick"])
+    assert sorted(call[0] for call in calls) == sorted(CALLS[name])
+    (last,) = [call for call in calls if "build/build.py" in call]
+    assert last == calls[-1] and last[-len(platform.flags) - 1 :] == (*platform.flags, "--quick")
+    assert ("--cross" in last) is bool(platform.cross)
+    assert any("mypy" in call for call in calls) is (name == "linux-amd64")  # it compiles
+    wheels = [call for call in calls if any("--python-platform" in word for word in call)]
+    assert len(wheels) == bool(platform.cross)
+    done = len(calls)
+    roots.build_one(name, platform, tmp_path / "out", ["--quick"])
+    assert len(calls) == done + 1
+
+
+@pytest.mark.parametrize("name", [name for name, platform in roots.PLATFORMS.items() if platform.cross])
+def test_a_cross_compiler_and_libraries_of_the_other_processor(name: str) -> None:
+    platform = roots.PLATFORMS[name]
+    assert platform.processor in libc.TRIPLES and platform.wheels.partition("-")[2].startswith("manylinux_")
+    assert {f"gcc-{libc.TRIPLES[platform.processor]}", f"libzstd-dev:{platform.cross}"} <= set(platform.packages)
 
 
 @pytest.mark.parametrize("name", ["aarch64", "arm"])

@@ -19,9 +19,9 @@ from tests.kit.attached import BASE, ROOT
 
 sys.path.insert(0, str(ROOT / "build"))
 import emulation
+from roots import MIRROR
 
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "small-roots"
-MIRROR = "http://deb.debian.org/debian"
 _STATIC = ("busybox-static", "musl")
 
 
@@ -40,10 +40,28 @@ class SmallRoot:
 
 def _bootstrap(target: Path, root: SmallRoot) -> None:
     """Debian with what fetches."""
-    arch = f"--arch={root.debian_arch}"
-    packages = f"--include={','.join((*root.have, 'ca-certificates'))}"
-    command = ["debootstrap", "--variant=minbase", arch, packages, root.suite, str(target), MIRROR]
+    options = ["--variant=minbase", f"--arch={root.debian_arch}"]
+    options += [f"--include={','.join((*root.have, 'ca-certificates'))}"]
+    options += [] if root.arch == "amd64" else ["--download-only"]
+    command = ["debootstrap", *options, root.suite, str(target), MIRROR]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_environment())
+    if root.arch != "amd64":
+        _lay_out(target)
+
+
+def _lay_out(target: Path) -> None:
+    """What was downloaded, without configuring it: that would be minutes of emulation, for files nobody needs here."""
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (target / "usr" / name).mkdir(parents=True)
+        (target / name).symlink_to(f"usr/{name}")
+    for package in sorted((target / "var/cache/apt/archives").glob("*.deb")):
+        with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as files:
+            subprocess.run(["tar", "-C", target, "--keep-directory-symlink", "-x"], check=True, stdin=files.stdout)
+        assert files.returncode == 0, package
+        package.unlink()
+    shutil.rmtree(target / "debootstrap")
+    for name in ("passwd", "group"):
+        shutil.copyfile(target / f"usr/share/base-passwd/{name}.master", target / "etc" / name)
 
 
 def _without_glibc(target: Path, root: SmallRoot) -> None:

@@ -164,6 +164,10 @@ async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: P
         assert (await agent.shown())["lifecycle_state"] == "ready", "its start scripts are not run again"
         assert agent.log.read_text().count("handing over to another program") == 1
         assert shells & descendants(agent.process.pid), "the same process has the same shell"
+        later = await agent.terminal(uuid4(), "/bin/sh")
+        await type_line(later, "sed -n 's/^SigBlk:/blocks /p' /proc/self/status")
+        await read_until(later, b"blocks \t0000000000000000")  # signals reach shells that are started now
+        await trio.aclose_forcefully(later)
         second = await agent.terminal(ident)
         (tmp_path / "enough").touch()
         seen = await read_until(second, b"end")

@@ -5,10 +5,7 @@ Small on purpose: one request a connection turn, h11, JSON answers. Source: docs
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import h11
@@ -23,6 +20,7 @@ from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
 from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, one_process, waits
 from coder.agent.state import AgentState
+from coder.agent.workspace.files import on_disk
 from coder.base.log import get_logger
 from coder.net.bounded_http import BoundedHttp
 from coder.net.websocket import WebSocketStream, accept_key
@@ -124,7 +122,7 @@ async def _hello(_state: AgentState, _request: HttpRequest) -> HttpReply:
 
 
 async def _listening_ports(state: AgentState, _request: HttpRequest) -> HttpReply:
-    ports = await trio.to_thread.run_sync(listening_ports, state.debug_ports)
+    ports = await on_disk(listening_ports, state.debug_ports)
     return json_reply(200, {"ports": [asdict(port) for port in ports]})
 
 
@@ -134,69 +132,6 @@ async def _containers(_state: AgentState, _request: HttpRequest) -> HttpReply:
         "Dev Container feature not enabled.",
         "To enable this feature, set CODER_AGENT_DEVCONTAINERS_ENABLE=true in your template.",
     )
-
-
-async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
-    wanted = json.loads(request.body or b"{}")
-    parts = wanted.get("path") or []
-    base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
-    given = request.first("path")
-    directory = Path(given) if given else base.joinpath(*parts)
-    entries = await trio.to_thread.run_sync(_entries, directory, abandon_on_cancel=True)
-    return json_reply(
-        200,
-        {
-            "absolute_path": list(directory.parts[1:]),
-            "absolute_path_string": str(directory),
-            "contents": entries,
-        },
-    )
-
-
-def _entries(directory: Path) -> list[dict[str, Any]]:
-    return [
-        {"name": item.name, "absolute_path_string": str(item), "is_dir": item.is_dir()}
-        for item in sorted(directory.iterdir(), key=lambda item: item.name)
-    ]
-
-
-async def _read_file(_state: AgentState, request: HttpRequest) -> HttpReply:
-    path = Path(request.first("path"))
-    if not path.is_absolute() or path.is_dir():
-        return message_reply(400, f'file path must be absolute and a file: "{path}"')
-    if _waits(path):
-        return message_reply(400, f'not a regular file: "{path}"')
-    offset, limit = int(request.first("offset") or 0), int(request.first("limit") or 0)
-    if offset < 0 or limit < 0:
-        return message_reply(400, "offset and limit must not be negative")
-    body = await trio.to_thread.run_sync(_read, path, offset, min(limit or MAX_BODY, MAX_BODY), abandon_on_cancel=True)
-    return HttpReply(200, body, "application/octet-stream")
-
-
-def _waits(path: Path) -> bool:
-    """Is it a pipe, socket or device? Opening or reading those may take for ever."""
-    return path.exists() and not path.is_file()
-
-
-def _read(path: Path, offset: int, limit: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(limit)
-
-
-async def _write_file(_state: AgentState, request: HttpRequest) -> HttpReply:
-    path = Path(request.first("path"))
-    if not path.is_absolute():
-        return message_reply(400, f'file path must be absolute: "{path}"')
-    if _waits(path):
-        return message_reply(400, f'not a regular file: "{path}"')
-    await trio.to_thread.run_sync(_write, path, request.body)
-    return message_reply(200, f"Successfully wrote to {path}")
-
-
-def _write(path: Path, body: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(body)
 
 
 async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
@@ -234,7 +169,7 @@ async def _logs(state: AgentState, request: HttpRequest) -> HttpReply:
         return message_reply(
             404, "The agent's log is not in a file.", "Start it with --log-human FILE to read it here."
         )
-    body = await trio.to_thread.run_sync(diagnostics.log_end, state.log_file, after, abandon_on_cancel=True)
+    body = await on_disk(diagnostics.log_end, state.log_file, after)
     return HttpReply(200, body, "text/plain; charset=utf-8")
 
 
@@ -244,9 +179,6 @@ _OVERLAY_AWAY = message_reply(503, "The agent is not in the network yet.", "It j
 ROUTES: Routes = {
     ("GET", "/"): _hello,
     ("GET", "/api/v0/listening-ports"): _listening_ports,
-    ("POST", "/api/v0/list-directory"): _list_directory,
-    ("GET", "/api/v0/read-file"): _read_file,
-    ("POST", "/api/v0/write-file"): _write_file,
     ("GET", "/api/v0/netcheck"): _netcheck,
     **FILE_ROUTES,
     **BUNDLE_ROUTES,

@@ -41,6 +41,7 @@ class FlightRecorder:
         self._ended: Ended = "died"
         "How this process will have ended, when nothing more is written."
         self._changed = trio.Event()
+        self._writing = trio.Lock()
 
     # ---- writing
 
@@ -99,14 +100,17 @@ class FlightRecorder:
         self._ended = ended
         self.note(ended)
         await self._write()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        async with self._writing:  # `run` heard of the note, too
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     async def _write(self) -> None:
-        file = self._file
-        if file is None:
-            return
+        async with self._writing:
+            if self._file is not None:
+                await self._write_to(self._file)
+
+    async def _write_to(self, file: FlightFile) -> None:
         document = {
             "last": asdict(self._last),
             "stopped": self._ended == "stopped",

@@ -15,7 +15,7 @@ from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.upgrades import EndpointTable
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.access.rate_limits import counted
-from coder.coderd.services.agents.agent_connections import monitored
+from coder.coderd.services.agents.agent_connections import monitored, watched
 from coder.coderd.services.agents.agent_rpc import AgentService
 from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.services.network.node_keys import workspace_owner
@@ -37,7 +37,7 @@ def register(table: EndpointTable) -> None:
 
 
 async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
-    """Serves one agent until it leaves, falls silent, or its build is replaced."""
+    """Serves one agent until it leaves, falls silent, or would not be let in again."""
     request = upgrade.request
     shown = authenticate_agent(ctx, request.credentials)
     place = await counted(shown, lambda found: f"agent {found.agent.id}", upgrade.count)
@@ -53,7 +53,8 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
                 await _serve(ctx, session, handlers)
             _log.info("an agent left", agent=place.agent.id, reason=session.reason)
         else:
-            await _serve(ctx, session, handlers)
+            async with watched(ctx, place, session):
+                await _serve(ctx, session, handlers)
 
 
 async def _serve(ctx: Context, session: Session, handlers: Handlers) -> None:

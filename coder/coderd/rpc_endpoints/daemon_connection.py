@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.provisioning import job_work, module_files
-from coder.coderd.services.provisioning.job_queue import JobQueue
+from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
 from coder.coderd.services.provisioning.job_work import JobRow
 from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.worker import Worker
@@ -39,9 +39,10 @@ _log = get_logger("provisioners")
 class DaemonConnection:
     """The calls of one connected daemon."""
 
-    def __init__(self, ctx: Context, worker: Worker) -> None:
+    def __init__(self, ctx: Context, worker: Worker, require_right: RequireRight) -> None:
         self._ctx = ctx
         self._worker = worker
+        self._require_right = require_right
         self._queue: JobQueue = ctx.part(JobQueue)
         self.asked = trio.Event()
         "Set by the first request for work."
@@ -123,12 +124,13 @@ class DaemonConnection:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(stop_on_cancel)
-            held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
+            held.append(await self._queue.acquire(self._worker.id, self._worker.offer, self._require_right))
             nursery.cancel_scope.cancel()
 
     async def _describe(self, job: JobRow) -> provisionerd_pb2.AcquiredJob | None:
         """What the daemon gets; None after a job that cannot be handed out was failed."""
         try:
+            await self._require_right()  # may have gone while the job was taken
             return await job_work.describe_job(self._ctx, job)
         except Refusal as error:
             reason = f"request job was invalidated: {error.message}"
@@ -149,7 +151,7 @@ class DaemonConnection:
         held: list[JobRow] = []
         try:
             with trio.move_on_after(_LONG_POLL):
-                held.append(await self._queue.acquire(self._worker.id, self._worker.offer))
+                held.append(await self._queue.acquire(self._worker.id, self._worker.offer, self._require_right))
             message = await self._describe(held[0]) if held else None
             held.clear()
             return message or provisionerd_pb2.AcquiredJob()
@@ -164,11 +166,12 @@ class DaemonConnection:
         if not 0 <= header.file_size <= MAX_FILE or header.chunks > -(-MAX_FILE // MAX_PIECE):
             raise RpcError(0, f"file size {header.file_size} is over the limit of {MAX_FILE}")
         await module_files.require_running_import(self._ctx, self._worker)
-        with contextlib.ExitStack() as unless_kept:
+        files = self._ctx.part(ModuleFiles)
+        with files.receiving(self._worker) as came, contextlib.ExitStack() as unless_kept:
             content = unless_kept.enter_context(tempfile.TemporaryFile(prefix="coder-modules-"))
-            await _receive_pieces(call, header, content)
+            await _receive_pieces(call, header, content, came)
             await module_files.require_running_import(self._ctx, self._worker)
-            self._ctx.part(ModuleFiles).put(self._worker, header.data_hash, content)
+            files.put(self._worker, header.data_hash, content, self)
             unless_kept.pop_all()
         await call.send(provisionerd_pb2.Empty())
         await call.close()
@@ -196,7 +199,12 @@ class DaemonConnection:
             await send(provisioner_pb2.FileUpload(chunk_piece=chunk))
 
 
-async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.DataUpload, target: BinaryIO) -> None:
+async def _receive_pieces(
+    call: ServerCall[Any, Any],
+    header: provisioner_pb2.DataUpload,
+    target: BinaryIO,
+    came: Callable[[int], None],
+) -> None:
     """Writes the pieces in their order, checked against what the header promised. Raises RpcError."""
     size, digest = 0, hashlib.sha256()
     for number in range(header.chunks):
@@ -210,6 +218,7 @@ async def _receive_pieces(call: ServerCall[Any, Any], header: provisioner_pb2.Da
         size += len(piece.data)
         if size > header.file_size:
             raise RpcError(0, "the upload is longer than announced")
+        came(len(piece.data))
         digest.update(piece.data)
         await trio.to_thread.run_sync(target.write, piece.data)
     if size != header.file_size or digest.digest() != header.data_hash:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -19,8 +20,9 @@ from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.rate_limits import counted
-from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, NotFound
+from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
+from coder.coderd.services.access.session_revocation import LOOK_EVERY, SessionEndedError, SessionRegistry
+from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
 from coder.coderd.services.provisioning import daemon_admission, job_work, provisioners
 from coder.coderd.services.provisioning.daemon_admission import (
     DaemonAdmission,
@@ -29,8 +31,8 @@ from coder.coderd.services.provisioning.daemon_admission import (
     Presence,
 )
 from coder.coderd.services.provisioning.daemon_health import DaemonMesh
+from coder.coderd.services.provisioning.job_queue import RequireRight
 from coder.coderd.services.provisioning.module_files import ModuleFiles
-from coder.coderd.services.provisioning.provisioner_keys import KEY_DELETED
 from coder.coderd.services.provisioning.worker import Worker
 from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import API, GUESSES
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 256 * 1024
 """Bytes of one WebSocket message on this link (docs/protocol/rpc.md#websocket)."""
 REVOKED_GRACE = 10.0
-"""Seconds a daemon whose key was deleted gets to end its job (ours): what it made must not be forgotten."""
+"""Seconds a daemon that lost its right gets to end its job (ours): what it made must not be forgotten."""
 _LEAVING = 5.0
 """Seconds the database gets to take down that a daemon left."""
 
@@ -175,8 +177,10 @@ async def connect_built_in(
 
 
 async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admission: DaemonAdmission) -> None:
-    """Answers the daemon until its connection ends, the server stops, or its key is deleted."""
-    link, mesh, presence = DaemonConnection(ctx, worker), DaemonMesh(ctx, worker), Presence(ctx, worker)
+    """Answers the daemon until its connection ends, the server stops, or what let it in is gone."""
+    require_right = partial(daemon_admission.ask_again, ctx, worker.offer.organization_id, admission)
+    link, mesh = DaemonConnection(ctx, worker, require_right), DaemonMesh(ctx, worker)
+    presence = Presence(ctx, worker)
     _log.info("a provisioner daemon connected", daemon=worker.name, id=worker.id)
     try:
         async with trio.open_nursery() as nursery:
@@ -186,15 +190,14 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
                 # A built-in daemon is stopped by its own task, after it has said how its job ended.
                 nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
                 nursery.start_soon(mesh.keep_measuring)
-            if admission.key_id.int > BUILT_IN_KEY.int + 2:
-                nursery.start_soon(_leave_on_key_deleted, ctx, link, str(admission.key_id), nursery.cancel_scope)
+                nursery.start_soon(_leave_when_shut_out, ctx, link, require_right, nursery.cancel_scope)
             if admission.caller is not None:
                 nursery.start_soon(_leave_when_signed_out, ctx, admission.caller, nursery.cancel_scope)
             async with open_session(stream, role="server") as session:
                 await session.serve({**link.handlers(), **mesh.handlers()})
             nursery.cancel_scope.cancel()
     finally:
-        ctx.part(ModuleFiles).forget(worker)
+        ctx.part(ModuleFiles).forget(worker, link)
         with trio.move_on_after(_LEAVING, shield=True):
             await _leave(presence, worker)
         _log.info("a provisioner daemon left", daemon=worker.name, id=worker.id)
@@ -242,17 +245,33 @@ async def _leave_on_stop(ctx: Context, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _leave_on_key_deleted(ctx: Context, link: DaemonConnection, key_id: str, scope: trio.CancelScope) -> None:
-    """Shows the daemon out. One that works on a job gets a moment to end it and to hand over the state it has."""
-    async with ctx.db.listen(KEY_DELETED) as notices:
-        async for _channel, payload in notices:
-            if payload == key_id:
-                break
+async def _leave_when_shut_out(
+    ctx: Context, link: DaemonConnection, require_right: RequireRight, scope: trio.CancelScope
+) -> None:
+    """Shows the daemon out when its key was deleted, or its user may not have it any more. One that works on a job gets
+    a moment to end it and to hand over the state it has."""
+    rights = ctx.part(RightsChanges)
+    changed = rights.next_change()  # before the look: what changes during it counts
+    while True:
+        try:
+            await require_right()
+        except Forbidden as error:
+            _log.info("a provisioner daemon is shown out", daemon=link.worker.name, reason=error.detail)
+            break
+        except Unauthenticated:
+            pass  # the session tells
+        except Exception as error:
+            # A database that is away for a moment ends nothing.
+            _log.warn("a daemon's right to run was not looked at", daemon=link.worker.name, error=error)
+        await trio.sleep(min(PAUSE, LOOK_EVERY))
+        with trio.move_on_after(LOOK_EVERY):
+            await changed.wait()
+        changed = rights.next_change()
     try:
         if await job_work.cancel_revoked(ctx, link.worker):
             with trio.move_on_after(REVOKED_GRACE):
                 await link.job_ended.wait()
             await job_work.end_revoked(ctx, link.worker)
     except Exception as error:
-        _log.warn("jobs of a daemon whose key was deleted were not ended", daemon=link.worker.name, error=error)
+        _log.warn("jobs of a daemon that was shown out were not ended", daemon=link.worker.name, error=error)
     scope.cancel()

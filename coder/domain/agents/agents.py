@@ -17,6 +17,8 @@ INACTIVE_DISCONNECT_TIMEOUT = timedelta(seconds=30)
 
 MAX_LOGS_LENGTH = 1 << 20
 """Bytes of output kept per agent; one more and the agent's log is closed for ever."""
+MIN_LINE_BYTES = 32
+"""Ours: what a line counts for at least; its row costs as much with nothing in it."""
 
 STATUSES = ("connecting", "connected", "disconnected", "timeout")
 LIFECYCLES = (

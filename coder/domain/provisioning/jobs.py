@@ -7,6 +7,7 @@ how an error gets its code are here too (docs/protocol/provisioners.md#failures)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -23,6 +24,10 @@ ACTIVE: frozenset[JobStatus] = frozenset({"pending", "running", "canceling"})
 
 MAX_LOG_BYTES = 1_048_576
 """Output bytes kept per job (upstream's limit)."""
+MIN_LINE_BYTES = 32
+"""Ours: what a line counts for at least; its row costs as much with nothing in it."""
+FREE_STAGE_BYTES = 64
+"""Ours: bytes of a line's stage that count for nothing; those of genuine daemons are names of a few words."""
 OVERFLOW_LINE = (
     "Provisioner logs exceeded the max size of 1MB. Will not continue to write provisioner logs for workspace build."
 )
@@ -37,8 +42,8 @@ LOST_AFTER = timedelta(seconds=20)
 heartbeats of 5 s, so that another daemon of the same name, which does work on it, is not mistaken)."""
 LOST_ERROR = "the provisioner daemon no longer works on this job: it was restarted while the job ran"
 
-REVOKED_LINE = "The key of the provisioner daemon was deleted while it ran this job: the job is interrupted."
-REVOKED_ERROR = "the key of the provisioner daemon was deleted while it ran the job"
+REVOKED_LINE = "The provisioner daemon lost its right to run during this job (its key or its user's role): it ends."
+REVOKED_ERROR = "the provisioner daemon lost its right to run while it ran the job"
 
 CANCELED_BY_BREAK = "connection to provisioner daemon broken"
 """Error of a job that was locked for a daemon whose stream broke before it got it."""
@@ -84,19 +89,22 @@ class Kept:
 
     lines: list[JobLogLine]
     length: int
-    "Output bytes the job has afterwards."
+    "Bytes the job's log counts afterwards."
     overflowed: bool
 
 
-def cap_logs(lines: list[JobLogLine], length: int, *, overflowed: bool) -> Kept:
-    """Keeps lines up to the job's limit; the first line beyond it becomes one warning, the rest is dropped."""
+def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> Kept:
+    """Keeps lines up to the job's limit; the first line beyond it becomes one warning, the rest is not looked at."""
     if overflowed:
         return Kept([], length, True)
     kept: list[JobLogLine] = []
     for line in lines:
-        size = len(line.output.encode())
+        size = max(MIN_LINE_BYTES, len(line.output.encode()))
+        size += max(0, len(line.stage.encode()) - FREE_STAGE_BYTES)
         if length + size > MAX_LOG_BYTES:
-            kept.append(JobLogLine(line.created_at, "provisioner", "warn", line.stage, OVERFLOW_LINE))
+            kept.append(
+                JobLogLine(line.created_at, "provisioner", "warn", line.stage[:FREE_STAGE_BYTES], OVERFLOW_LINE)
+            )
             return Kept(kept, length, True)
         kept.append(line)
         length += size

@@ -18,7 +18,7 @@ from coder.mesh.core.paths.relays import IDLE_CLOSE
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.drivers.derp_client_queue import SendQueue
 from coder.mesh.drivers.derp_regions import RelayRegions
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MANY_FRAMES, Inbox
 from coder.mesh.errors import RelayError
 
 READ_TIMEOUT = 120.0
@@ -208,7 +208,8 @@ class RelayConnection:
 
     async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
         while True:
-            self._digest(inbox.buffer, shared)
+            while self._digest(inbox.buffer, shared):
+                await trio.lowlevel.checkpoint()
             with trio.fail_after(READ_TIMEOUT):
                 if not await inbox.more():
                     return
@@ -216,15 +217,15 @@ class RelayConnection:
             self.heard_at = trio.current_time()
             self.answered.set()
 
-    def _digest(self, buffer: bytearray, shared: SharedBox) -> None:
-        """Handle every whole frame, packets in runs of one peer."""
-        at, size = 0, len(buffer)
+    def _digest(self, buffer: bytearray, shared: SharedBox) -> bool:
+        """Handle whole frames, packets in runs of one peer. -> whether it stopped because there were so many."""
+        at, size, left = 0, len(buffer), MANY_FRAMES
         source = b""
         packets: list[bytes] = []
         events, region = self._events, self.region
         unpack, recv = derp.HEADER.unpack_from, derp.RECV_PACKET
         got = False
-        while size - at >= HEADER_SIZE:
+        while left and size - at >= HEADER_SIZE:
             kind, length = unpack(buffer, at)
             if length > derp.MAX_FRAME:
                 raise WireError("frame_too_long")
@@ -234,12 +235,14 @@ class RelayConnection:
             if kind == recv and length > 32:
                 key = bytes(buffer[at + HEADER_SIZE : at + KEY_END])
                 if key != source and packets:
+                    left -= 1
                     events.relay_packets(region, source, packets)
                     packets = []
                 source = key
                 packets.append(bytes(buffer[at + KEY_END : end]))
                 got = True
             else:
+                left -= 1
                 self._on_frame(kind, bytes(buffer[at + HEADER_SIZE : end]), shared)
             at = end
         del buffer[:at]
@@ -248,6 +251,7 @@ class RelayConnection:
         if got:
             self.used = trio.current_time()
             events.relay_flush()
+        return not left
 
     def _on_frame(self, kind: int, body: bytes, shared: SharedBox) -> None:
         match derp_reader.parse_untrusted(kind, body):

@@ -23,7 +23,15 @@ from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
 from coder.mesh.drivers.derp_server_client import ConnectedClient
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MAX_PACKET_BODY, READ_SIZE, Inbox, keep_unsent_short
+from coder.mesh.drivers.framing import (
+    HEADER_SIZE,
+    KEY_END,
+    MANY_FRAMES,
+    MAX_PACKET_BODY,
+    READ_SIZE,
+    Inbox,
+    keep_unsent_short,
+)
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 
@@ -178,11 +186,14 @@ class DerpServer:
     async def _read(self, client: ConnectedClient, inbox: Inbox) -> None:
         buffer = inbox.buffer
         while True:
-            used = self._digest(client, buffer)
+            used, is_more = self._digest(client, buffer)
             del buffer[:used]
             client.bytes_in += used
             if self._rate and not client.mesh:
                 await self._hold_to_rate(client, used)
+            if is_more:
+                await trio.lowlevel.checkpoint()
+                continue
             limit = READ_SIZE
             if client.busy is not None:
                 await client.busy.let_drain(client.key)
@@ -197,12 +208,15 @@ class DerpServer:
             self.counters.throttled += 1
             await trio.sleep(seconds)
 
-    def _digest(self, client: ConnectedClient, buffer: bytearray) -> int:
-        """Handle every whole frame; runs of packets to one peer are forwarded as one piece. -> bytes used."""
-        at, size = 0, len(buffer)
+    def _digest(self, client: ConnectedClient, buffer: bytearray) -> tuple[int, bool]:
+        """Handle whole frames; runs of packets to one peer are forwarded as one piece.
+
+        -> (bytes used, whether it stopped because there were so many).
+        """
+        at, size, left = 0, len(buffer), MANY_FRAMES
         run_start = run_packets = 0
         run_to = b""
-        while size - at >= HEADER_SIZE:
+        while left and size - at >= HEADER_SIZE:
             kind, length = derp.HEADER.unpack_from(buffer, at)
             if length > MAX_PACKET_BODY:
                 raise WireError("frame_too_long")
@@ -213,6 +227,7 @@ class DerpServer:
                 to = bytes(buffer[at + HEADER_SIZE : at + KEY_END])
                 is_disco = buffer.startswith(DISCO_MAGIC, at + KEY_END)
                 if to != run_to or is_disco:
+                    left -= 1
                     self._forward(client, run_to, buffer[run_start:at], run_packets)
                     run_start, run_to, run_packets = at, to, 0
                 # SendPacket and RecvPacket differ in the type and in whose key they carry, so the bytes are reused.
@@ -223,12 +238,13 @@ class DerpServer:
                     self._forward(client, to, buffer[at:end], 1, disco=True)
                     run_to, run_packets = b"", 0
             else:
+                left -= 1
                 self._forward(client, run_to, buffer[run_start:at], run_packets)
                 run_to, run_packets = b"", 0
                 self._on_frame(client, kind, bytes(buffer[at + HEADER_SIZE : end]))
             at = end
         self._forward(client, run_to, buffer[run_start:at], run_packets)
-        return at
+        return at, not left
 
     def _forward(
         self, client: ConnectedClient, to: bytes, frames: bytearray, packets: int, *, disco: bool = False

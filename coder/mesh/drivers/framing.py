@@ -21,16 +21,20 @@ MAX_PACKET_BODY = derp.MAX_PACKET + 32
 READ_SIZE = 262_144
 """Large, because under load a read returns whatever came meanwhile and costs the same."""
 UNSENT = 131_072
+MANY_FRAMES = 500
+"""Ours: other than a run of packets to or from one peer; others have their turn after so many. A read of frames
+without a body is fifty thousand."""
 
 
 class Inbox:
     """Bytes of a connection that are not digested yet."""
 
-    __slots__ = ("buffer", "stream")
+    __slots__ = ("_frames", "buffer", "stream")
 
     def __init__(self, stream: trio.abc.Stream, leftover: bytes) -> None:
         self.stream = stream
         self.buffer = bytearray(leftover)
+        self._frames = 0
 
     async def more(self, limit: int = READ_SIZE) -> bool:
         """Read on; False at the end of the stream."""
@@ -40,6 +44,9 @@ class Inbox:
 
     async def frame(self) -> derp.Frame:
         """The next frame as a value: for handshakes. WireError when the stream ends."""
+        self._frames += 1
+        if self._frames % MANY_FRAMES == 0:
+            await trio.lowlevel.checkpoint()
         while True:
             if len(self.buffer) >= HEADER_SIZE:
                 kind, length = derp.HEADER.unpack_from(self.buffer)

@@ -30,6 +30,7 @@ from coder.provisionerd.terraform.file_lock import locked
 VERSION = "1.11.4"
 "The release everything here was tested with."
 _MAX_ARCHIVE = 200 << 20
+_MAX_LIST = 1 << 20
 _MAX_PROGRAM = 600 << 20
 _TIMEOUT = 600.0
 "Seconds for the archive, on a slow line."
@@ -91,13 +92,11 @@ async def _fetch(url: str, version: str, wanted_platform: str) -> tuple[bytes, s
     base = f"/{version}"
     try:
         async with HttpClient(DialPolicy(url)) as http:
-            listed = await http.request("GET", f"{base}/terraform_{version}_SHA256SUMS")
+            listed = await http.request("GET", f"{base}/terraform_{version}_SHA256SUMS", limit=_MAX_LIST)
             wanted = _digest_of(listed.body.decode("ascii", "replace"), name)
-            answer = await http.request("GET", f"{base}/{name}", timeout=_TIMEOUT)
+            answer = await http.request("GET", f"{base}/{name}", timeout=_TIMEOUT, limit=_MAX_ARCHIVE)
     except CoderError as problem:
         raise DownloadFailed(f"{url}: {problem.message}") from problem
-    if len(answer.body) > _MAX_ARCHIVE:
-        raise DownloadFailed(f"{name} has {len(answer.body)} bytes, which is no terraform")
     return answer.body, wanted
 
 

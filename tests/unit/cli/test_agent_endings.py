@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from coder.agent import agent as agent_module
+from coder.agent.upgrade.signals import ENDING, hold, release
 from coder.cli.agents.agent import _main
 
 GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over"
@@ -47,3 +48,25 @@ async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.Mo
         assert await _main(None, None) is None, "nothing is executed any more"
     assert len(Role.made) == (2 if end else 1) and all(role.stopped.is_set() for role in Role.made)
     assert Role.made[-1].kept == (HANDED_OVER if end == HANDED_OVER else None)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no program takes over there")
+async def test_who_hands_over_leaves_signals_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Leaving(Role):
+        async def run(self) -> bool:
+            self.handover = HANDED_OVER  # type: ignore[assignment]
+            return False
+
+    monkeypatch.setattr(Role, "made", [], raising=False)
+    monkeypatch.setattr(agent_module, "AgentRole", Leaving)
+    hold()  # as it was left to us
+    try:
+        assert await _main(None, None) == HANDED_OVER
+        assert set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        signal.raise_signal(signal.SIGTERM)  # has no effect before somebody listens
+        monkeypatch.setattr(agent_module, "AgentRole", Role)
+        with trio.fail_after(20):
+            assert await _main(None, None) is None
+        assert not set(ENDING) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        release()

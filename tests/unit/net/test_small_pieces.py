@@ -37,19 +37,12 @@ from coder.net.stream_exchange import exchange
 from coder.net.websocket import MAX_FRAMES, WebSocketStream
 from tests.arch.test_house import ROOT, SOURCES
 from tests.kit.odd_server import odd_server
+from tests.kit.turns import counted_turns, peer_says
 
 COUNT = 60 * PIECES
 BODY = b"1\r\nx\r\n" * COUNT + b"0\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
 REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + BODY
-
-
-def peer_says(data: bytes) -> trio.StapledStream[Any, Any]:
-    """All of it at the first question, as a socket whose buffer is full."""
-    ours, _ = trio.testing.memory_stream_pair()
-    ours.receive_stream.put_data(data)
-    ours.receive_stream.put_eof()
-    return ours
 
 
 async def by_an_exchange() -> None:
@@ -165,19 +158,9 @@ READERS += [
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
 async def test_others_run_meanwhile(reader: Callable[[], Awaitable[None]]) -> None:
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(other)
+    async with counted_turns() as turns:
         await reader()
-        nursery.cancel_scope.cancel()
-    assert turns > COUNT / PIECES / 2
+    assert turns.count > COUNT / PIECES / 2
 
 
 async def test_a_message_has_so_many_frames() -> None:

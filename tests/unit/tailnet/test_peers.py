@@ -10,6 +10,7 @@ import pytest
 
 from coder.tailnet.peers import (
     HANDSHAKE_WAIT,
+    LEFT_BEHIND,
     LOST_TIMEOUT,
     Install,
     PeerNode,
@@ -92,6 +93,24 @@ def test_lost_peers_stay_while_their_tunnel_works() -> None:
     assert peers.on_timer(910.0, lambda _key: 800.0) == []
     assert peers.next_wake() == 800.0 + LOST_TIMEOUT
     assert peers.on_timer(1700.0, lambda _key: 800.0) == [Remove(NODE.public_key)]
+
+
+def test_a_lost_peer_that_could_come_back_and_does_not_goes_whatever_its_handshakes() -> None:
+    peers = Peers("destination")
+    peers.receive_node(PEER, NODE, 0.0)
+    peers.lose_all(100.0)
+    now = 100.0
+    for _ in range(20):  # five hours without a coordinator: nobody could come back
+        now = peers.next_wake() or 0.0
+        assert peers.on_timer(now, lambda _key, now=now: now - 1.0) == []  # type: ignore[misc]
+    back = now
+    peers.coordinated(back)
+    gone: list[object] = []
+    while not gone:
+        now = peers.next_wake() or 0.0
+        gone = list(peers.on_timer(now, lambda _key, now=now: now - 1.0))  # type: ignore[misc]
+    assert gone == [Remove(NODE.public_key)]
+    assert LEFT_BEHIND <= now - back <= 3600.0
 
 
 def test_a_lost_peer_that_returns_is_not_lost() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 from uuid import UUID
 
@@ -165,7 +165,7 @@ async def patch_app_status() -> Response:
     scope=AGENT,
     query={"id": str, "listen": str, "match": str},
     answers=AgentAuth,
-    refuses=(400, 404),
+    refuses=(400, 404, 408, 409),
 )
 @by_agent
 async def get_external_auth() -> Response:
@@ -181,9 +181,11 @@ async def _external_auth(ident: str, match: str) -> Response:
     found = provider_tokens.provider(context(), ident, match)
     if found is None:
         raise agents.external_auth_unknown(match)
-    waits = "listen" in request.args
     agents.require_user_data(place())
-    return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waits=waits))
+    waiter = None
+    if "listen" in request.args:
+        waiter = provider_tokens.Waiter(place().agent.id, partial(agents.require_again, context(), place()))
+    return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waiter))
 
 
 @route(
@@ -193,7 +195,7 @@ async def _external_auth(ident: str, match: str) -> Response:
     scope=AGENT,
     query={"id": str, "listen": str, "match": str, "url": str},
     answers=AgentAuth,
-    refuses=(404,),
+    refuses=(404, 408, 409),
 )
 @by_agent
 async def get_git_auth() -> Response:

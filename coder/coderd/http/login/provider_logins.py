@@ -9,7 +9,6 @@ from email.utils import format_datetime
 from html import escape
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
-from uuid import UUID
 
 from quart import Blueprint, Response, request
 
@@ -160,7 +159,7 @@ async def _begin_state(login_type: str) -> str:
     return state
 
 
-async def _conversion(state: str, login_type: str) -> UUID | None:
+async def _conversion(state: str, login_type: str) -> provider_login.Conversion | None:
     return await provider_login.conversion_of(context(), request.cookies.get(CONVERSION_COOKIE, ""), state, login_type)
 
 

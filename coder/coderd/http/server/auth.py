@@ -21,7 +21,7 @@ from coder.coderd.services.access.authentication import Caller
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.access.origins import near_origin
 from coder.coderd.services.access.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of
-from coder.coderd.services.access.session_revocation import CLOSE_CODE, CLOSE_REASON, SessionEndedError, SessionRegistry
+from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError, SessionRegistry
 from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.domain.access.policy import Subject
 from coder.domain.access.rate_budgets import API, Budget
@@ -93,14 +93,15 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
 
 async def while_signed_in(who: Caller, view: Callable[[], Awaitable[T]]) -> T:
-    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer."""
+    """Runs the view of a WebSocket until it is over, or until the caller's key is good no longer, or gives other
+    rights."""
     sessions: SessionRegistry = context().part(SessionRegistry)
-    with sessions.opened(who) as opened:
+    with sessions.opened(who, by_rights=True) as opened:
         await sessions.confirm(opened)
         try:
             return await opened.run(view)
         except SessionEndedError:
-            await websocket.close(CLOSE_CODE, CLOSE_REASON)
+            await websocket.close(CLOSE_CODE, opened.reason)
             return cast("T", None)
 
 

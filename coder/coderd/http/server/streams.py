@@ -30,7 +30,7 @@ async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Respon
     who = current_caller()
 
     async def events() -> AsyncIterator[bytes]:
-        with sessions.opened(who) as opened:
+        with sessions.opened(who, by_rights=True) as opened:
             await sessions.confirm(opened)
             if ping_first:
                 yield _PING

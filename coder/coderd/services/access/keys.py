@@ -74,13 +74,14 @@ def _random(length: int) -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
 
-async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> None:
-    """A key for a person who proved to be `user`. Raises Unauthenticated: the password was changed meanwhile, or the
-    account deleted, which ends every key."""
+async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
+    """A key for a person who proved to be `user`; returns the user as it is now, held. Raises Unauthenticated: the
+    password was changed meanwhile, or the account deleted, which ends every key."""
     now = await user_store.get_user(tx, user.id, hold=True)
     if now is None or now.deleted or now.hashed_password != user.hashed_password:
         raise Unauthenticated("The account has changed meanwhile. Sign in again.")
     await key_store.insert_key(tx, row)
+    return now
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:

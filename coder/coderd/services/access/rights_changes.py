@@ -1,8 +1,9 @@
 """Rights may have changed: whoever holds something open by a right is woken to look again.
 
 The notices come from the database (triggers of migration 0008 on users, roles, groups, members and workspaces; what
-ends sessions and sharing), so that no place that takes a right away has to think of those who use it, and every
-replica hears. A notice names nobody: who waits asks the policy. Lost notices are caught by everybody's regular look.
+ends sessions, sharing and provisioner keys), so that no place that takes a right away has to think of those who use
+it, and every replica hears. A notice names nobody: who waits asks the policy. Lost notices are caught by everybody's
+regular look.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.coderd.store.access.keys import ENDED
+from coder.coderd.store.provisioning.provisioners import KEY_DELETED
 from coder.coderd.store.wireguard.wireguard_clients import CHANNEL
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class RightsChanges:
         return self._next
 
     async def _listen(self) -> None:
-        async with self._ctx.db.listen(CHANNEL, ENDED) as notices:
+        async with self._ctx.db.listen(CHANNEL, ENDED, KEY_DELETED) as notices:
             self._tell()  # what happened before anybody listened
             async for _channel, payload in notices:
                 if payload not in _NO_RIGHTS:

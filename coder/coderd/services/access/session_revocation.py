@@ -4,6 +4,9 @@ A key is looked at when a connection opens. When it is deleted or runs out, or i
 whatever it holds open is cut, on every replica: a notice says that something ended, the key is read again, and the
 connection goes if it is good no longer. Notices are hints only; a missed one is caught by the regular look. A key
 that could not be read is read again: a database that is away for a moment ends nothing.
+
+A stream was also opened by somebody's rights, and asks the policy with those as long as it is open. It ends when they
+change: whoever still may opens it again, and is asked anew. Tunnels and daemons ask anew themselves and stay.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.access.authentication import Caller
+from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import ENDED
 from coder.coderd.store.engine.listening import RESYNC
@@ -35,7 +39,8 @@ RETRY = 1.0
 """Seconds until a key that could not be read is read again."""
 CLOSE_CODE = 1008
 CLOSE_REASON = "signed out"
-"""How a WebSocket ends then: policy violation."""
+RIGHTS_CHANGED = "rights changed"
+"""How a WebSocket ends then: policy violation, and which."""
 
 _log = get_logger("open_sessions")
 
@@ -52,6 +57,9 @@ class OpenSession:
         self.user_id = user_id
         self.expires_at = expires_at
         self.ended = False
+        self.reason = CLOSE_REASON
+        self.rights: key_store.Rights | None = None
+        "What it was opened by; None where that is asked for otherwise."
         self._scopes: set[trio.CancelScope] = set()
 
     async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
@@ -66,8 +74,8 @@ class OpenSession:
                 self._scopes.discard(scope)
         raise SessionEndedError
 
-    def end(self) -> None:
-        self.ended = True
+    def end(self, reason: str = CLOSE_REASON) -> None:
+        self.ended, self.reason = True, reason
         for scope in self._scopes:
             scope.cancel()
 
@@ -85,10 +93,12 @@ class SessionRegistry:
         ctx.nursery.start_soon(self._listen)
         ctx.nursery.start_soon(self._look_at_told)
         ctx.nursery.start_soon(self._keep_looking)
+        ctx.nursery.start_soon(self._keep_to_rights)
 
     @contextmanager
-    def opened(self, caller: Caller | None) -> Iterator[OpenSession]:
-        """Ends when the caller's key does. Call `confirm` inside, before anything is said.
+    def opened(self, caller: Caller | None, *, by_rights: bool = False) -> Iterator[OpenSession]:
+        """Ends when the caller's key does, `by_rights` also when what the caller may do changes. Call `confirm`
+        inside, before anything is said.
 
         Without a caller (an agent, the server itself) it never ends by itself.
         """
@@ -96,6 +106,7 @@ class SessionRegistry:
             yield OpenSession("", NIL, datetime.max)
             return
         session = OpenSession(caller.key.id, caller.user.id, caller.key.expires_at)
+        session.rights = caller.user.rights if by_rights else None
         self._open.add(session)
         try:
             yield session
@@ -115,6 +126,8 @@ class SessionRegistry:
         now = self._ctx.clock.now()
         if found is None or found[0].expires_at < now or found[1].deleted or found[1].status == "suspended":
             session.end()
+        elif session.rights is not None and session.rights != found[1].rights:
+            session.end(RIGHTS_CHANGED)
         else:
             session.expires_at = found[0].expires_at
 
@@ -128,6 +141,30 @@ class SessionRegistry:
         while True:
             await trio.sleep(LOOK_EVERY)
             await self.look_at_expired()
+
+    async def look_at_rights(self) -> None:
+        """One reading for all streams."""
+        streams = [session for session in self._open if session.rights is not None]
+        if not streams:
+            return
+        found = await self._ctx.db.read(key_store.find_rights, {session.user_id for session in streams})
+        for session in streams:
+            if found.get(session.user_id) != session.rights:
+                session.end(RIGHTS_CHANGED)
+
+    async def _keep_to_rights(self) -> None:
+        changes = self._ctx.part(RightsChanges)
+        while True:
+            changed = changes.next_change()
+            try:
+                await self.look_at_rights()
+            except Exception as error:
+                _log.warn("rights could not be read; trying again", error=error)
+                changed = trio.Event()
+                changed.set()
+            await trio.sleep(PAUSE)
+            with trio.move_on_after(LOOK_EVERY):
+                await changed.wait()
 
     async def _try_to_look(self, session: OpenSession) -> bool:
         try:

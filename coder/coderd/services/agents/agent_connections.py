@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ import trio
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
+from coder.coderd.services.agents.agents import find_again
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace
@@ -76,7 +77,7 @@ class AgentConnections:
 async def monitored(ctx: Context, place: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
     """Marks the agent connected for the length of the block and watches that it answers.
 
-    A silent agent, or one whose build is no longer the newest, has its session closed.
+    A silent agent, or one that would not be let in again, has its session closed.
     """
     connections = ctx.part(AgentConnections)
     connections.begin(place.agent.id)
@@ -92,7 +93,7 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_ping, session, pings)
-                nursery.start_soon(_keep_marked, ctx, place, session, pings)
+                nursery.start_soon(_keep_looking, place, session, lambda: _mark(ctx, place, pings))
                 yield
                 nursery.cancel_scope.cancel()
     finally:
@@ -100,6 +101,16 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
             with trio.move_on_after(5, shield=True):
                 ended = _how_it_ended(ctx, session, pings)
                 await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, ended)
+
+
+@asynccontextmanager
+async def watched(ctx: Context, place: AgentPlace, session: Session) -> AsyncIterator[None]:
+    """For a link that has the agent's token in another role: nothing is marked, its right is looked at."""
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_keep_looking, place, session, lambda: ctx.db.read(find_again, place))
+            yield
+            nursery.cancel_scope.cancel()
 
 
 def _how_it_ended(ctx: Context, session: Session, pings: Pings) -> Ended | None:
@@ -143,18 +154,22 @@ async def _ping(session: Session, pings: Pings) -> None:
             session.close(error.message)
 
 
-async def _keep_marked(ctx: Context, place: AgentPlace, session: Session, pings: Pings) -> None:
+async def _keep_looking(place: AgentPlace, session: Session, look: Callable[[], Awaitable[AgentPlace | None]]) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
         try:
-            current = await ctx.db.run(_touch, ctx.clock.now(), place, pings.reading())
+            current = await look()
         except Exception as error:
             # A database that is away for a moment must not send every agent away.
-            _log.warn("an agent's sign of life was not stored", agent=place.agent.id, error=repr(error))
+            _log.warn("an agent's right to its link was not looked at", agent=place.agent.id, error=repr(error))
             continue
-        if current is None or current.build_id != place.build_id:
-            _log.info("an agent of an older build or with a replaced token is sent away", agent=place.agent.id)
+        if current is None:
+            _log.info("a link with an agent's token that is good no longer is closed", agent=place.agent.id)
             session.close(OUTDATED)
+
+
+async def _mark(ctx: Context, place: AgentPlace, pings: Pings) -> AgentPlace | None:
+    return await ctx.db.run(_touch, ctx.clock.now(), place, pings.reading())
 
 
 async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str, began: datetime) -> str:
@@ -170,8 +185,7 @@ async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version:
 
 
 async def _touch(tx: Tx, now: datetime, place: AgentPlace, path: dict[str, Any] | None) -> AgentPlace | None:
-    """Where the token of this connection leads now; None when it is good no longer."""
-    current = await agent_store.get_agent_by_token(tx, place.rotated_token or place.agent.auth_token)
+    current = await find_again(tx, place)
     if current is not None and current.agent.id == place.agent.id:
         await agent_store.mark_connected(tx, place.agent.id, now, path=path)
     return current

@@ -16,7 +16,8 @@ from google.protobuf.message import Message
 from coder.base.log import get_logger
 from coder.coderd.services.agents.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agents.agent_reports import AgentReports, uuid_untrusted
-from coder.coderd.services.agents.agents import gets_user_data
+from coder.coderd.services.agents.agents import find_again, gets_user_data
+from coder.coderd.services.agents.report_budgets import ReportBudgets
 from coder.coderd.services.agents.resource_monitors import take_readings
 from coder.coderd.services.people import user_secrets
 from coder.coderd.store.agents import agent_apps as app_store
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 MAX_BOUNDARY_LOGS = 1000
+GIVE_SECRETS = frozenset({"GetManifest", "ListSubAgents"})
+"""Calls whose answer holds a secret: the agent's right is looked at before each, not only every quarter of a minute."""
 
 _log = get_logger("agents")
 
@@ -76,7 +79,27 @@ class AgentService:
             "UpdateAppStatus": (self.update_app_status, pb.UpdateAppStatusRequest),
             "PushContextState": (_refuse, pb.PushContextStateRequest),
         }
-        return {AGENT + name: Unary(fn, request) for name, (fn, request) in table.items()}
+        return {
+            AGENT + name: Unary(self._in_turn(name, self._by_right(fn) if name in GIVE_SECRETS else fn), request)
+            for name, (fn, request) in table.items()
+        }
+
+    def _in_turn(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+        budgets = self._ctx.part(ReportBudgets)
+
+        async def waited_for(request: Any) -> Message:
+            await budgets.take(self._place.agent.id, name)
+            return await answer(request)
+
+        return waited_for
+
+    def _by_right(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+        async def looked_at(request: Any) -> Message:
+            if await self._ctx.db.read(find_again, self._place) is None:
+                raise RpcError(0, "the agent's token is good no longer")
+            return await answer(request)
+
+        return looked_at
 
     # ---- what the agent is told
 

@@ -63,12 +63,31 @@ async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPla
     except ValueError as error:
         detail = f"An agent token must be a valid UUIDv4. (len {len(credentials.token)})"
         raise Unauthenticated("Workspace agent token invalid.", detail) from error
-    place = await ctx.db.read(agent_store.get_agent_by_token, token)
-    if place is None or place.owner_status == "suspended":
+    place = await ctx.db.read(find_by_token, token)
+    if place is None:
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
     if place.rotated_token is not None:
         await agent_tokens.note_use(ctx, place, place.rotated_token, credentials.remote_ip)
     return place
+
+
+async def find_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
+    """The current agent behind a token; None for one that is good no longer. The one rule of the door and of every
+    look after it."""
+    place = await agent_store.get_agent_by_token(tx, token)
+    return None if place is None or place.owner_status == "suspended" else place
+
+
+async def find_again(tx: Tx, place: AgentPlace) -> AgentPlace | None:
+    """What a link was let in for, as it is now; None when it would not be let in for that again."""
+    current = await find_by_token(tx, place.rotated_token or place.agent.auth_token)
+    return current if current is not None and current.build_id == place.build_id else None
+
+
+async def require_again(ctx: Context, place: AgentPlace) -> None:
+    """For who waits long on what it was let in for. Raises Unauthenticated."""
+    if await ctx.db.read(find_again, place) is None:
+        raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
 
 
 async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str = "read") -> AgentPlace:

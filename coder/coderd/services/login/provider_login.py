@@ -6,6 +6,7 @@ over. What the provider says of organizations, groups and roles is `provider_syn
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.coderd.services.access import keys
+from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.passwords import verify_password
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
@@ -51,6 +53,14 @@ class LoginRefused(Refusal):
 
 
 @dataclass(frozen=True, slots=True)
+class Conversion:
+    """Who asked to log in this way from now on, and what stands for the password that proved it."""
+
+    user_id: UUID
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """What came back from a provider."""
 
@@ -62,8 +72,7 @@ class Attempt:
     allow_signups: bool
     signups_disabled: str = ""
     ip: str = ""
-    convert: UUID | None = None
-    "The user who asked to log in this way from now on."
+    convert: Conversion | None = None
 
 
 async def sign_in(ctx: Context, attempt: Attempt) -> str:
@@ -87,8 +96,12 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
     """All of it in one transaction: the user made, converted or found, brought up to date, and the session."""
     now = ctx.clock.now()
     user = await _find(tx, attempt)
+    if user is not None:
+        # As it is now, held: who is suspended at this moment must not get a session after the others have ended.
+        user = await user_store.get_user(tx, user.id, lock=True)
+        user = None if user is None or user.deleted else user
     if attempt.convert is not None:
-        user = await _converted(tx, attempt, user, now)
+        user = await _converted(tx, attempt, attempt.convert, user, now)
     elif user is None:
         user = await _create(tx, attempt, pair, now)
     if user.login_type != attempt.login_type:
@@ -217,18 +230,18 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
     now = ctx.clock.now()
     expires = now + CONVERSION_LIFETIME
     key = await ctx.part(SigningKeys).get(_CONVERSION)
-    claims = {"sub": str(user.id), "to": to_type, "state": state, "exp": int(expires.timestamp())}
+    claims = {"sub": str(user.id), "to": to_type, "state": state, "by": _proof(user), "exp": int(expires.timestamp())}
     return state, sign(key, claims), expires
 
 
-async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) -> UUID | None:
-    """The user who began a conversion with that state. Raises Unauthenticated for a cookie that does not fit."""
+async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion | None:
+    """The conversion that was begun with that state. Raises Unauthenticated for a cookie that does not fit."""
     if not state.startswith(f"{CONVERT}{login_type}."):
         return None
     return await begun_conversion(ctx, cookie, state, login_type)
 
 
-async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: str) -> UUID:
+async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion:
     """The same for a state that must be one of a conversion. Raises Unauthenticated."""
     try:
         claims = verify(await ctx.part(SigningKeys).get(_CONVERSION), cookie, ctx.clock.now())
@@ -236,17 +249,27 @@ async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: st
         raise Unauthenticated("The change of the login type has expired. Begin it anew.", str(error)) from error
     if claims.get("state") != state or claims.get("to") != login_type:
         raise Unauthenticated("The change of the login type was begun elsewhere. Begin it anew.")
-    return UUID(str(claims["sub"]))
+    return Conversion(UUID(str(claims["sub"])), str(claims.get("by")))
 
 
-async def _converted(tx: Tx, attempt: Attempt, found: UserRow | None, now: datetime) -> UserRow:
-    if found is not None and found.id != attempt.convert:
+def _proof(user: UserRow) -> str:
+    """Stands for the password: another one makes another."""
+    return hash_secret(f"{_CONVERSION} {user.id} {user.hashed_password}").hex()
+
+
+async def _converted(tx: Tx, attempt: Attempt, conversion: Conversion, found: UserRow | None, now: datetime) -> UserRow:
+    if found is not None and found.id != conversion.user_id:
         raise LoginRefused("Account already linked", "Somebody else logs in with that account or has its email.")
-    user = await user_store.get_user(tx, attempt.convert) if attempt.convert else None
+    user = await user_store.get_user(tx, conversion.user_id, lock=True)
     if user is None or user.deleted:
         raise LoginRefused("No such user", "The user who asked for this does not exist any more.")
     if user.login_type != "password":
         raise LoginRefused("Already changed", "Your login type is no longer a password. Log in the way it is now.")
-    # The password ends here: two ways in would be one too many to guard.
-    await user_store.update_user(tx, user.id, login_type=attempt.login_type, hashed_password="", updated_at=now)
+    if not hmac.compare_digest(_proof(user), conversion.proof):
+        raise LoginRefused("Password changed", "Your password was changed since you began. Begin anew.")
+    # The password ends here, with what it opened: two ways in would be one too many to guard.
+    await user_store.update_user(
+        tx, user.id, login_type=attempt.login_type, hashed_password="", one_time_passcode_hash=None, updated_at=now
+    )
+    await key_store.delete_sessions_by(tx, user.id, "password")
     return replace(user, login_type=attempt.login_type, hashed_password="", updated_at=now)

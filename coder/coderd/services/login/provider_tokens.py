@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -14,43 +16,125 @@ from coder.api.login.external_auth import AgentAuth
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
+from coder.coderd.services.foundation.errors import Conflict, TooSlow
 from coder.coderd.services.login import external_auth, oidc
 from coder.coderd.services.login.oauth_exchange import renew
 from coder.coderd.services.login.oidc import OidcProvider
+from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login import user_links
 from coder.domain.login.external_providers import ExternalProvider, git_login, provider_for
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-LISTEN_EVERY = 1.0
-"Seconds between looks for a link that somebody is making in a browser."
+LISTEN_EVERY = 15.0
+"Seconds between looks for a link that somebody is making in a browser; its notice comes at once."
+LISTEN_LONGEST = 15 * 60.0
+"Seconds: who wants to wait longer asks again, and shows its token again."
+MOST_WAITING = 8
+"Calls of one agent that wait at one time."
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """An agent that waits until its owner has linked an account."""
+
+    agent_id: UUID
+    require_right: Callable[[], Awaitable[None]]
+    "Asked at every turn; raises what the door would."
+
+
+class LinkWaits:
+    """Who waits in one server process, and what wakes them. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._waiting: dict[UUID, int] = {}
+        self._next = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+        ctx.nursery.start_soon(self._end)
+
+    def next_link(self) -> trio.Event:
+        """Set by the first link from now on. Take it before you look."""
+        return self._next
+
+    @contextmanager
+    def counted(self, agent_id: UUID) -> Iterator[None]:
+        """Raises Conflict."""
+        if self._waiting.get(agent_id, 0) >= MOST_WAITING:
+            raise Conflict(f"At most {MOST_WAITING} calls of one agent wait for an account at one time.")
+        self._waiting[agent_id] = self._waiting.get(agent_id, 0) + 1
+        try:
+            yield
+        finally:
+            self._waiting[agent_id] -= 1
+            if not self._waiting[agent_id]:
+                del self._waiting[agent_id]
+
+    def _tell(self) -> None:
+        told, self._next = self._next, trio.Event()
+        told.set()
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(store.LINKED) as notices:
+            self._tell()  # what happened before anybody listened
+            async for _ in notices:
+                self._tell()
+
+    async def _end(self) -> None:
+        await self._ctx.stopping.wait()
+        self._tell()
 
 
 def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
     return provider_for(ctx.config.external_auth_providers, ident=ident, url=match)
 
 
-async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, *, waits: bool) -> AgentAuth:
-    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one."""
-    while True:
-        given = await external_auth.token_for(ctx, found, owner_id)
-        if given is not None:
-            token, expires = given
-            username, password = git_login(found, token.reveal())
-            return AgentAuth(
-                access_token=token.reveal(),
-                token_extra=None,
-                url="",
-                type=found.kind,
-                username=username,
-                password=password,
-                expires_at=expires or UNSET,
-            )
-        if not waits or ctx.stopping.is_set():
-            url = f"{ctx.access_url}/external-auth/{found.id}"
-            return AgentAuth(access_token="", token_extra=None, url=url, type=found.kind, username="", password="")
-        await trio.sleep(LISTEN_EVERY)
+async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter | None = None) -> AgentAuth:
+    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one.
+
+    Raises TooSlow, Conflict, and what the waiter's right raises.
+    """
+    given = await external_auth.token_for(ctx, found, owner_id)
+    if given is None and waiter is not None:
+        given = await _awaited(ctx, found, owner_id, waiter)
+    if given is None:
+        url = f"{ctx.access_url}/external-auth/{found.id}"
+        return AgentAuth(access_token="", token_extra=None, url=url, type=found.kind, username="", password="")
+    token, expires = given
+    username, password = git_login(found, token.reveal())
+    return AgentAuth(
+        access_token=token.reveal(),
+        token_extra=None,
+        url="",
+        type=found.kind,
+        username=username,
+        password=password,
+        expires_at=expires or UNSET,
+    )
+
+
+async def _awaited(
+    ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter
+) -> tuple[Secret, datetime | None] | None:
+    """None when the server stops."""
+    waits = ctx.part(LinkWaits)
+    ends, tried = trio.current_time() + LISTEN_LONGEST, None
+    with waits.counted(waiter.agent_id):
+        while trio.current_time() < ends:
+            linked = waits.next_link()
+            if ctx.stopping.is_set():
+                return None
+            await waiter.require_right()
+            row = await ctx.db.read(store.get_link, found.id, owner_id)
+            if row is not None and row != tried:  # the provider is asked once about each
+                given = await external_auth.token_for(ctx, found, owner_id)
+                if given is not None:
+                    return given
+                tried = row
+            with trio.move_on_after(LISTEN_EVERY):
+                await linked.wait()
+    raise TooSlow("Nobody has linked an account meanwhile. Ask again.")
 
 
 async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -> list[tuple[str, Secret]]:

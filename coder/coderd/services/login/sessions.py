@@ -14,6 +14,7 @@ from coder.coderd.services.people import users
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -56,24 +57,31 @@ async def _still_empty(tx: Tx) -> None:
 
 async def login(ctx: Context, email: str, password: str, ip: str) -> str:
     """A session token. Raises Unauthenticated with the same words for every wrong guess."""
-    user = await ctx.db.read(user_store.get_user_by_email, email)
-    right = await verify_password(user.hashed_password if user else "", password)
-    if user is None or user.login_type != "password" or not right:
-        raise Unauthenticated(WRONG)
-    if ctx.config.disable_password_auth and "owner" not in user.rbac_roles:
-        raise Forbidden("Password authentication is disabled.")
-    if user.status == "suspended":
-        raise Unauthenticated("Your account is suspended. Contact an admin to reactivate your account.")
+    found = await ctx.db.read(user_store.get_user_by_email, email)
+    right = await verify_password(found.hashed_password if found else "", password)
+    user = _admitted(ctx, found if right else None)
     now = ctx.clock.now()
     row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip)
 
     async def write(tx: Tx) -> None:
-        await keys.give_key(tx, user, row)
+        # Hashing takes its time: what the password opened may be closed by now, and its sessions ended.
+        _admitted(ctx, await keys.give_key(tx, user, row))
         if user.status == "dormant":
             await user_store.wake_user(tx, user.id, now)
 
     await ctx.db.run(write)
     return token
+
+
+def _admitted(ctx: Context, user: UserRow | None) -> UserRow:
+    """Whoever gave the right password, if that is enough. Raises Unauthenticated, Forbidden."""
+    if user is None or user.login_type != "password":
+        raise Unauthenticated(WRONG)
+    if ctx.config.disable_password_auth and "owner" not in user.rbac_roles:
+        raise Forbidden("Password authentication is disabled.")
+    if user.status == "suspended":
+        raise Unauthenticated("Your account is suspended. Contact an admin to reactivate your account.")
+    return user
 
 
 async def logout(ctx: Context, caller: Caller) -> None:

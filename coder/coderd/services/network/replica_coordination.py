@@ -6,8 +6,10 @@ that came from there. So the rules of `domain/network/coordination.py` hold acro
 
 Who finds whom: a replica that is asked for a tunnel to a peer it does not have says so to all (`tunnel`), and the one
 that has it answers with its node. A peer that arrives is announced (`here`); replicas with tunnels to it ask again.
-Nothing is stored: a replica that missed notices asks all to say everything anew (`up`), one that dies is noticed by
-its row (`services/network/replicas.py`). With one replica nothing is said at all.
+Nothing is stored: a replica that missed notices asks all to say everything anew (`up`), and whoever says everything
+also says when it begins and ends (`again`, `whole`): tunnels that were not among it are over. What takes something away
+is kept until it has been said. A replica that dies is noticed by its row (`services/network/replicas.py`). With one
+replica nothing is said at all.
 
 Notices carry nodes (keys, addresses), which whoever reads the database may see; they are how machines are reached,
 not secrets. Obeys nothing: the words are ours, and all replicas of a deployment are of one version or its neighbours.
@@ -24,6 +26,7 @@ import msgspec
 import trio
 
 from coder.base.log import get_logger
+from coder.base.retry import Backoff
 from coder.coderd.services.network.node_keys import keys_of_untrusted
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.network import replicas as store
@@ -45,7 +48,7 @@ class CoordinatorMessage(msgspec.Struct, omit_defaults=True, frozen=True):
     sender: UUID
     number: int
     word: str
-    "here, tunnel, update, left, revoked, up, bye"
+    "here, tunnel, update, left, revoked, up, again, whole, bye; unknown ones are passed over (a neighbour's version)"
     to: UUID | None = None
     "A replica; None: all."
     peer: UUID | None = None
@@ -95,6 +98,8 @@ class Bridge:
         self._others: set[UUID] = set()
         self._number = 0
         self._waiting: list[CoordinatorMessage] = []
+        self._said: dict[UUID, set[tuple[UUID, UUID]]] = {}
+        """Of replicas that are saying everything: the tunnels they have named."""
         self._wake = trio.Event()
         self.newcomer = trio.Event()
         """Another replica said that it is up. Whoever waits for it puts a new one here."""
@@ -143,6 +148,7 @@ class Bridge:
         """Those that live, by their rows. What the dead had is lost."""
         now = set(others) - {self._id}
         for dead in self._others - now:
+            self._said.pop(dead, None)
             self._lose(dead)
         fresh = now - self._others
         self._others = now
@@ -155,9 +161,22 @@ class Bridge:
         self._repeat()
 
     def _repeat(self) -> None:
+        self._say("again")
         for source, destination in self._live.core.tunnels():
             if self._is_ours(source):
                 self.wants(source, destination)
+        self._say("whole")
+
+    def _end_unsaid(self, replica: UUID) -> None:
+        """The replica has named all tunnels of its peers: those here that were not among them have lost their right, or
+        their source, and the word of it was lost."""
+        said = self._said.pop(replica, None)
+        if said is None:
+            return  # its beginning was missed: it will be asked again
+        for source, destination in list(self._live.core.tunnels()):
+            proxy = self._proxies.get(source)
+            if proxy is not None and proxy.home == replica and (source, destination) not in said:
+                self._hear_gone(proxy, destination, NodeKind.DISCONNECTED)
 
     def _lose(self, replica: UUID) -> None:
         for proxy in [one for one in self._proxies.values() if one.home == replica]:
@@ -188,12 +207,17 @@ class Bridge:
     def _hear(self, notice: CoordinatorMessage) -> None:
         if notice.word == "bye":
             self._others.discard(notice.sender)
+            self._said.pop(notice.sender, None)
             self._lose(notice.sender)
             return
         self._others.add(notice.sender)
         if notice.word == "up":
             self.newcomer.set()
             self._repeat()
+        elif notice.word == "again":
+            self._said[notice.sender] = set()
+        elif notice.word == "whole":
+            self._end_unsaid(notice.sender)
         elif notice.peer is None:
             return
         elif notice.word == "here":
@@ -218,6 +242,8 @@ class Bridge:
                 self.wants(source, peer)
 
     def _hear_of_two(self, notice: CoordinatorMessage, peer: UUID, other: UUID) -> None:
+        if notice.word == "tunnel" and notice.sender in self._said:
+            self._said[notice.sender].add((peer, other))
         if self._is_ours(peer) or not self._is_ours(other):
             return  # one of them has moved meanwhile
         node = _node(notice.node)
@@ -282,31 +308,47 @@ class Bridge:
 
     async def speak(self) -> None:
         """Sends what is said, one transaction after the other: notices must not overtake each other."""
+        pause = Backoff(1.0, 30.0)
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
             notices, self._waiting = self._waiting, []
-            await self._publish(notices)
+            if await self._publish(notices):
+                pause.reset()
+                continue
+            # The rest is said anew when listening has come back; an end has nobody else to say it.
+            self._waiting = [*filter(_takes_away, notices), *self._waiting]
+            if self._waiting:
+                self._wake.set()
+                await trio.sleep(pause.next_delay())
 
-    async def _publish(self, notices: list[CoordinatorMessage]) -> None:
+    async def _publish(self, notices: list[CoordinatorMessage]) -> bool:
         texts = []
         for notice in notices:
             text = msgspec.json.encode(notice).decode()
             if len(text) > _MOST_BYTES:
                 _log.warn("a node is too large to be told to other replicas", peer=notice.peer, size=len(text))
-                continue
+                if notice.word != "tunnel":
+                    continue
+                # That there is one is said all the same: what is not named is taken for ended.
+                text = msgspec.json.encode(msgspec.structs.replace(notice, node="")).decode()
             texts.append(text)
         try:
             await self._ctx.db.run(store.publish, texts)
         except Exception as error:
-            # Whatever is wrong with the database: listening will fail, too, and then everything is said anew.
             _log.warn("other replicas were not told", error=error)
+            return False
+        return True
 
     async def say_goodbye(self) -> None:
         """The server stops: others need not wait for its row to grow old."""
         if self._others:
             self._number += 1
             await self._publish([*self._waiting, CoordinatorMessage(self._id, self._number, "bye")])
+
+
+def _takes_away(notice: CoordinatorMessage) -> bool:
+    return notice.word in {"left", "revoked"} or (notice.word == "update" and notice.kind in _GONE)
 
 
 def _text(node: CoordinatedNode | None) -> str:

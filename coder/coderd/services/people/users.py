@@ -288,23 +288,29 @@ def _refuse_owner(user: UserRow) -> None:
         raise Invalid('You cannot suspend a user with the "owner" role. You must remove the role first.')
 
 
+_OTHER_LOGIN = "Users without password login type cannot change their password."
+
+
 async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:
     """Ends every session of the user. Raises Invalid, NotFound."""
     if not may(subject, "update_personal", user_resource(user.id)):
         raise NotFound
     if user.login_type != "password":
-        raise Invalid(
-            "Users without password login type cannot change their password.",
-        )
+        raise Invalid(_OTHER_LOGIN)
     check_strength(new, "Invalid password.")
     if user.id == subject.user_id and not old:
         raise Invalid("Old password is required.")
     _check_password_of(subject, user)
     if old and not await verify_password(user.hashed_password, old):
-        raise Invalid("Old password is incorrect.", validations=[("old_password", "Old password is incorrect.")])
+        raise _wrong_old_password()
     if await verify_password(user.hashed_password, new):
         raise Invalid("New password cannot match old password.")
-    await replace_password(ctx, user.id, new, subject=subject)
+    await replace_password(ctx, user.id, new, subject=subject, old=user.hashed_password if old else None)
+
+
+def _wrong_old_password() -> Invalid:
+    text = "Old password is incorrect."
+    return Invalid(text, validations=[("old_password", text)])
 
 
 def _check_password_of(subject: Subject, user: UserRow) -> None:
@@ -313,11 +319,18 @@ def _check_password_of(subject: Subject, user: UserRow) -> None:
 
 
 async def replace_password(
-    ctx: Context, user_id: UUID, new: str, passcode: bytes | None = None, *, subject: Subject | None = None
+    ctx: Context,
+    user_id: UUID,
+    new: str,
+    passcode: bytes | None = None,
+    *,
+    subject: Subject | None = None,
+    old: str | None = None,
 ) -> bool:
     """With the hash of a passcode: False when it was used meanwhile, and nothing is changed.
 
-    Raises Invalid when `subject`, who is somebody else, may not because the user became an owner meanwhile.
+    Raises Invalid when `subject`, who is somebody else, may not because the user became an owner meanwhile, and when
+    the hash of the `old` password that was proven, or the way the user logs in, is another by now.
     """
     hashed = await hash_password(new)
     now = ctx.clock.now()
@@ -326,6 +339,10 @@ async def replace_password(
         user = await _lock(tx, user_id)
         if subject is not None:
             _check_password_of(subject, user)
+        if old is not None and user.hashed_password != old:
+            raise _wrong_old_password()
+        if user.login_type != "password":
+            raise Invalid(_OTHER_LOGIN)
         if passcode is not None and not await user_store.take_passcode(tx, user_id, passcode):
             return False
         await user_store.update_user(tx, user_id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)

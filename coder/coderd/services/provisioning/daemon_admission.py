@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.base.ids import new_uuid, random_name
-from coder.coderd.services.access.authentication import Caller, authenticate
+from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.foundation.errors import Forbidden, Unauthenticated
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
@@ -25,8 +25,8 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonRow
-from coder.domain.access.policy import ALL, Resource, decide
-from coder.domain.provisioning.provisioners import PSK_KEY, STALE_AFTER, USER_AUTH_KEY
+from coder.domain.access.policy import ALL, Resource, Subject, decide
+from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, STALE_AFTER, USER_AUTH_KEY
 from coder.domain.provisioning.queue import Offer
 from coder.domain.provisioning.tags import NIL_OWNER, SCOPE, SCOPE_USER, normalize_tags
 
@@ -134,16 +134,31 @@ async def _admit_user(ctx: Context, application: DaemonApplication) -> DaemonAdm
     except Unauthenticated as error:
         raise _NotAdmitted(error.detail or error.message) from error
     tags = normalize_tags(str(caller.user.id), application.tags)
-    create = Resource("provisioner_daemon", organization_id=application.organization_id)
+    _check_user(caller.subject, application.organization_id, tags)
+    return DaemonAdmission(tags, USER_AUTH_KEY, caller.user.id, caller)
+
+
+def _check_user(subject: Subject, organization_id: UUID, tags: Mapping[str, str]) -> None:
     if tags[SCOPE] == SCOPE_USER:
         # Its jobs carry their owner's session token and keys: more than a narrow key may reach.
-        if caller.subject.scope is not ALL:
+        if subject.scope is not ALL:
             raise _NotAdmitted("the key is limited by its scopes; use one without limits")
-        if application.organization_id not in caller.subject.organization_roles:
+        if organization_id not in subject.organization_roles:
             raise _NotAdmitted("the user is no member of the organization")
-    elif not decide(caller.subject, "create", create):
+    elif not decide(subject, "create", Resource("provisioner_daemon", organization_id=organization_id)):
         raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to everybody")
-    return DaemonAdmission(tags, USER_AUTH_KEY, caller.user.id, caller)
+
+
+async def ask_again(ctx: Context, organization_id: UUID, admission: DaemonAdmission) -> None:
+    """Whether what let the daemon in would do so now. Raises Forbidden; Unauthenticated when its session has ended."""
+    try:
+        if admission.caller is not None:
+            key, user = await recognize(ctx, admission.caller.credentials)
+            _check_user(subject_of(ctx, user, key), organization_id, admission.tags)
+        elif admission.key_id not in RESERVED_KEYS and not await ctx.db.read(store.has_key, admission.key_id):
+            raise _NotAdmitted("the provisioner key was deleted")
+    except _NotAdmitted as refusal:
+        raise Forbidden("The provisioner daemon is no longer allowed to run.", refusal.reason) from None
 
 
 async def register(

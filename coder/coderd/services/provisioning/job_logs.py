@@ -6,7 +6,7 @@ everything was sent.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
@@ -98,9 +98,9 @@ def _ring(watchers: set[JobWatch] | tuple[()]) -> None:
         watch.ring()
 
 
-async def append_logs(tx: Tx, job: JobRow, lines: Sequence[JobLogLine]) -> None:
+async def append_logs(tx: Tx, job: JobRow, lines: Iterable[JobLogLine]) -> None:
     """Stores lines of a locked job, up to the job's limit; followers are woken when `tx` commits."""
-    kept = cap_logs(list(lines), job.logs_length, overflowed=job.logs_overflowed)
+    kept = cap_logs(lines, job.logs_length, overflowed=job.logs_overflowed)
     if not kept.lines:
         return
     await job_store.insert_logs(tx, job.id, kept.lines)

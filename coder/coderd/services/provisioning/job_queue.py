@@ -9,7 +9,7 @@ more queries than there are kinds of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -38,6 +38,14 @@ _log = get_logger("job_queue")
 BACKUP_POLL = 30.0
 """Seconds between looks without a notice (upstream's value)."""
 
+RequireRight = Callable[[], Awaitable[None]]
+"""Raises when a daemon that was let in may take jobs no longer."""
+
+
+async def _everybody() -> None:
+    pass
+
+
 _GroupKey = tuple[UUID, frozenset[str], tuple[tuple[str, str], ...]]
 
 
@@ -60,8 +68,9 @@ class JobQueue:
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
 
-    async def acquire(self, worker_id: UUID, offer: Offer) -> JobRow:
-        """Waits for a job that fits and gives it to `worker_id`.
+    async def acquire(self, worker_id: UUID, offer: Offer, require_right: RequireRight = _everybody) -> JobRow:
+        """Waits for a job that fits and gives it to `worker_id`; `require_right` is asked before each look, and what it
+        raises ends the wait.
 
         Cancelling the caller ends the wait, but never loses a job: once the database gave one, it is returned.
         """
@@ -69,7 +78,7 @@ class JobQueue:
         key = (offer.organization_id, offer.provisioners, tuple(sorted(offer.tags.items())))
         # Whoever asks looks once by itself: when there is much to do, nobody stands behind somebody else's question.
         with trio.CancelScope(shield=True):
-            job = await self._take(worker_id, offer)
+            job = await self._take(worker_id, offer, require_right)
         if job is not None:
             return job
         group = self._groups.setdefault(key, _Group(offer))
@@ -80,7 +89,7 @@ class JobQueue:
                     posted = group.posted  # taken before the look: what is posted during it is not missed
                     # Shielded, and no checkpoint until the return: a cancellation must not drop a locked job.
                     with trio.CancelScope(shield=True):
-                        job = await self._take(worker_id, offer)
+                        job = await self._take(worker_id, offer, require_right)
                     if job is not None:
                         return job
                     with trio.move_on_after(BACKUP_POLL):
@@ -90,8 +99,9 @@ class JobQueue:
             if not group.waiting and self._groups.get(key) is group:
                 del self._groups[key]
 
-    async def _take(self, worker_id: UUID, offer: Offer) -> JobRow | None:
+    async def _take(self, worker_id: UUID, offer: Offer, require_right: RequireRight) -> JobRow | None:
         ctx = self._ctx
+        await require_right()
         # One statement is a transaction of its own; telling watchers must not make the daemon wait.
         job = await ctx.db.read(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
         if job is not None:

@@ -106,7 +106,7 @@ async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobReq
     if place := find_zero_byte(request):
         raise Invalid(f"{place} contains a zero byte")
     await job_store.update_job(tx, job.id, updated_at=now)
-    await append_logs(tx, job, [_log_line(log, now) for log in request.logs])
+    await append_logs(tx, job, (_log_line(log, now) for log in request.logs))
     response = provisionerd_pb2.UpdateJobResponse(canceled=job.canceled_at is not None)
     missing: list[str] = []
     if job.type == "template_version_import":
@@ -253,7 +253,7 @@ async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
 
 
 async def cancel_revoked(ctx: Context, worker: Worker) -> bool:
-    """Asks a daemon whose key was deleted to stop, and says so in the log; whether it holds a job."""
+    """Asks a daemon that lost its right to stop, and says so in the log; whether it holds a job."""
     return await ctx.db.run(_cancel_revoked, worker.id, ctx.clock.now())
 
 
@@ -271,7 +271,7 @@ async def _cancel_revoked(tx: Tx, worker_id: UUID, now: datetime) -> bool:
 
 
 async def end_revoked(ctx: Context, worker: Worker) -> None:
-    """Fails what a daemon whose key was deleted did not end in time."""
+    """Fails what a daemon that lost its right did not end in time."""
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
         await abandon_job(ctx, job.id, REVOKED_ERROR)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
+
+import trio
 
 from coder.coderd.services.foundation.errors import Invalid, Refusal
 from coder.coderd.services.provisioning import import_work
@@ -16,6 +20,13 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
+UPLOAD_START = 60.0
+"Seconds an upload has, and more for what came of it, as bodies of requests have."
+UPLOAD_SLOWEST = 4096.0
+"Bytes a second below which a daemon is not waited for."
+UPLOAD_TOTAL = 3600.0
+"Seconds for the whole of it."
+
 
 class ModuleFiles:
     """Module archives daemons uploaded, until the job that named them completes. Made once, see `Context.part`.
@@ -26,24 +37,51 @@ class ModuleFiles:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._files: dict[UUID, tuple[bytes, BinaryIO]] = {}
+        self._files: dict[UUID, tuple[bytes, BinaryIO, object]] = {}
         "One archive a worker: it works on one job at a time, and nobody's uploads push another's out."
+        self._uploads: dict[UUID, trio.CancelScope] = {}
+        "Those under way, by worker."
 
-    def put(self, worker: Worker, digest: bytes, content: BinaryIO) -> None:
-        """Takes the file over."""
+    @contextmanager
+    def receiving(self, worker: Worker) -> Iterator[Callable[[int], None]]:
+        """For the length of an upload, which says how many bytes came; raises Invalid when they come too slowly.
+
+        A worker has one under way: the next ends it, so that a link that hangs is in nobody's way.
+        """
+        earlier = self._uploads.get(worker.id)
+        if earlier is not None:
+            earlier.cancel()
+        last = trio.current_time() + UPLOAD_TOTAL
+        with trio.CancelScope(deadline=trio.current_time() + UPLOAD_START) as scope:
+            self._uploads[worker.id] = scope
+
+            def came(size: int) -> None:
+                scope.deadline = min(scope.deadline + size / UPLOAD_SLOWEST, last)
+
+            try:
+                yield came
+            finally:
+                if self._uploads.get(worker.id) is scope:
+                    del self._uploads[worker.id]
+        if scope.cancelled_caught:
+            raise Invalid("the upload was too slow, or another one began")
+
+    def put(self, worker: Worker, digest: bytes, content: BinaryIO, link: object) -> None:
+        """Takes the file over, which came on this link."""
         self.forget(worker)
-        self._files[worker.id] = (digest, content)
+        self._files[worker.id] = (digest, content, link)
 
     def get(self, worker: Worker, digest: bytes) -> BinaryIO | None:
         """The archive, which stays ours."""
-        known, content = self._files.get(worker.id, (b"", None))
+        known, content, _ = self._files.get(worker.id, (b"", None, None))
         return content if digest and digest == known else None
 
-    def forget(self, worker: Worker) -> None:
-        """The worker's job is over, or its connection."""
-        _, content = self._files.pop(worker.id, (b"", None))
-        if content is not None:
-            content.close()
+    def forget(self, worker: Worker, link: object = None) -> None:
+        """The worker's job is over; or a link of it, which takes only what came on it along: there may be another."""
+        found = self._files.get(worker.id)
+        if found is not None and (link is None or link is found[2]):
+            del self._files[worker.id]
+            found[1].close()
 
 
 async def require_running_import(ctx: Context, worker: Worker) -> None:

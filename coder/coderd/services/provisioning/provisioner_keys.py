@@ -22,7 +22,6 @@ from coder.coderd.services.provisioning.provisioners import (
     load_daemons,
 )
 from coder.coderd.store.engine.errors import IntegrityError
-from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
 from coder.domain.access.policy import Resource, Subject
@@ -31,9 +30,6 @@ from coder.domain.provisioning.provisioners import RESERVED_KEYS
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-
-KEY_DELETED = "provisioner_key_deleted"
-"""NOTIFY channel: the id of a key whose daemons must leave."""
 
 _KEY_LENGTH = 43
 
@@ -120,7 +116,6 @@ async def _delete_key(tx: Tx, organization_id: UUID, name: str) -> None:
     if key is None:
         raise NotFound
     await store.delete_key(tx, key.id)
-    await notify(tx, KEY_DELETED, str(key.id))
 
 
 async def show_own_key(ctx: Context, secret: str) -> ProvisionerKey:

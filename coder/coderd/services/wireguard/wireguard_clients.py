@@ -30,6 +30,7 @@ from coder.coderd.services.wireguard.wireguard_access import ReachableAgent, cli
 from coder.coderd.services.wireguard.wireguard_audit import key_text
 from coder.coderd.services.wireguard.wireguard_gateway import KEEPALIVE, MTU, gateway_of, public_key
 from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.people import users as user_store
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 from coder.domain.access import scopes
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
 
 KEY_SIZE = 32
+MOST_CLIENTS = 32
+"""Of one user, expired ones too: the gateway keeps each, and looks at what it may reach whenever rights change."""
+MOST_WORKSPACES = 256
+"""That one client names."""
 FOREVER = timedelta(hours=876600)
 """What `--max-token-lifetime` is where nobody set it: no limit in earnest."""
 
@@ -74,8 +79,8 @@ async def server_view(ctx: Context) -> WireguardServer:
 async def add_client(
     ctx: Context, subject: Subject, user: UserRow, wanted: NewClient, origin: Origin
 ) -> WireguardClient:
-    """Raises Invalid (the gateway is off), InvalidFields, Conflict (name or key taken), NotFound (a workspace),
-    Forbidden.
+    """Raises Invalid (the gateway is off), InvalidFields, Conflict (name or key taken, too many), NotFound (a
+    workspace), Forbidden.
 
     Each workspace named must be one the caller may enter with the key in use; a client for all of them, also those to
     come, needs a key without limits.
@@ -120,6 +125,8 @@ def _check(wanted: NewClient, longest: timedelta) -> None:
         problems.append(("name", "Use up to 32 letters and digits, joined by single hyphens."))
     if len(_key_bytes(wanted.public_key)) != KEY_SIZE or not any(_key_bytes(wanted.public_key)):
         problems.append(("public_key", "A WireGuard public key is 32 bytes in base64."))
+    if len(wanted.workspace_ids or ()) > MOST_WORKSPACES:
+        problems.append(("workspace_ids", f"At most {MOST_WORKSPACES}; without a list every workspace is meant."))
     if wanted.lifetime < timedelta():
         problems.append(("lifetime_seconds", "A lifetime cannot be negative."))
     elif wanted.lifetime > longest:
@@ -150,6 +157,13 @@ async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference
 
 
 async def _insert(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datetime) -> None:
+    user = await user_store.get_user(tx, row.user_id, lock=True)  # of two at once, one counts the other
+    if user is None or user.deleted:
+        raise NotFound
+    if await client_store.count_clients(tx, row.user_id) >= MOST_CLIENTS:
+        raise Conflict(
+            f"A user has at most {MOST_CLIENTS} WireGuard clients.", "Remove one first; expired ones count until then."
+        )
     await client_store.insert_client(tx, row)
     await audit.write(tx, event, now)
 

@@ -6,23 +6,38 @@ move after the stream began.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import trio
+
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
+from coder.base.log import get_logger
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.events.change_feed import WorkspaceChanges
 from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.domain.access.policy import Subject
+from coder.coderd.store.workspaces.workspaces import WorkspaceView
+from coder.domain.access.policy import Resource, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 EXPERIMENT = "workspace-build-updates"
 _OFF = "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
+
+_log = get_logger("build_updates")
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    resource: Resource
+    "Who may hear of it."
+    update: WorkspaceBuildUpdate
 
 
 def require_experiment(ctx: Context) -> None:
@@ -31,34 +46,91 @@ def require_experiment(ctx: Context) -> None:
         raise Forbidden(_OFF)
 
 
+class BuildMoves:
+    """One reading for each change, however many watch. Made once, see `Context.part`."""
+
+    LIMIT = 1000
+    "Moves that wait for one watcher. Who is further behind has missed some, and is told so by the end of the stream."
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._watchers: set[trio.MemorySendChannel[_Move]] = set()
+        self._following = trio.Event()
+        ctx.nursery.start_soon(self._follow)
+
+    async def wait_ready(self) -> None:
+        """Returns once no move is missed any more."""
+        await self._following.wait()
+        await self._ctx.part(WorkspaceChanges).wait_ready()
+
+    @contextmanager
+    def watch(self) -> Iterator[trio.MemoryReceiveChannel[_Move]]:
+        """Every move from now on; ends as soon as one was missed, and when the server stops."""
+        send, receive = trio.open_memory_channel[_Move](self.LIMIT)
+        self._watchers.add(send)
+        try:
+            with send, receive:
+                yield receive
+        finally:
+            self._watchers.discard(send)
+
+    async def _follow(self) -> None:
+        with self._ctx.part(WorkspaceChanges).watch(everything=True) as watch:
+            self._following.set()
+            while True:
+                change = await watch.next()
+                if change.kind == "resync":
+                    self._end_all()
+                elif change.kind == "state" and change.workspace_id is not None and self._watchers:
+                    await self._tell(change.workspace_id)
+
+    async def _tell(self, workspace_id: UUID) -> None:
+        try:
+            view = await self._ctx.db.read(workspace_store.get_view, workspace_id)
+        except Exception as error:
+            _log.warn("a build's move could not be read; streams of builds end", workspace=workspace_id, error=error)
+            self._end_all()
+            return
+        if view is not None:
+            self._pass_on(_Move(workspace_resource(view.workspace), _update(view)))
+
+    def _pass_on(self, move: _Move) -> None:
+        for watcher in list(self._watchers):
+            try:
+                watcher.send_nowait(move)
+            except trio.WouldBlock:
+                self._end(watcher)
+
+    def _end_all(self) -> None:
+        for watcher in list(self._watchers):
+            self._end(watcher)
+
+    def _end(self, watcher: trio.MemorySendChannel[_Move]) -> None:
+        self._watchers.discard(watcher)
+        watcher.close()
+
+
 async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[WorkspaceBuildUpdate | None]:
-    """None first, once nothing is missed any more. Ends when the server stops. Raises Forbidden."""
+    """None first, once nothing is missed any more. Ends when something was missed after all (the database was away, or
+    too much happened at once), and when the server stops. Raises Forbidden."""
     require_experiment(ctx)
-    changes = ctx.part(WorkspaceChanges)
-    await changes.wait_ready()
+    moves = ctx.part(BuildMoves)
+    await moves.wait_ready()
     told: dict[UUID, WorkspaceBuildUpdate] = {}
-    with changes.watch(everything=True) as watch:
+    with moves.watch() as receive:
         yield None
-        while True:
-            change = await watch.next()
-            if ctx.stopping.is_set():
-                return
-            if change.kind != "state" or change.workspace_id is None:
-                continue
-            update = await _look(ctx, subject, change.workspace_id)
+        async for move in receive:
+            update = move.update
             # A workspace that was edited moved no build.
-            if update is not None and told.get(update.workspace_id) != update:
+            if may(subject, "read", move.resource) and told.get(update.workspace_id) != update:
                 told[update.workspace_id] = update
                 yield update
 
 
-async def _look(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceBuildUpdate | None:
-    view = await ctx.db.read(workspace_store.get_view, workspace_id)
-    if view is None or not may(subject, "read", workspace_resource(view.workspace)):
-        return None
+def _update(view: WorkspaceView) -> WorkspaceBuildUpdate:
     latest = view.latest
     return WorkspaceBuildUpdate(
-        workspace_id=workspace_id,
+        workspace_id=view.workspace.id,
         workspace_name=view.workspace.name,
         build_id=latest.build.id,
         transition=latest.build.transition,

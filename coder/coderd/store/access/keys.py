@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,20 @@ class KeyRow:
     allow_list: Sequence[str]
 
 
+_OrganizationRoles = Mapping[UUID, frozenset[str]]
+_CustomRoles = Mapping[tuple[UUID, str], BuiltinRole]
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """All of a user that says what they may do; compared."""
+
+    site_roles: frozenset[str]
+    organization_roles: _OrganizationRoles
+    group_ids: frozenset[UUID]
+    custom_roles: _CustomRoles
+
+
 @dataclass(frozen=True, slots=True)
 class KeyUser:
     """A user as authentication needs it: the row, plus memberships in one go."""
@@ -56,9 +70,13 @@ class KeyUser:
     rbac_roles: Sequence[str]
     deleted: bool
     is_service_account: bool
-    organization_roles: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+    organization_roles: _OrganizationRoles = field(default_factory=dict)
     group_ids: frozenset[UUID] = frozenset()
-    custom_roles: Mapping[tuple[UUID, str], BuiltinRole] = field(default_factory=dict)
+    custom_roles: _CustomRoles = field(default_factory=dict)
+
+    @property
+    def rights(self) -> Rights:
+        return Rights(frozenset(self.rbac_roles), self.organization_roles, self.group_ids, self.custom_roles)
 
 
 _KEY_COLUMNS = tuple(api_keys.c[name] for name in KeyRow.__slots__)
@@ -96,15 +114,17 @@ _FIND_CALLER = (
 
 
 def _user(values: Sequence[Any]) -> KeyUser:
-    plain, (memberships, groups, custom) = values[:13], values[13:]
-    named: dict[str, Any] = dict(zip(_USER_NAMES, plain, strict=True))
-    return KeyUser(
-        **named,
-        organization_roles={UUID(o): frozenset(roles) for o, roles in _json(memberships)},
-        group_ids=frozenset(groups or ()),
-        custom_roles={
-            (UUID(o), name): _custom_role(name, title, permissions) for o, name, title, permissions in _json(custom)
-        },
+    named: dict[str, Any] = dict(zip(_USER_NAMES, values[:13], strict=True))
+    organization_roles, group_ids, custom_roles = _memberships(values[13:])
+    return KeyUser(**named, organization_roles=organization_roles, group_ids=group_ids, custom_roles=custom_roles)
+
+
+def _memberships(values: Sequence[Any]) -> tuple[_OrganizationRoles, frozenset[UUID], _CustomRoles]:
+    memberships, groups, custom = values
+    return (
+        {UUID(o): frozenset(roles) for o, roles in _json(memberships)},
+        frozenset(groups or ()),
+        {(UUID(o), name): _custom_role(name, title, permissions) for o, name, title, permissions in _json(custom)},
     )
 
 
@@ -139,6 +159,13 @@ async def find_user_with_roles(tx: Tx, user_id: UUID) -> KeyUser | None:
     statement = select(*_USER_COLUMNS, *_ROLE_COLUMNS).where(users.c.id == user_id)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _user(row)
+
+
+async def find_rights(tx: Tx, user_ids: Collection[UUID]) -> dict[UUID, Rights]:
+    """What each living user has that says what they may do."""
+    statement = select(users.c.id, users.c.rbac_roles, *_ROLE_COLUMNS)
+    rows = await tx.execute(statement.where(users.c.id.in_(user_ids), ~users.c.deleted))
+    return {row[0]: Rights(frozenset(row[1]), *_memberships(row[2:])) for row in rows}
 
 
 async def touch(
@@ -247,6 +274,12 @@ async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
     mine = api_keys.c.user_id == user_id
     await delete_keys(tx, and_(mine, api_keys.c.scopes == [scope]) if scope else mine)
     # Applications are open by tickets, too, which name the user and no key.
+    await notify_user_out(tx, user_id)
+
+
+async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
+    """Those a user got by one way of logging in; tokens have a type of their own."""
+    await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.login_type == login_type))
     await notify_user_out(tx, user_id)
 
 

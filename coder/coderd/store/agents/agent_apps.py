@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, bindparam, func, select, update
+from sqlalchemy import JSON, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
 from coder.coderd.store.engine.metadata import Uuid
@@ -70,6 +70,8 @@ class AppDetail:
 
 _APP_COLUMNS = tuple(workspace_apps.c[field.name] for field in fields(AppRow))
 _statuses = workspace_app_statuses
+KEPT_STATUSES = 256
+"""Ours: what is kept of the statuses of one app."""
 # Children as JSON inside their parents' rows: a statement less for every page of workspaces.
 _STATUSES_OF_APP = (
     select(
@@ -136,7 +138,11 @@ async def update_app_health(tx: Tx, app_id: UUID, health: str) -> None:
 
 
 async def insert_app_status(tx: Tx, row: AppStatusRow) -> None:
-    await tx.execute(insert(workspace_app_statuses).values(column_values(row)))
+    """The newest `KEPT_STATUSES` of an app stay: every view of its agent shows all of them."""
+    await tx.execute(insert(_statuses).values(column_values(row)))
+    of_app = select(_statuses.c.id).where(_statuses.c.app_id == row.app_id)
+    older = of_app.order_by(_statuses.c.created_at.desc(), _statuses.c.id.desc()).offset(KEPT_STATUSES)
+    await tx.execute(delete(_statuses).where(_statuses.c.id.in_(older)))
 
 
 async def list_app_owners(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, str]]:

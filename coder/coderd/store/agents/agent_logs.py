@@ -14,11 +14,14 @@ from uuid import UUID
 from sqlalchemy import insert, select, update
 
 from coder.coderd.store.tables.agents import workspace_agent_logs, workspace_agents
+from coder.domain.agents.agents import MIN_LINE_BYTES
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _logs = workspace_agent_logs
+_BATCH = 1000
+"""Rows of one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ async def append_logs(
     tx: Tx, agent_id: UUID, source_id: UUID, lines: Sequence[NewAgentLog], *, max_length: int
 ) -> bool:
     """Stores a batch whole or not at all. False: the log is full (and marked so); the caller still has to commit."""
-    size = sum(len(line.output.encode()) for line in lines)
+    size = sum(max(MIN_LINE_BYTES, len(line.output.encode())) for line in lines)
     grow = (
         update(workspace_agents)
         .where(
@@ -55,9 +58,8 @@ async def append_logs(
     if (await tx.execute(grow)).first() is None:
         await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(logs_overflowed=True))
         return False
-    await tx.execute(
-        insert(_logs),
-        [
+    for start in range(0, len(lines), _BATCH):
+        values = [
             {
                 "agent_id": agent_id,
                 "log_source_id": source_id,
@@ -65,9 +67,9 @@ async def append_logs(
                 "output": line.output,
                 "level": line.level,
             }
-            for line in lines
-        ],
-    )
+            for line in lines[start : start + _BATCH]
+        ]
+        await tx.execute(insert(_logs), values)
     return True
 
 

@@ -1,7 +1,7 @@
 """Queries on agents themselves; what belongs to them has files beside this one.
 
 An agent may speak to the server while its build is the newest of a living workspace: `get_agent_by_token` and
-`get_agent_place` apply that rule, the others do not.
+`get_agent_place` apply that rule, the others do not. That its owner is not suspended, the service looks at.
 """
 
 from __future__ import annotations

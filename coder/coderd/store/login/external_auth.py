@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.tables.identity import external_auth_links as links
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class ExternalLink:
     expires_at: datetime | None
     extra: Mapping[str, Any] | None
 
+
+LINKED = "external_auth_linked"
+"""NOTIFY channel: the id of a user who has just linked an account."""
 
 _COLUMNS = tuple(links.c[name] for name in ExternalLink.__slots__)
 
@@ -52,6 +56,7 @@ async def put_link(tx: Tx, row: ExternalLink) -> None:
     changed = {name: value for name, value in values.items() if name not in kept}
     statement = insert(links).values(**values)
     await tx.execute(statement.on_conflict_do_update(index_elements=["provider_id", "user_id"], set_=changed))
+    await notify(tx, LINKED, str(row.user_id))
 
 
 async def renew_link(tx: Tx, row: ExternalLink, used: str) -> bool:

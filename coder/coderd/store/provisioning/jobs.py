@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
@@ -89,6 +90,8 @@ STATUS: ColumnElement[str] = case(
 )
 """`derive_status` (coder/domain/provisioning/jobs.py) as SQL."""
 
+_BATCH = 1000
+"""Rows of one statement."""
 _WAITING = and_(_jobs.c.started_at.is_(None), _jobs.c.completed_at.is_(None), _jobs.c.canceled_at.is_(None))
 
 
@@ -329,23 +332,22 @@ def _detail_query() -> Select[Any]:
     )
 
 
-async def insert_logs(tx: Tx, job_id: UUID, lines: Sequence[JobLogLine]) -> int:
-    """Stores lines in their order; returns the last one's id (0 for none)."""
-    if not lines:
-        return 0
-    values = [
-        {
-            "job_id": job_id,
-            "created_at": line.created_at,
-            "source": line.source,
-            "level": line.level,
-            "stage": line.stage,
-            "output": line.output,
-        }
-        for line in lines
-    ]
-    rows = await tx.execute(insert(_logs).values(values).returning(_logs.c.id))
-    return max(int(row.id) for row in rows)
+async def insert_logs(tx: Tx, job_id: UUID, lines: Sequence[JobLogLine]) -> None:
+    """Stores lines in their order."""
+    # One statement for all would be compiled for as long as it is: seconds for ten thousands of lines.
+    for start in range(0, len(lines), _BATCH):
+        values = [
+            {
+                "job_id": job_id,
+                "created_at": line.created_at,
+                "source": line.source,
+                "level": line.level,
+                "stage": line.stage,
+                "output": line.output,
+            }
+            for line in lines[start : start + _BATCH]
+        ]
+        await tx.execute(insert(_logs), values)
 
 
 async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> list[LogRow]:
@@ -361,9 +363,9 @@ async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> 
 
 
 async def insert_timings(tx: Tx, timings: Iterable[TimingRow]) -> None:
-    values = [column_values(timing) for timing in timings]
-    if values:
-        await tx.execute(insert(provisioner_job_timings).values(values))
+    waiting = iter(timings)
+    while values := [column_values(timing) for timing in islice(waiting, _BATCH)]:
+        await tx.execute(insert(provisioner_job_timings), values)
 
 
 async def list_timings(tx: Tx, job_id: UUID) -> list[TimingRow]:

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Column, Text, cast, delete, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
+from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _daemons = provisioner_daemons
+KEY_DELETED = "provisioner_key_deleted"
+"""NOTIFY channel: the id of a key whose daemons must leave."""
+
 _keys = provisioner_keys
 
 
@@ -229,5 +233,11 @@ async def get_key_names(tx: Tx, key_ids: Collection[UUID]) -> dict[UUID, str]:
     }
 
 
+async def has_key(tx: Tx, key_id: UUID) -> bool:
+    return (await tx.execute(select(_keys.c.id).where(_keys.c.id == key_id))).first() is not None
+
+
 async def delete_key(tx: Tx, key_id: UUID) -> None:
+    """Deletes it and tells those it let in."""
     await tx.execute(delete(_keys).where(_keys.c.id == key_id))
+    await notify(tx, KEY_DELETED, str(key_id))

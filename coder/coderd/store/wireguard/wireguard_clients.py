@@ -74,6 +74,12 @@ async def list_clients(tx: Tx, user_id: UUID) -> list[WireguardClientRow]:
     return [WireguardClientRow(*row) for row in await tx.execute(query)]
 
 
+async def count_clients(tx: Tx, user_id: UUID) -> int:
+    """How many rows a user has, expired ones too. The user must be locked for the answer to stay true."""
+    query = select(func.count()).select_from(wireguard_clients).where(wireguard_clients.c.user_id == user_id)
+    return int((await tx.execute(query)).scalar_one())
+
+
 async def get_client(tx: Tx, user_id: UUID, reference: str) -> WireguardClientRow | None:
     """By name (without regard to case) or id, among a user's."""
     condition: Any = func.lower(wireguard_clients.c.name) == reference.lower()

@@ -33,6 +33,11 @@ class Scanned:
         self.errors: dict[str, str] = {}
         self.looks = 0
         monkeypatch.setattr(git_watch, "scan", self.scan)
+        monkeypatch.setattr(git_watch, "workdir", self.workdir)
+
+    async def workdir(self, state: AgentState) -> Path:
+        """Without a thread, for which no clock of a test waits."""
+        return state.identity.home
 
     async def scan(self, *_: Any) -> Scan:
         self.looks += 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import stat
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from coder.agent.reports import flight_file
 from coder.agent.reports.flight_file import SLOT, FlightFile
@@ -124,6 +127,37 @@ async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
     nowhere = FlightRecorder(Path("/proc/nowhere"), Machine())
     await nowhere.open("w-main")
     assert kinds(nowhere) == ["started"]
+
+
+async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = FlightRecorder(tmp_path, Machine())
+    await recorder.open("w-main")
+    begun, may_go_on, failures = trio.Event(), threading.Event(), list[OSError]()
+    write = FlightFile.write
+
+    def slow(file: FlightFile, document: Any) -> None:
+        trio.from_thread.run_sync(begun.set)
+        may_go_on.wait(10)
+        try:
+            write(file, document)
+        except OSError as error:
+            failures.append(error)
+            raise
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(recorder.run)
+        monkeypatch.setattr(FlightFile, "write", slow)
+        recorder.note("connected")
+        await begun.wait()
+        monkeypatch.setattr(FlightFile, "write", write)
+        nursery.start_soon(recorder.stop, "upgraded")
+        for _ in range(30):  # whoever does not wait for it is through by then
+            await trio.sleep(0.01)
+        may_go_on.set()
+        while recorder._file is not None:
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert failures == []
 
 
 async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 import trio
 
+from coder.coderd.services.agents import agent_connections
+from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
 from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.store.agents import agent_apps
+from coder.coderd.store.agents import agents as agent_store
+from coder.domain.agents.agents import MAX_LOGS_LENGTH, MIN_LINE_BYTES
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2, tailnet_pb2
-from tests.kit.agents import connected_agent, dial_link, eventually, workspace_world
+from coder.rpc.services import AGENT
+from coder.rpc.session import Session, open_session
+from tests.kit.agents import AgentWorld, connected_agent, dial_link, eventually, workspace_world
 
 RPC = "/api/v2/workspaceagents/me/rpc"
 
@@ -44,6 +53,75 @@ async def test_refusals_are_the_recorded_ones() -> None:
                 await dial_link(view_context.world, f"{RPC}?version={version}", token=view_context.token)
             assert caught.value.message == "Unknown or unsupported API version"
             assert caught.value.validations == [{"field": "version", "detail": detail}]
+
+
+async def _suspend_owner(view_context: AgentWorld) -> None:
+    world = view_context.world
+    _, boss = await world.member("boss", ["owner"])
+    assert (await world.put("/api/v2/users/admin/roles", {"roles": []}, token=boss)).status_code == 200
+    assert (await world.put("/api/v2/users/admin/status/suspend", {}, token=boss)).status_code == 200
+
+
+async def _build_anew(view_context: AgentWorld) -> None:
+    path = f"/api/v2/workspaces/{view_context.workspace['id']}/builds"
+    assert (await view_context.world.post(path, {"transition": "stop"})).status_code == 201
+
+
+async def _end_token(view_context: AgentWorld) -> None:
+    async def write(tx: Any) -> None:
+        await agent_store.update_agent(tx, view_context.agent_id, auth_token=uuid4())
+
+    await view_context.world.ctx.db.run(write)
+
+
+ENDS = {"its owner is suspended": _suspend_owner, "a newer build": _build_anew, "another token": _end_token}
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_every_link_with_the_token_ends_when_it_would_not_be_let_in_again(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_connections, "CONNECTION_UPDATE_FREQUENCY", timedelta(seconds=0.05))
+    async with workspace_world() as view_context, contextlib.AsyncExitStack() as links:
+        path = f"{RPC}?version=2.10&role="
+        sessions = {}
+        for role in ("agent", "", "logstream", "spy"):
+            websocket = await dial_link(view_context.world, path + role, token=view_context.token)
+            sessions[role] = await links.enter_async_context(open_session(websocket, role="client"))
+            manifest = await _manifest(sessions[role])
+            assert UUID(bytes=manifest.agent_id) == view_context.agent_id
+        await ENDS[how](view_context)
+        with trio.fail_after(30):
+            for session in sessions.values():
+                await session.wait_closed()
+        with pytest.raises(HttpError):
+            await dial_link(view_context.world, path, token=view_context.token)
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_no_secret_is_given_by_a_link_that_has_not_ended_yet(how: str) -> None:
+    async with workspace_world() as view_context, connected_agent(view_context) as agent:
+        await ENDS[how](view_context)
+        with pytest.raises(RpcError, match="good no longer"):
+            await _manifest(agent.session)
+        with pytest.raises(RpcError, match="good no longer"):
+            await agent.call("ListSubAgents", agent_pb2.ListSubAgentsRequest(), agent_pb2.ListSubAgentsResponse)
+
+
+async def _manifest(session: Session) -> Any:
+    return await session.call(f"{AGENT}GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
+
+
+def test_every_call_whose_answer_can_hold_a_secret_looks_at_the_right() -> None:
+    def names(message: Any, seen: frozenset[str] = frozenset()) -> set[str]:
+        if message is None or message.full_name in seen:
+            return set()
+        inner = [names(field.message_type, seen | {message.full_name}) for field in message.fields]
+        return {field.name for field in message.fields}.union(*inner)
+
+    methods = agent_pb2.DESCRIPTOR.services_by_name["Agent"].methods
+    giving = {one.name for one in methods if names(one.output_type) & {"auth_token", "secrets"}}
+    assert giving - {"CreateSubAgent"} == GIVE_SECRETS, "CreateSubAgent is not offered"
 
 
 async def test_connection_times_follow_the_connection() -> None:
@@ -205,6 +283,31 @@ async def test_stats_and_what_is_not_offered() -> None:
         ):
             with pytest.raises(RpcError):
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
+
+
+async def test_lines_with_nothing_in_them_fill_the_log() -> None:
+    most = MAX_LOGS_LENGTH // MIN_LINE_BYTES
+    pb = agent_pb2
+    async with workspace_world() as view_context, connected_agent(view_context) as agent:
+        for count, is_full in ((most, False), (1, True)):
+            batch = pb.BatchCreateLogsRequest(log_source_id=bytes(16), logs=[pb.Log()] * count)
+            answer = await agent.call("BatchCreateLogs", batch, pb.BatchCreateLogsResponse)
+            assert answer.log_limit_exceeded == is_full
+        logs = (await view_context.world.get(f"/api/v2/workspaceagents/{view_context.agent_id}/logs")).json()
+        assert len(logs) == most
+        assert [line["id"] for line in logs] == sorted(line["id"] for line in logs)
+
+
+async def test_an_app_keeps_its_newest_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_apps, "KEPT_STATUSES", 3)
+    pb = agent_pb2
+    fields = {"apps": [provisioner_pb2.App(slug="web", url="http://x")]}
+    async with workspace_world(agent_fields=fields) as view_context, connected_agent(view_context) as agent:
+        for number in range(5):
+            status = pb.UpdateAppStatusRequest(slug="web", state=pb.UpdateAppStatusRequest.WORKING, message=str(number))
+            await agent.call("UpdateAppStatus", status, pb.UpdateAppStatusResponse)
+        shown = await view_context.agent()
+        assert [one["message"] for one in shown["apps"][0]["statuses"]] == ["4", "3", "2"]
 
 
 async def test_metadata_limits() -> None:

@@ -23,6 +23,7 @@ from coder.mesh.keys import PrivateKey
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import overlay_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
+from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import (
     FakeDaemon,
@@ -405,6 +406,34 @@ async def test_module_files_travel_both_ways() -> None:
             with pytest.raises(RpcError, match="no import running"):
                 await _upload(daemon, data, pieces, digest)
             assert world.ctx.part(ModuleFiles)._files == {}
+
+
+async def test_an_upload_ends_when_the_worker_begins_another() -> None:
+    """A call that sends all but one byte kept a file each."""
+    data, pb = b"modules", provisioner_pb2
+    digest = hashlib.sha256(data).digest()
+    async with running_coderd(first_user=True) as world:
+        under_way = world.ctx.part(ModuleFiles)._uploads
+
+        async def begun() -> bool:
+            return len(under_way) == 1
+
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            async with daemon.session.open_stream(
+                "/provisionerd.ProvisionerDaemon/UploadFile", pb.FileUpload, provisionerd_pb2.Empty
+            ) as unfinished:
+                header = pb.DataUpload(upload_type=pb.UPLOAD_TYPE_MODULE_FILES, file_size=2, chunks=2)
+                await unfinished.send(pb.FileUpload(data_upload=header))
+                await unfinished.send(pb.FileUpload(chunk_piece=pb.ChunkPiece(data=b"x")))
+                await eventually(begun)
+                await _upload(daemon, data, [data], digest)
+                with pytest.raises(RpcError, match="another one began"):
+                    await unfinished.receive()
+            assert not under_way
+            await daemon.complete_import(job, plan=b"{}", module_files_hash=digest)
+        await _module_file(world, version["id"])
 
 
 async def _upload(daemon: FakeDaemon, data: bytes, pieces: list[bytes], digest: bytes) -> None:

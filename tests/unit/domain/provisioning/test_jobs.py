@@ -1,11 +1,14 @@
 """The laws of a job's life."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from coder.domain.provisioning.jobs import (
+    FREE_STAGE_BYTES,
     MAX_LOG_BYTES,
+    MIN_LINE_BYTES,
     OVERFLOW_LINE,
     JobLogLine,
     cap_logs,
@@ -58,6 +61,27 @@ def test_log_is_capped_once() -> None:
 
 def test_log_of_exactly_the_limit_fits() -> None:
     assert not cap_logs([line("x" * MAX_LOG_BYTES)], 0, overflowed=False).overflowed
+
+
+def test_lines_with_nothing_in_them_fill_the_log_too() -> None:
+    seen = 0
+
+    def endless() -> Iterator[JobLogLine]:
+        nonlocal seen
+        while True:
+            seen += 1
+            yield line("")
+
+    kept = cap_logs(endless(), 0, overflowed=False)
+    assert kept.overflowed
+    assert seen == len(kept.lines) == MAX_LOG_BYTES // MIN_LINE_BYTES + 1
+
+
+def test_a_long_stage_counts() -> None:
+    long = JobLogLine(T, "provisioner", "info", "é" * MAX_LOG_BYTES, "")
+    assert [one.output for one in cap_logs([long], 0, overflowed=False).lines] == [OVERFLOW_LINE]
+    usual = JobLogLine(T, "provisioner", "info", "s" * FREE_STAGE_BYTES, "x" * MIN_LINE_BYTES)
+    assert cap_logs([usual], 0, overflowed=False).length == MIN_LINE_BYTES
 
 
 def test_silent_jobs_are_given_up() -> None:

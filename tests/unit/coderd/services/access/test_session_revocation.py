@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import trio
@@ -16,6 +17,7 @@ from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.access import session_revocation
 from coder.coderd.services.access.session_revocation import OpenSession, SessionRegistry
 from coder.coderd.services.provisioning import daemon_admission
+from coder.coderd.store.access import keys as key_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.coderd import World, running_coderd
@@ -92,6 +94,108 @@ async def _stays(stream: WebSocketStream) -> None:
         while await stream.receive_some():
             pass  # somebody is told that a user was suspended
     assert scope.cancelled_caught, "somebody else's stays"
+
+
+async def _lose_site_role(world: World, user_id: str, group: str) -> None:
+    assert (await world.put(f"/api/v2/users/{user_id}/roles", {"roles": []})).status_code == 200
+
+
+async def _lose_organization_role(world: World, user_id: str, group: str) -> None:
+    path = f"/api/v2/organizations/default/members/{user_id}/roles"
+    assert (await world.put(path, {"roles": ["helper"]})).status_code == 200
+
+
+async def _lose_permission(world: World, user_id: str, group: str) -> None:
+    assert (await world.put("/api/v2/organizations/default/members/roles", _helper())).status_code == 200
+
+
+async def _leave_group(world: World, user_id: str, group: str) -> None:
+    assert (await world.patch(f"/api/v2/groups/{group}", {"remove_users": [user_id]})).status_code == 200
+
+
+async def _leave_organization(world: World, user_id: str, group: str) -> None:
+    assert (await world.delete(f"/api/v2/organizations/default/members/{user_id}")).status_code in {200, 204}
+
+
+LOSSES = [_lose_site_role, _lose_organization_role, _lose_permission, _leave_group, _leave_organization]
+
+
+def _helper(*permissions: str) -> dict[str, Any]:
+    named = [{"negate": False, "resource_type": "template", "action": action} for action in permissions]
+    none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+    return {"name": "helper", "display_name": "", "organization_permissions": named, **none}
+
+
+async def _with_rights(world: World) -> tuple[str, str, str]:
+    """(user id, session, a group they are in) of somebody who has of everything that gives rights."""
+    user_id, token = await world.member(roles=["template-admin"])
+    organization = f"/api/v2/organizations/{world.organization_id}"
+    await world.post(f"{organization}/members/roles", _helper("read"))
+    await world.put(f"{organization}/members/roles", _helper("read"))
+    roles = {"roles": ["helper", "organization-template-admin"]}
+    assert (await world.put(f"{organization}/members/{user_id}/roles", roles)).status_code == 200
+    group = (await world.post(f"{organization}/groups", {"name": f"g{user_id[:8]}"})).json()["id"]
+    assert (await world.patch(f"/api/v2/groups/{group}", {"add_users": [user_id]})).status_code == 200
+    return user_id, token, group
+
+
+async def test_streams_end_when_their_readers_rights_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
+    async with running_coderd(first_user=True) as world, _open(world, world.token) as other:
+        for lose in LOSSES:
+            user_id, token, group = await _with_rights(world)
+            async with _open(world, token) as inbox, _open(world, token, COORDINATE) as tailnet:
+                await lose(world, user_id, group)
+                assert await _ended(inbox) == 1008, lose.__name__
+                await _stays(tailnet)  # asks anew itself, and has nothing to lose
+            async with _open(world, token) as again:
+                await _stays(again)
+        await _stays(other)
+
+
+async def test_an_event_stream_ends_when_its_readers_rights_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.kit.workspaces import new_workspace, workspace_world
+
+    monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world)
+        user_id, token, group = await _with_rights(world)
+        path = f"/api/v2/workspaces/{workspace['id']}/watch"
+        async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
+            lines = answer.aiter_lines()
+            assert await anext(lines) == "event: ping"
+            await _lose_site_role(world, user_id, group)
+            with trio.fail_after(PATIENCE):
+                async for _ in lines:
+                    pass
+
+
+async def test_rights_are_read_once_for_all_streams_and_again_when_they_could_not_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
+    async with running_coderd(first_user=True) as world:
+        user_id, token, group = await _with_rights(world)
+        async with _open(world, token) as one, _open(world, token) as two, _open(world, world.token) as other:
+            reads, broken, read = 0, True, world.ctx.db.read
+
+            async def counted(fn: Any, *args: Any, **rest: Any) -> Any:
+                nonlocal reads, broken
+                if fn is key_store.find_rights:
+                    if broken:
+                        broken = False
+                        raise OSError
+                    reads += 1
+                return await read(fn, *args, **rest)
+
+            monkeypatch.setattr(world.ctx.db, "read", counted)
+            await _leave_group(world, user_id, group)
+            assert (await _ended(one), await _ended(two)) == (1008, 1008)
+            await _stays(other)
+            assert not broken and reads >= 1
+            reads = 0
+            await world.ctx.part(SessionRegistry).look_at_rights()
+            assert reads == 1
 
 
 async def test_an_event_stream_ends_with_its_session() -> None:

@@ -12,13 +12,16 @@ from uuid import UUID
 
 import httpx
 import pytest
+import trio
 
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
+from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.coderd.services.login import external_auth, provider_tokens
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
 from coder.coderd.store.login import external_auth as store
 from coder.domain.login.external_providers import ProviderProblem, git_login, provider_for, read_providers
+from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.identity_provider import IdentityProvider, identity_provider
 from tests.kit.replay import server_settings
@@ -143,13 +146,107 @@ async def test_git_in_a_workspace_gets_the_owners_token_or_the_way_to_it() -> No
         assert provider is not None and provider.id == "fake"
         assert provider_tokens.provider(world.ctx, "", "https://elsewhere.example.com/x") is None
         owner = (await world.get("/api/v2/users/me")).json()["id"]
-        before = await provider_tokens.for_agent(world.ctx, provider, owner, waits=False)
+        before = await provider_tokens.for_agent(world.ctx, provider, owner)
         assert (before.access_token, before.url) == ("", f"{world.url}/external-auth/fake")
         await link(world)
-        after = await provider_tokens.for_agent(world.ctx, provider, owner, waits=True)
+        after = await provider_tokens.for_agent(world.ctx, provider, owner)
         assert after.access_token.startswith("at-") and after.username == after.access_token and after.url == ""
         tokens = await provider_tokens.external_tokens(world.ctx, owner, ["fake", "dev", "gone"])
         assert [ident for ident, _ in tokens] == ["fake"]
+
+
+class Waiting:
+    """An agent that waits for its owner's account; its right is asked for by the look."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.looks = 0
+        self.gone = False
+        self.heard: list[Any] = []
+
+    async def require_right(self) -> None:
+        self.looks += 1
+        if self.gone:
+            raise Unauthenticated("gone")
+
+    async def wait(self) -> None:
+        provider = external_auth.find_provider(self.world.ctx, "fake")
+        owner = UUID((await self.world.get("/api/v2/users/me")).json()["id"])
+        waiter = provider_tokens.Waiter(UUID(int=1), self.require_right)
+        try:
+            self.heard.append(await provider_tokens.for_agent(self.world.ctx, provider, owner, waiter))
+        except Refusal as refusal:
+            self.heard.append(refusal.kind)
+
+    async def until_looked(self, times: int = 1) -> None:
+        async def looked() -> bool:
+            return self.looks >= times
+
+        await eventually(looked)
+
+
+async def test_an_agent_that_waits_is_woken_by_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 1000.0)
+    async with deployment() as (world, _idp):
+        agent = Waiting(world)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.wait)
+            await agent.until_looked()
+            await link(world)
+        assert agent.heard[0].access_token.startswith("at-")
+        assert agent.looks < 5, "by the notice, not by looking"
+
+
+@pytest.mark.parametrize(("how", "heard"), [("right", "unauthenticated"), ("time", "too_slow"), ("stop", "")])
+async def test_an_agent_waits_by_right_and_not_for_ever(how: str, heard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
+    if how == "time":
+        monkeypatch.setattr(provider_tokens, "LISTEN_LONGEST", 0.1)
+    async with deployment() as (world, _idp):
+        agent = Waiting(world)
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(agent.wait)
+                await agent.until_looked()
+                agent.gone = how == "right"
+                if how == "stop":
+                    world.ctx.stopping.set()
+        assert [getattr(one, "access_token", one) for one in agent.heard] == [heard]
+
+
+async def test_so_many_calls_of_one_agent_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_tokens, "MOST_WAITING", 2)
+    async with deployment() as (world, _idp):
+        agent = Waiting(world)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.wait)
+            nursery.start_soon(agent.wait)
+            await agent.until_looked(2)
+            await agent.wait()
+            assert agent.heard == ["conflict"]
+            nursery.cancel_scope.cancel()
+        assert world.ctx.part(provider_tokens.LinkWaits)._waiting == {}
+
+
+async def test_the_provider_is_asked_once_about_a_link_that_is_no_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
+    async with deployment() as (world, idp):
+        await link(world)
+        idp.valid = False
+        asked: list[Any] = []
+        check = external_auth.check
+
+        async def counted(*args: Any) -> Any:
+            asked.append(args)
+            return await check(*args)
+
+        monkeypatch.setattr(external_auth, "check", counted)
+        agent = Waiting(world)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.wait)
+            await agent.until_looked(10)
+            nursery.cancel_scope.cancel()
+        assert len(asked) == 2, "at the door, and by who waits"
 
 
 async def test_the_device_flow() -> None:

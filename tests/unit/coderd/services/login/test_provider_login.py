@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -26,10 +26,12 @@ from coder.coderd.services.login.provider_login import Attempt
 from coder.coderd.services.login.provider_login import sign_in as sign_in_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.login import user_links
+from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
 from coder.domain.login.identity import Person
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
+from tests.kit.overtaking import overtaken
 
 ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "preferred_username": "alice"}
 
@@ -168,13 +170,51 @@ async def test_a_password_user_changes_over_and_the_password_ends() -> None:
         for forged in ("oidc.mine", "convert-oidc.mine", "x%3B%20Domain%3Devil"):
             async with httpx.AsyncClient(base_url=world.url, cookies=cookie) as browser:
                 assert (await browser.get(f"{begin}?oidc_merge_state={forged}")).status_code == 401
+        await world.ctx.db.run(_give_passcode, UUID(user_id))
+        named = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"}, token=token)).json()["key"]
         new = token_of(await sign_in(world, query=query, cookies=cookie))
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 401  # what the password opened
+        assert (await world.get("/api/v2/users/me", token=named)).status_code == 200
+        assert (await world.ctx.db.read(user_store.get_passcode, UUID(user_id)) or (None,))[0] is None
         me = (await world.get("/api/v2/users/me", token=new)).json()
         assert (me["id"], me["login_type"]) == (user_id, "oidc")
         login = {"email": "bob@b.c", "password": FIRST_USER["password"]}
         assert (await world.post("/api/v2/users/login", login, token="")).status_code == 401
         again = await sign_in(world, query=query, cookies=cookie)
         assert again.status_code == 403 and "Already changed" in again.text
+
+
+async def _give_passcode(tx: Any, user_id: UUID) -> None:
+    ends = datetime.now(UTC) + timedelta(hours=1)
+    await user_store.update_user(tx, user_id, one_time_passcode_hash=b"x", one_time_passcode_expires_at=ends)
+
+
+async def test_a_change_over_that_was_begun_with_the_password_before_is_refused() -> None:
+    async with deployment() as (world, idp):
+        bob, token = await world.member("bob")
+        idp.claims["email"] = "thief@b.c"
+        body = {"to_type": "oidc", "password": FIRST_USER["password"]}
+        begun = await world.post("/api/v2/users/me/convert-login", body, token=token)
+        cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
+        changed = await world.put(f"/api/v2/users/{bob}/password", {"password": "An0ther-Secret!"})
+        assert changed.status_code == 204
+        world.client.cookies.clear()
+        refused = await sign_in(world, query="?oidc_merge_state=" + begun.json()["state_string"], cookies=cookie)
+        assert refused.status_code == 403 and "Password changed" in refused.text
+        assert (await world.get("/api/v2/users/bob")).json()["login_type"] == "password"
+
+
+async def test_who_is_suspended_while_signing_in_gets_no_session() -> None:
+    async with deployment() as (world, _):
+        first = token_of(await sign_in(world))
+        user_id = UUID((await world.get("/api/v2/users/me", token=first)).json()["id"])
+
+        async def suspend(tx: Any) -> None:
+            await user_store.get_user(tx, user_id, lock=True)
+            await user_store.update_user(tx, user_id, status="suspended")
+
+        refused = await overtaken(world, suspend, lambda: sign_in(world))
+        assert refused.status_code == 403 and "suspended" in refused.text
 
 
 async def test_a_refused_change_over_leaves_the_password() -> None:

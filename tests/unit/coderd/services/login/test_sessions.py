@@ -167,6 +167,36 @@ async def test_a_lost_laptop_is_signed_out_by_itself() -> None:
         assert not any(one["current"] for one in seen)
 
 
+@pytest.mark.parametrize("change", [{"status": "suspended"}, {"login_type": "oidc"}], ids=str)
+async def test_a_right_password_is_not_enough_for_who_may_log_in_with_it_no_longer(change: Any) -> None:
+    async with running_coderd(first_user=True) as world:
+        alice, _ = await world.member("alice")
+
+        async def end(tx: Any) -> None:
+            await user_store.get_user(tx, UUID(alice), lock=True)
+            await user_store.update_user(tx, UUID(alice), **change)
+
+        login = {"email": "alice@b.c", "password": FIRST_USER["password"]}
+        answer = await overtaken(world, end, lambda: world.post("/api/v2/users/login", login, token=""))
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("change", [{"hashed_password": "x"}, {"login_type": "oidc", "hashed_password": ""}], ids=str)
+async def test_the_password_before_does_not_change_the_one_after(change: Any) -> None:
+    async with running_coderd(first_user=True) as world:
+        alice, token = await world.member("alice")
+
+        async def end(tx: Any) -> None:
+            await user_store.get_user(tx, UUID(alice), lock=True)
+            await user_store.update_user(tx, UUID(alice), **change)
+
+        body = {"old_password": FIRST_USER["password"], "password": "An0ther-Secret!"}
+        path = "/api/v2/users/me/password"
+        assert (await overtaken(world, end, lambda: world.put(path, body, token=token))).status_code == 400
+        found = await world.ctx.db.read(user_store.get_user, UUID(alice))
+        assert found is not None and found.hashed_password == change["hashed_password"]
+
+
 _KEYS = {
     "login": ("POST", "/api/v2/users/login", {"email": "alice@b.c", "password": FIRST_USER["password"]}),
     "session": ("POST", "/api/v2/users/me/keys", None),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
+import trio
+import trio.testing
 
 from coder.coderd.services.network.replica_coordination import Bridge, CoordinatorMessage
 from coder.domain.network.coordination import Coordination, Delivery, NodeKind, Update
@@ -246,3 +248,62 @@ async def test_a_node_too_large_for_a_notice_stays_untold() -> None:
     large = CoordinatorMessage(uuid4(), 1, "update", peer=AGENT, other=CLIENT, node="x" * 8000)
     await bridge._publish([large, CoordinatorMessage(uuid4(), 2, "here", peer=CLIENT)])
     assert [json.loads(text)["word"] for text in published] == ["here"]
+
+
+ENDS: list[tuple[str, Callable[[Replica, int], None]]] = [
+    ("cut", lambda home, _client: home.hand_out(home.core.cut(CLIENT))),
+    ("lost", lambda home, client: home.leave(client, CLIENT)),
+    (
+        "removed",
+        lambda home, client: home.ask(client, CLIENT, CoordinationRequest(remove_tunnel=AGENT)),
+    ),
+]
+
+
+@pytest.mark.parametrize("end", [end for _, end in ENDS], ids=[name for name, _ in ENDS])
+@pytest.mark.parametrize("who_missed", ["speaker", "listener"])
+def test_the_end_of_a_tunnel_is_heard_though_its_notice_was_lost(
+    end: Callable[[Replica, int], None], who_missed: str
+) -> None:
+    agents, clients, _agent, client = joined()
+    agents.told.clear()
+    end(clients, client)
+    clients.bridge._waiting.clear()  # nobody heard
+    (clients if who_missed == "speaker" else agents).bridge.announce()
+    exchange(agents, clients)
+    assert agents.core.tunnels() == []
+    assert (CLIENT, NodeKind.DISCONNECTED) in agents.kinds(AGENT)
+
+
+def test_saying_everything_ends_nothing_that_is_there() -> None:
+    agents, clients, _agent, _client = joined()
+    agents.told.clear()
+    for one in (agents, clients):
+        one.bridge.announce()
+        exchange(agents, clients)
+    assert agents.core.tunnels() == [(CLIENT, AGENT)]
+    assert NodeKind.DISCONNECTED not in {kind for _, kind in agents.kinds(AGENT)}
+
+
+async def test_what_takes_away_is_kept_until_it_was_said(autojump_clock: trio.testing.MockClock) -> None:
+    agents, clients, _agent, client = joined()
+    failing, published = 2, list[str]()
+
+    async def run(_publish: Any, texts: list[str]) -> None:
+        nonlocal failing
+        failing -= 1
+        if failing >= 0:
+            raise OSError("the database is away")
+        published.extend(texts)
+
+    clients.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(run=run)))
+    clients.leave(client, CLIENT)
+    clients.bridge.arrived(UUID(int=9))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(clients.bridge.speak)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    words = [json.loads(text) for text in published]
+    assert {"left", "update"} >= {word["word"] for word in words}
+    assert "left" in {word["word"] for word in words}
+    assert agents.core.tunnels() == [(CLIENT, AGENT)]

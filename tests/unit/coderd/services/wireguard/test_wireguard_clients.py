@@ -10,8 +10,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import trio
 
 from coder.base.errors import CoderError
+from coder.coderd.services.wireguard import wireguard_clients
 from coder.coderd.services.wireguard.wireguard_gateway import WireguardService, gateway_of
 from coder.domain.network.overlay import agent_address, workspace_address
 from coder.mesh.core.crypto.keys import PrivateKey
@@ -103,6 +105,34 @@ async def test_a_client_is_added_listed_limited_and_removed() -> None:
         ]  # fmt: skip
         assert found[-1]["diff"]["public_key"]["new"] == client["public_key"]
         assert (await world.get(PATH.format("me") + "/limited")).json()["name"] == "limited"
+
+
+async def test_a_user_has_so_many_clients_also_of_those_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wireguard_clients, "MOST_CLIENTS", 3)
+    async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
+        _, other = await world.member("other")
+        statuses: list[int] = []
+
+        async def ask(number: int) -> None:
+            body = {"name": f"phone{number}", "public_key": new_key()[1]}
+            statuses.append((await world.post(PATH.format("me"), body)).status_code)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(ask, number)
+        assert sorted(statuses) == [201] * 3 + [409] * 5
+        await add(world, token=other)  # another's are another's
+        found = (await world.get(PATH.format("me"))).json()
+        assert (await world.delete(f"{PATH.format('me')}/{found[0]['name']}")).status_code == 204
+        await add(world, name="again")
+
+
+async def test_a_client_names_so_many_workspaces() -> None:
+    async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
+        ids = [str(uuid4()) for _ in range(wireguard_clients.MOST_WORKSPACES + 1)]
+        body = {"name": "phone", "public_key": new_key()[1], "workspace_ids": ids}
+        refused = await world.post(PATH.format("me"), body)
+        assert (refused.status_code, refused.json()["validations"][0]["field"]) == (400, "workspace_ids")
 
 
 async def test_losing_a_permission_cuts_off() -> None:

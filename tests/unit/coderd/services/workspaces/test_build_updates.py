@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
 
+from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
+from coder.coderd.services.events.change_feed import WorkspaceChanges
+from coder.coderd.services.workspaces.build_updates import BuildMoves, _Move
+from coder.coderd.store.events.change_feed import Change
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.access.policy import Resource
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
+from tests.kit.agents import eventually
+from tests.kit.coderd import World
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, settled, workspace_world
 
@@ -40,6 +50,69 @@ async def test_builds_are_told_to_whom_they_concern() -> None:
         assert (theirs["transition"], theirs["build_number"]) == ("start", 1)
         assert (await world.get(PATH)).status_code == 426
         await settled(world, mine["id"])
+
+
+async def _watching(world: World, count: int) -> None:
+    """Waits until so many streams hear of moves."""
+
+    async def heard() -> bool:
+        return len(world.ctx.part(BuildMoves)._watchers) == count
+
+    await eventually(heard)
+
+
+async def test_a_move_is_read_once_for_all_who_watch_and_not_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with workspace_world(experiments=("workspace-build-updates",)) as (world, _):
+        reads, read = [], workspace_store.get_view
+        policy = DialPolicy(world.url, token=Secret(world.token))
+        workspace = await new_workspace(world, "one")
+        moves, workspace_id = world.ctx.part(BuildMoves), UUID(workspace["id"])
+
+        async def counted(tx: Any, which: UUID) -> Any:
+            reads.append(which)
+            return await read(tx, which)
+
+        async with (
+            await connect_websocket(policy, PATH) as one,
+            await connect_websocket(policy, PATH) as two,
+        ):
+            await _watching(world, 2)
+            monkeypatch.setattr(workspace_store, "get_view", counted)
+            await moves._tell(workspace_id)
+            with trio.fail_after(20):
+                assert await one.receive_message() == await two.receive_message()
+            assert reads == [workspace_id]
+
+
+@pytest.mark.parametrize("missed", ["resync", "too many", "unreadable"])
+async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with workspace_world(experiments=("workspace-build-updates",)) as (world, _):
+        workspace = await new_workspace(world, "one")
+        policy = DialPolicy(world.url, token=Secret(world.token))
+        moves = world.ctx.part(BuildMoves)
+        update = WorkspaceBuildUpdate(
+            workspace_id=UUID(int=1), workspace_name="", build_id=UUID(int=2), transition="start", job_status="running",
+            build_number=1,
+        )  # fmt: skip
+        move = _Move(Resource("workspace"), update)
+        async with await connect_websocket(policy, PATH) as stream:
+            await _watching(world, 1)
+            if missed == "resync":
+                world.ctx.part(WorkspaceChanges)._tell_everybody(Change("resync"))
+            elif missed == "too many":
+                for _ in range(BuildMoves.LIMIT + 2):  # nobody else runs meanwhile
+                    moves._pass_on(move)
+            else:
+
+                async def broken(tx: Any, which: UUID) -> Any:
+                    raise OSError
+
+                monkeypatch.setattr(workspace_store, "get_view", broken)
+                await moves._tell(UUID(workspace["id"]))
+            with trio.fail_after(20), contextlib.suppress(trio.BrokenResourceError):
+                while await stream.receive_some():
+                    pass
+            assert stream.close_code == 1000
 
 
 async def test_it_is_off_unless_asked_for() -> None:

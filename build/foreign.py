@@ -1,0 +1,140 @@
+"""A program for another processor out of one collected on this.
+
+PyInstaller follows imports on the machine it runs on, and compiled Python is the same bytes on every processor. What is
+not is exchanged here: extension modules, libraries and programs, by those of the same wheels and Debian packages for
+the other processor; the few sources of wheels that differ; what Python was configured with. Nothing of it is run.
+
+The other processor's wheels lie in a folder of their own, its Debian packages beside this machine's (multiarch).
+"""
+
+from __future__ import annotations
+
+import marshal
+import platform
+import re
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import libc
+import modules
+
+MACHINES = {"x86_64": 62, "aarch64": 183, "armv7l": 40}
+"""How an ELF file says which processor it is for."""
+_NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
+_OURS = ("coder", "base_library.zip")
+
+
+def exchange(
+    folder: Path, found: modules.Entries, wheels: Path, *, system: Path = Path("/"), site: Path | None = None
+) -> None:
+    """Makes a collected folder and its modules the other processor's, in place."""
+    site = site or Path(sysconfig.get_path("purelib"))
+    internal = folder / "_internal"
+    for path in sorted(internal.rglob("*")):
+        name = path.relative_to(internal)
+        if name.parts[0] not in _OURS and path.is_file():
+            _exchange_file(path, name, wheels, system)
+    _add_needed(internal, wheels, system)
+    left = [path for path in sorted(internal.rglob("*")) if machine_of(path) not in {0, MACHINES[libc.machine()]}]
+    if left:
+        raise SystemExit(f"build: not for {libc.machine()}: {', '.join(map(str, left))}")
+    _exchange_sources(found, site, wheels)
+    _exchange_configuration(found, system)
+
+
+def strip(folder: Path) -> None:
+    """As PyInstaller does with what is this machine's: some wheels come with what only debuggers read."""
+    files = [str(path) for path in sorted((folder / "_internal").rglob("*")) if machine_of(path)]
+    subprocess.run([libc.tool("strip"), *files], check=True)
+
+
+def machine_of(path: Path) -> int:
+    """The processor an ELF file is for; 0 of anything else."""
+    if path.is_symlink() or not path.is_file():
+        return 0
+    with path.open("rb") as file:
+        head = file.read(20)
+    return int.from_bytes(head[18:20], "little") if head.startswith(b"\x7fELF") else 0
+
+
+def _renamed(name: str) -> str:
+    """Extension modules have the system they are for in their names."""
+    return name.replace(libc.TRIPLES[platform.machine()], libc.TRIPLES[libc.machine()])
+
+
+def _exchange_file(path: Path, name: Path, wheels: Path, system: Path) -> None:
+    theirs = wheels / _renamed(name.as_posix())
+    if not machine_of(path.resolve()):
+        if theirs.is_file() and theirs.read_bytes() != path.read_bytes():
+            shutil.copy2(theirs, path)
+        return
+    path.unlink()
+    if "lib-dynload" in name.parts:
+        theirs = system / f"usr/lib/python{sysconfig.get_python_version()}/lib-dynload" / _renamed(name.name)
+    elif len(name.parts) == 1 and not theirs.exists():
+        # Of the machine's libraries; those that lie in a wheel are found by who needs them.
+        theirs = _system_library(name.name, system) or theirs
+    if theirs.is_file():
+        shutil.copy2(theirs, path.with_name(_renamed(path.name)))
+    elif ".so." not in path.name and not name.parts[0].endswith(".libs"):
+        raise SystemExit(f"build: {theirs} is not there, and {name} is not for {libc.machine()}")
+
+
+def _system_library(name: str, system: Path) -> Path | None:
+    triple = libc.TRIPLES[libc.machine()]
+    places = (system / place / triple / name for place in ("usr/lib", "lib"))
+    return next((place for place in places if place.is_file()), None)
+
+
+def needed_by(path: Path) -> list[str]:
+    """The libraries an ELF file of any processor asks for."""
+    said = subprocess.run(["readelf", "-dW", str(path)], capture_output=True, text=True, check=True).stdout
+    return _NEEDED.findall(said)
+
+
+def _add_needed(internal: Path, wheels: Path, system: Path) -> None:
+    """Libraries that the exchanged files ask for: names of those in wheels are made up anew for each processor."""
+    in_wheels = {path.name: path for path in sorted(wheels.rglob("*.so*"))}
+    todo = [path for path in sorted(internal.rglob("*")) if machine_of(path)]
+    have = {path.name for path in internal.rglob("*.so*")}
+    of_libc = {*libc.LIBRARIES, Path(libc.LOADERS[libc.machine()]).name}
+    while todo:
+        for name in needed_by(todo.pop()):
+            if name in have or name in of_libc:
+                continue
+            source = in_wheels.get(name)
+            place = internal / (source.relative_to(wheels) if source else name)
+            source = source or _system_library(name, system)
+            if source is None:
+                raise SystemExit(f"build: {name} for {libc.machine()} is neither in a wheel nor installed")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, place)
+            have.add(name)
+            todo.append(place)
+
+
+def _exchange_sources(found: modules.Entries, site: Path, wheels: Path) -> None:
+    for name, (kind, _) in list(found.items()):
+        inner = "/__init__.py" if kind == modules.PACKAGE else ".py"
+        place = name.replace(".", "/") + inner
+        if not (site / place).is_file():
+            continue
+        if not (wheels / place).is_file():
+            raise SystemExit(f"build: the wheels for {libc.machine()} lack {place}")
+        text = (wheels / place).read_bytes()
+        if text != (site / place).read_bytes():
+            if name in modules.LEAN:
+                raise SystemExit(f"build: {place} is changed in what it loads, and another one for {libc.machine()}")
+            found[name] = (kind, marshal.dumps(compile(text, place, "exec", dont_inherit=True, optimize=1)))
+
+
+def _exchange_configuration(found: modules.Entries, system: Path) -> None:
+    for name in [name for name in found if name.startswith("_sysconfigdata")]:
+        theirs = system / f"usr/lib/python{sysconfig.get_python_version()}" / f"{_renamed(name)}.py"
+        if not theirs.is_file():
+            raise SystemExit(f"build: {theirs} is not there")
+        kind, _ = found.pop(name)
+        code = compile(theirs.read_bytes(), theirs.name, "exec", dont_inherit=True, optimize=1)
+        found[_renamed(name)] = (kind, marshal.dumps(code))

@@ -1,0 +1,181 @@
+"""A collected program made another processor's: what is exchanged, what is left out, what stops the build."""
+
+from __future__ import annotations
+
+import marshal
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.kit.launched import recipe
+
+sys.path.insert(0, str(recipe.ROOT / "build"))
+import foreign
+import libc
+import modules
+
+HERE = libc.TRIPLES.get(platform.machine(), "")
+THERE = "aarch64-linux-gnu"
+PYTHON = f"usr/lib/python{sysconfig.get_python_version()}"
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the other processor is arm64"),
+    pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("readelf"), reason="gcc and binutils needed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def cross(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libc, "CROSS", "aarch64")
+
+
+class Trees:
+    """A collected folder and where its counterparts are; files are small, and for another processor by their word."""
+
+    def __init__(self, place: Path) -> None:
+        self.folder, self.wheels, self.system, self.site = (place / n for n in ("coder", "wheels", "system", "site"))
+        self.internal = self.folder / "_internal"
+        self.found: modules.Entries = {}
+        self.made = place / "made.so"
+
+    def library(self, target: Path, *needs: str, for_machine: int = foreign.MACHINES["aarch64"]) -> None:
+        """A shared object that asks for libraries of these names."""
+        for name in needs:
+            self._compile(self.made.with_name(name), f"-Wl,-soname,{name}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self._compile(target, "-Wl,--no-as-needed", *(str(self.made.with_name(name)) for name in needs))
+        data = bytearray(target.read_bytes())
+        data[18:20] = for_machine.to_bytes(2, "little")
+        target.write_bytes(data)
+
+    def native(self, name: str) -> None:
+        self.library(self.internal / name, for_machine=foreign.MACHINES["x86_64"])
+
+    def _compile(self, target: Path, *flags: str) -> None:
+        command = ["gcc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-o", str(target), *flags]
+        subprocess.run(command, check=True)
+
+    def source(self, place: str, here: str, there: str | None) -> None:
+        for root, text in ((self.site, here), (self.wheels, there)):
+            if text is not None:
+                (root / place).parent.mkdir(parents=True, exist_ok=True)
+                (root / place).write_text(text)
+
+    def exchange(self) -> list[str]:
+        self.internal.mkdir(parents=True, exist_ok=True)
+        foreign.exchange(self.folder, self.found, self.wheels, system=self.system, site=self.site)
+        return sorted(p.relative_to(self.internal).as_posix() for p in self.internal.rglob("*") if not p.is_dir())
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Trees:
+    return Trees(tmp_path)
+
+
+def test_each_kind_of_file_has_its_counterpart(trees: Trees) -> None:
+    dynload = f"python{sysconfig.get_python_version()}/lib-dynload"
+    for name in (
+        f"{dynload}/_ssl.cpython-311-{HERE}.so", f"wheel/_fast.cpython-311-{HERE}.so", "wheel/_abi.abi3.so",
+        "libssl.so.3", "wheel.libs/libmade-1a2b.so.5", "libpython3.11.so.1.0", "wheel/bin/program",
+    ):  # fmt: skip
+        trees.native(name)
+    (trees.internal / "libmade-1a2b.so.5").symlink_to("wheel.libs/libmade-1a2b.so.5")
+    (trees.internal / "wheel/WHEEL").write_text(f"Tag: {HERE}")
+    (trees.internal / "coder").mkdir()
+    (trees.internal / "coder/page.html").write_text("ours")
+    trees.library(trees.system / PYTHON / f"lib-dynload/_ssl.cpython-311-{THERE}.so", "libssl.so.3", "libc.so.6")
+    trees.library(trees.system / f"usr/lib/{THERE}/libssl.so.3", "libcrypto.so.3")
+    trees.library(trees.system / f"lib/{THERE}/libcrypto.so.3", "ld-linux-aarch64.so.1")
+    trees.library(trees.system / f"usr/lib/{THERE}/libpython3.11.so.1.0")
+    trees.library(trees.wheels / f"wheel/_fast.cpython-311-{THERE}.so", "libmade-9f8e.so.5")
+    trees.library(trees.wheels / "wheel.libs/libmade-9f8e.so.5")
+    trees.library(trees.wheels / "wheel/_abi.abi3.so")
+    trees.library(trees.wheels / "wheel/bin/program")
+    (trees.wheels / "wheel/WHEEL").write_text(f"Tag: {THERE}")
+    assert trees.exchange() == sorted([
+        f"{dynload}/_ssl.cpython-311-{THERE}.so", f"wheel/_fast.cpython-311-{THERE}.so", "wheel/_abi.abi3.so",
+        "libssl.so.3", "libcrypto.so.3", "wheel.libs/libmade-9f8e.so.5", "libpython3.11.so.1.0", "wheel/bin/program",
+        "wheel/WHEEL", "coder/page.html",
+    ])  # fmt: skip
+    assert (trees.internal / "wheel/WHEEL").read_text().endswith(THERE)
+
+
+@pytest.mark.parametrize(
+    ("collected", "there", "says"),
+    [
+        ("wheel/_fast.so", (), "_fast.so is not for aarch64"),
+        ("wheel/bin/program", (), "program is not for aarch64"),
+        ("wheel/_fast.so", ("libabsent.so.1",), "libabsent.so.1 for aarch64 is neither in a wheel nor installed"),
+    ],
+)
+def test_what_has_no_counterpart_stops_the_build(
+    trees: Trees, collected: str, there: tuple[str, ...], says: str
+) -> None:
+    trees.native(collected)
+    if there:
+        trees.library(trees.wheels / collected, *there)
+    with pytest.raises(SystemExit, match=says):
+        trees.exchange()
+
+
+def test_everything_is_stripped_by_the_other_processors_tool(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees.library(trees.internal / "wheel/_fast.so")
+    trees.library(trees.internal / "libssl.so.3")
+    (trees.internal / "words.txt").write_text("no program")
+    (trees.internal / "libssl.so").symlink_to("libssl.so.3")
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check: calls.append(command))
+    foreign.strip(trees.folder)
+    assert calls == [[f"{THERE}-strip", *(str(trees.internal / name) for name in ("libssl.so.3", "wheel/_fast.so"))]]
+
+
+def test_a_counterpart_for_the_wrong_processor_stops_the_build(trees: Trees) -> None:
+    trees.native("wheel/_fast.so")
+    trees.library(trees.wheels / "wheel/_fast.so", for_machine=foreign.MACHINES["armv7l"])
+    with pytest.raises(SystemExit, match=r"not for aarch64: .*_fast\.so"):
+        trees.exchange()
+
+
+def test_sources_that_differ_are_compiled_anew(trees: Trees) -> None:
+    same = marshal.dumps(compile("same = 1", "same.py", "exec"))
+    trees.found = {"same": (modules.MODULE, same), "pack": (modules.PACKAGE, same), "coder": (modules.PACKAGE, same)}
+    trees.source("same.py", "same = 1", "same = 1")
+    trees.source("pack/__init__.py", "where = 'here'", "where = 'there'")
+    trees.exchange()
+    assert trees.found["same"] == (modules.MODULE, same) and trees.found["coder"] == (modules.PACKAGE, same)
+    kind, code = trees.found["pack"]
+    space: dict[str, object] = {}
+    exec(marshal.loads(code), space)  # noqa: S102, S302 - of this test
+    assert kind == modules.PACKAGE and space["where"] == "there"
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "says"),
+    [("pack.part", None, "lack pack/part.py"), ("msgspec._utils", "other", "changed in what it loads")],
+)
+def test_sources_that_cannot_be_taken_stop_the_build(trees: Trees, name: str, there: str | None, says: str) -> None:
+    trees.found = {name: (modules.MODULE, b"")}
+    trees.source(f"{name.replace('.', '/')}.py", "same", there)
+    with pytest.raises(SystemExit, match=says):
+        trees.exchange()
+
+
+def test_python_is_told_how_the_other_one_was_configured(trees: Trees) -> None:
+    trees.found = {f"_sysconfigdata__{HERE}": (modules.MODULE, b"")}
+    with pytest.raises(SystemExit, match="_sysconfigdata"):
+        trees.exchange()
+    trees.found = {f"_sysconfigdata__{HERE}": (modules.MODULE, b"")}
+    place = trees.system / PYTHON / f"_sysconfigdata__{THERE}.py"
+    place.parent.mkdir(parents=True)
+    place.write_text("build_time_vars = {}")
+    trees.exchange()
+    assert list(trees.found) == [f"_sysconfigdata__{THERE}"]
+
+
+def test_tools_and_names_are_the_other_processors() -> None:
+    assert libc.machine() == "aarch64" and libc.tool("gcc") == f"{THERE}-gcc"
+    assert libc.places()[0] == f"/lib/{THERE}/libc.so.6"

@@ -1,0 +1,41 @@
+"""Calls of an agent wait when they come faster than their budget; nobody else's do."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from coder.coderd.services.agents import report_budgets
+from coder.coderd.services.agents.report_budgets import A_MINUTE, FEWER, ReportBudgets
+
+ONE, OTHER = UUID(int=1), UUID(int=2)
+
+
+@pytest.mark.parametrize(("name", "most"), [*FEWER.items(), ("BatchCreateLogs", A_MINUTE)])
+async def test_a_minutes_worth_is_taken_at_once_and_then_a_minutes_worth_a_minute(
+    autojump_clock: MockClock, name: str, most: int
+) -> None:
+    budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
+    began = trio.current_time()
+    for _ in range(most):
+        await budgets.take(ONE, name)
+    assert trio.current_time() == began
+    for _ in range(most):
+        await budgets.take(ONE, name)
+    assert trio.current_time() - began == pytest.approx(60)
+    await budgets.take(OTHER, name)
+    assert trio.current_time() - began == pytest.approx(60)
+
+
+async def test_whole_budgets_are_forgotten(monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock) -> None:
+    monkeypatch.setattr(report_budgets, "_REMEMBERED", 2)
+    budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
+    await budgets.take(ONE, "UpdateStats")
+    await trio.sleep(30)
+    await budgets.take(OTHER, "UpdateStats")
+    await budgets.take(OTHER, "UpdateStartup")
+    assert {key[0] for key in budgets._paid_until} == {OTHER}

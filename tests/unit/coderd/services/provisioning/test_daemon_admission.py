@@ -1,0 +1,194 @@
+"""Daemons whose key or user lost the right after they were let in: no job any more, and out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+import trio
+
+from coder.coderd.rpc_endpoints import provisioners as links
+from coder.coderd.services.provisioning import daemon_admission
+from coder.coderd.store.provisioning import provisioners as store
+from coder.domain.provisioning.jobs import REVOKED_ERROR
+from coder.rpc.errors import RpcError
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import FakeDaemon, connected_daemon, new_version
+
+KEYS = "/api/v2/organizations/default/provisionerkeys"
+TakeAway = Callable[[], Awaitable[None]]
+
+
+async def _by_key(world: World) -> tuple[dict[str, Any], TakeAway]:
+    secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
+
+    async def take_away() -> None:
+        assert (await world.delete(f"{KEYS}/k1")).status_code == 204
+
+    return {"token": "", "headers": {"Coder-Provisioner-Daemon-Key": secret}}, take_away
+
+
+async def _by_role(world: World) -> tuple[dict[str, Any], TakeAway]:
+    user, token = await world.member("author", ["template-admin"])
+
+    async def take_away() -> None:
+        assert (await world.put(f"/api/v2/users/{user}/roles", {"roles": []})).status_code == 200
+
+    return {"token": token}, take_away
+
+
+async def _by_role_here(world: World) -> tuple[dict[str, Any], TakeAway]:
+    user, token = await world.member("author")
+    roles = f"/api/v2/organizations/{world.organization_id}/members/{user}/roles"
+    assert (await world.put(roles, {"roles": ["organization-admin"]})).status_code == 200
+
+    async def take_away() -> None:
+        assert (await world.put(roles, {"roles": []})).status_code == 200
+
+    return {"token": token}, take_away
+
+
+async def _as_member(world: World) -> tuple[dict[str, Any], TakeAway]:
+    user, token = await world.member("bob")
+
+    async def take_away() -> None:
+        path = f"/api/v2/organizations/{world.organization_id}/members/{user}"
+        assert (await world.delete(path)).status_code in {200, 204}
+
+    return {"token": token, "tags": {"scope": "user"}}, take_away
+
+
+RIGHTS = {"key": _by_key, "role": _by_role, "role here": _by_role_here, "membership": _as_member}
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "PAUSE", 0.01)
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+async def test_who_loses_the_right_is_shown_out(right: str) -> None:
+    async with running_coderd(first_user=True) as world:
+        query, take_away = await RIGHTS[right](world)
+        async with connected_daemon(world, **query) as daemon:
+            await take_away()
+            with trio.fail_after(20):
+                await daemon.session.wait_closed()
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+async def test_who_lost_the_right_and_was_not_told_gets_no_job(right: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "_leave_when_shut_out", _unaware)
+    async with running_coderd(first_user=True) as world:
+        query, take_away = await RIGHTS[right](world)
+        async with connected_daemon(world, **query) as daemon, daemon.acquiring() as waiting:
+            await take_away()
+            version = await new_version(world, tags=query.get("tags", {}))
+            for stream in (waiting, None):
+                with trio.fail_after(20), pytest.raises(RpcError):
+                    await (stream.receive() if stream else daemon.acquire())
+            job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+            assert job["status"] == "pending", "somebody who may takes it later"
+
+
+async def _unaware(*_args: Any) -> None:
+    await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+async def test_a_right_that_goes_between_the_door_and_the_listening(
+    right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_coderd(first_user=True) as world:
+        query, take_away = await RIGHTS[right](world)
+        serve = links._serve
+
+        async def late(*args: Any) -> None:
+            await take_away()
+            await serve(*args)
+
+        monkeypatch.setattr(links, "_serve", late)
+        async with connected_daemon(world, **query) as daemon:
+            with trio.fail_after(20):
+                await daemon.session.wait_closed()
+
+
+async def test_a_notice_that_was_missed_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "LOOK_EVERY", 0.05)
+    async with running_coderd(first_user=True) as world:
+        query, _ = await _by_key(world)
+        async with connected_daemon(world, **query) as daemon:
+
+            async def delete_silently(tx: Any) -> None:
+                (key,) = await store.list_keys(tx, UUID(world.organization_id))
+                with monkeypatch.context() as silent:
+                    silent.setattr(store, "notify", _say_nothing)
+                    await store.delete_key(tx, key.id)
+
+            await world.ctx.db.run(delete_silently)
+            with trio.fail_after(20):
+                await daemon.session.wait_closed()
+
+
+async def _say_nothing(*_args: Any) -> None:
+    pass
+
+
+async def test_a_job_under_way_ends_as_with_a_deleted_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "REVOKED_GRACE", 0.05)
+    async with running_coderd(first_user=True) as world:
+        query, take_away = await _by_role(world)
+        version = await new_version(world)
+        async with connected_daemon(world, **query) as daemon:
+            await daemon.acquire()
+            await take_away()
+            with trio.fail_after(20):
+                await daemon.session.wait_closed()
+        job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert (job["status"], job["error"]) == ("failed", REVOKED_ERROR)
+
+
+async def test_a_right_that_goes_while_the_job_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "_leave_when_shut_out", _unaware)
+    async with running_coderd(first_user=True) as world:
+        query, take_away = await _by_role(world)
+        version = await new_version(world)
+        take = daemon_admission.ask_again
+        asked = 0
+
+        async def overtaken(*args: Any) -> None:
+            nonlocal asked
+            await take(*args)
+            asked += 1
+            if asked == 1:
+                await take_away()
+
+        monkeypatch.setattr(daemon_admission, "ask_again", overtaken)
+        async with connected_daemon(world, **query) as daemon:
+            with trio.fail_after(20), pytest.raises(RpcError):
+                await daemon.acquire()
+        job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert job["status"] == "failed"
+        assert "no longer allowed" in job["error"]
+
+
+async def test_others_stay() -> None:
+    """A right that another loses is looked at, and nobody else leaves."""
+    async with running_coderd(first_user=True) as world, contextlib.AsyncExitStack() as links_of:
+        stay: list[FakeDaemon] = []
+        for number, right in enumerate(("role", "membership")):
+            query, _ = await RIGHTS[right](world)
+            stay.append(await links_of.enter_async_context(connected_daemon(world, **query, name=f"d{number}")))
+        query, take_away = await _by_key(world)
+        async with connected_daemon(world, **query) as daemon:
+            await take_away()
+            with trio.fail_after(20):
+                await daemon.session.wait_closed()
+        version = await new_version(world)
+        with trio.fail_after(20):
+            job = await stay[0].acquire()
+        assert job.template_import.metadata.template_version_id == version["id"]
+        assert not stay[1].session.is_closed

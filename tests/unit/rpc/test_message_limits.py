@@ -1,0 +1,54 @@
+"""Looking for what is too much in a message: small messages are not looked through, deep ones to their ground."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.struct_pb2 import Struct
+
+from coder.rpc.message_limits import MessageLimits, Most, fields_below
+from coder.rpc.proto import agent_pb2, tailnet_pb2
+
+LIMITS = MessageLimits(
+    {"coder.agent.v2": Most(10, 100), "coder.tailnet.v2": Most(10, 100), "google.protobuf": Most(10, 100)},
+    {"coder.agent.v2.BatchCreateLogsRequest.logs": 50},
+    {"coder.agent.v2.Startup.version": 5},
+    together=20,
+)
+
+
+def test_the_least_limit_says_which_sizes_are_harmless() -> None:
+    assert LIMITS.harmless_size(agent_pb2.UpdateStartupRequest.DESCRIPTOR) == 5
+    assert LIMITS.harmless_size(agent_pb2.UpdateAppStatusRequest.DESCRIPTOR) == 100
+    assert LIMITS.harmless_size(agent_pb2.GetManifestRequest.DESCRIPTOR) > 1 << 40
+
+
+def test_a_message_inside_itself_is_looked_through() -> None:
+    deep: Any = "x" * 101
+    for _ in range(9):
+        deep = {"inner": deep}
+    request = agent_pb2.PushContextStateRequest()
+    body = Struct()
+    body.update({"outer": deep})
+    request.resources.add().mcp_server.tools.add().input_schema.CopyFrom(body)
+    assert LIMITS.explain_excess(request) == "google.protobuf.Value.string_value is over the limit of 100 bytes"
+    assert {field.name for field in fields_below(request.DESCRIPTOR)} > {"resources", "tools", "fields", "string_value"}
+
+
+def test_maps_of_messages_are_looked_into() -> None:
+    event = tailnet_pb2.TelemetryEvent()
+    for number in range(3):
+        nodes = event.derp_map.regions[number].nodes
+        for _ in range(6):
+            nodes.add()
+    assert LIMITS.explain_excess(event) == "the message has over 20 elements"
+    event.derp_map.regions[2].nodes[5].host_name = "x" * 101
+    del event.derp_map.regions[0], event.derp_map.regions[1]
+    assert "Region.Node.host_name" in LIMITS.explain_excess(event)
+
+
+def test_what_may_have_more_alone_than_all_together_counts_apart() -> None:
+    request = agent_pb2.BatchCreateLogsRequest(logs=[agent_pb2.Log()] * 50)
+    assert not LIMITS.explain_excess(request)
+    request.logs.add()
+    assert "51" in LIMITS.explain_excess(request)

@@ -1,0 +1,81 @@
+"""Frames of yamux and dRPC with next to nothing in them: others run meanwhile, and what they ask for is not kept."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from coder.rpc import drpc, yamux
+from coder.rpc.calls import serve_calls
+from coder.rpc.mux import _REST_FRAMES, open_mux
+from tests.kit.turns import counted_turns, peer_says
+
+COUNT = 20_000
+
+
+def frame(kind: yamux.FrameType, flags: yamux.Flag, stream: int, length: int = 0) -> bytes:
+    return yamux.encode_frame(yamux.YamuxFrame(kind, flags, stream, length))
+
+
+NONE = yamux.Flag(0)
+OPENED = frame(yamux.FrameType.WINDOW_UPDATE, yamux.Flag.SYN, 1)
+RESET = frame(yamux.FrameType.WINDOW_UPDATE, yamux.Flag.RST, 1)
+PING = frame(yamux.FrameType.PING, yamux.Flag.SYN, 0, 7)
+FLOODS = {
+    "credit": OPENED + frame(yamux.FrameType.WINDOW_UPDATE, NONE, 1, 1) * COUNT,
+    "empty data": OPENED + frame(yamux.FrameType.DATA, NONE, 1) * COUNT,
+    "of nobody": frame(yamux.FrameType.DATA, NONE, 99) * COUNT,
+    "pongs": frame(yamux.FrameType.PING, yamux.Flag.ACK, 0, 7) * COUNT,
+    "opened and reset": (OPENED + RESET) * (COUNT // 2),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+async def test_others_run_while_frames_are_read(kind: str) -> None:
+    async with counted_turns() as turns, open_mux(peer_says(FLOODS[kind]), client=False) as mux:
+        await mux.wait_closed()
+    assert mux.reason == "the connection was closed by the peer"
+    assert turns.count > COUNT / _REST_FRAMES / 8  # a piece of a read is seven hundred frames
+
+
+def test_answers_nobody_reads_are_not_kept() -> None:
+    """In memory for as long as a peer asks, which costs it twelve bytes each."""
+    machine = yamux.Yamux(client=False)
+    with pytest.raises(yamux.YamuxError, match="more is asked"):
+        machine.receive_untrusted(PING * COUNT)
+    assert machine.output_size < 2 * yamux.MOST_ANSWERS * yamux.HEADER_SIZE
+    taken = yamux.Yamux(client=False)
+    for _ in range(100):  # whoever reads them may go on asking
+        taken.receive_untrusted(PING * 1000)
+        while taken.take_output(1 << 16):
+            pass
+
+
+async def test_streams_that_were_reset_still_wait_to_be_taken() -> None:
+    """Those beyond the backlog are reset; the session goes on for others."""
+    theirs = (OPENED + RESET) * (2 * yamux.BACKLOG) + frame(yamux.FrameType.WINDOW_UPDATE, yamux.Flag.SYN, 3)
+    async with open_mux(peer_says(theirs), client=False) as mux:
+        await mux.wait_closed()
+        taken = []
+        with pytest.raises(trio.EndOfChannel):
+            while True:
+                taken.append(await mux.accept())
+        assert len(taken) == yamux.BACKLOG
+
+
+def packet(kind: drpc.PacketKind, message: int, *, done: bool) -> bytes:
+    return bytes((kind << 1 | done, 1)) + drpc._varint(message) + b"\x00"
+
+
+CALL = drpc.encode_packet(drpc.DrpcPacket(drpc.PacketKind.INVOKE, 1, 1, b"/unknown"))
+PACKETS = {
+    "messages": b"".join(packet(drpc.PacketKind.MESSAGE, number, done=True) for number in range(2, COUNT)),
+    "one that does not end": packet(drpc.PacketKind.MESSAGE, 2, done=False) * (5 * COUNT),
+}
+
+
+@pytest.mark.parametrize("kind", PACKETS)
+async def test_others_run_while_packets_are_read(kind: str) -> None:
+    async with counted_turns() as turns:
+        await serve_calls(peer_says(CALL + PACKETS[kind]), {})
+    assert turns.count > len(PACKETS[kind]) / 8192 - 1
