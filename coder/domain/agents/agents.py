@@ -17,8 +17,9 @@ INACTIVE_DISCONNECT_TIMEOUT = timedelta(seconds=30)
 
 MAX_LOGS_LENGTH = 1 << 20
 """Bytes of output kept per agent; one more and the agent's log is closed for ever."""
-MIN_LINE_BYTES = 32
-"""Ours: what a line counts for at least; its row costs as much with nothing in it."""
+MIN_LINE_BYTES = 1
+"""Ours: what a line counts for at least, so that lines with nothing in them have an end. More would be seen: the sum is
+an agent's `logs_length`, as recorded."""
 
 STATUSES = ("connecting", "connected", "disconnected", "timeout")
 LIFECYCLES = (

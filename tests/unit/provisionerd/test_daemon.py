@@ -19,6 +19,7 @@ from coder.provisionerd.executors.contract import Settings
 from coder.provisionerd.executors.echo import EchoExecutor
 from coder.provisionerd.run import run_job
 from coder.provisionerd.workdir import job_directory
+from coder.rpc import calls, drpc
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.proto.provisionerd_pb2 import FailedJob
@@ -310,7 +311,10 @@ async def test_module_files(autojump_clock: trio.abc.Clock, config: DaemonConfig
     assert server.uploads == []
 
 
-async def test_too_many_lines_are_not_sent(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+async def test_too_many_lines_are_not_sent(
+    autojump_clock: trio.abc.Clock, config: DaemonConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "LARGE", drpc.MAX_PACKET + 1)  # a clock that jumps waits for no thread
     server = FakeServer()
     lines = [_log("x" * 30_000)] * 100
     await _outcome(server, config, _build(echo_archive(apply=[*lines, pb.ApplyComplete()])))

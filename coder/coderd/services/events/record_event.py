@@ -63,7 +63,7 @@ async def _happened(tx: Tx, event: AuditEvent, site: NotificationSite, now: date
 
 async def _initiator(tx: Tx, event: AuditEvent) -> str:
     row = await user_store.get_user(tx, event.origin.user_id) if event.origin.user_id else None
-    return (row.name or row.username) if row else ""
+    return row.name if row else ""
 
 
 async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:

@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from coder.coderd.services.agents import agent_connections
+from coder.coderd.services.agents import agent_connections, agents
 from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.agents import agent_apps
 from coder.coderd.store.agents import agents as agent_store
-from coder.domain.agents.agents import MAX_LOGS_LENGTH, MIN_LINE_BYTES
+from coder.domain.agents.agents import MIN_LINE_BYTES
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2, tailnet_pb2
@@ -285,8 +285,9 @@ async def test_stats_and_what_is_not_offered() -> None:
                 await agent.call("UpdateStartup", pb.UpdateStartupRequest(startup=startup), pb.Startup)
 
 
-async def test_lines_with_nothing_in_them_fill_the_log() -> None:
-    most = MAX_LOGS_LENGTH // MIN_LINE_BYTES
+async def test_lines_with_nothing_in_them_fill_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 3000
+    monkeypatch.setattr(agents, "MAX_LOGS_LENGTH", most * MIN_LINE_BYTES)
     pb = agent_pb2
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         for count, is_full in ((most, False), (1, True)):

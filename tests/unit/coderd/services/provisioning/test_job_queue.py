@@ -140,7 +140,7 @@ async def test_jobs_of_a_daemon_that_forgot_them_end() -> None:
         version = await new_version(world)
         async with connected_daemon(world, name="reborn") as daemon:
             await daemon.acquire()
-        (found,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
+            (found,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
         offer = Offer(UUID(world.organization_id), frozenset({"echo"}), found["tags"])
         worker = Worker(UUID(found["id"]), "reborn", offer)
         path = f"/api/v2/templateversions/{version['id']}"
