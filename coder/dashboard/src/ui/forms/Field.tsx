@@ -29,7 +29,7 @@ export function Field({ id, label, hint, problem, hideLabel = false, required = 
       <label htmlFor={id} className={hideLabel ? "sr-only" : cx("text-base font-medium", required && "after:ml-1 after:text-bad after:content-['*'/'']")}>{label}</label>
       {hint ? <div id={`${id}-hint`} className="text-sm text-muted [overflow-wrap:anywhere]">{hint}</div> : null}
       {children}
-      {problem ? <p id={`${id}-problem`} aria-live="polite" className="text-sm text-bad [overflow-wrap:anywhere]">{problem}</p> : null}
+      {problem ? <p id={`${id}-problem`} role="alert" className="text-sm text-bad [overflow-wrap:anywhere]">{problem}</p> : null}
     </div>
   );
 }
