@@ -267,9 +267,10 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     rows = terminal.locator(".xterm-rows > div")
     for height in (700, 420):
         terminal.set_viewport_size({"width": 1000, "height": height})
-        terminal.wait_for_function("document.documentElement.scrollHeight <= innerHeight")
+        # Functions, not expressions: asking again would be `eval`, which the page forbids.
+        terminal.wait_for_function("() => document.documentElement.scrollHeight <= innerHeight")
         terminal.wait_for_function(
-            "document.querySelector('.xterm-screen').getBoundingClientRect().bottom <= innerHeight"
+            "() => document.querySelector('.xterm-screen').getBoundingClientRect().bottom <= innerHeight"
         )
     assert rows.count() < 30
     terminal.reload()  # the same terminal: what was on the screen is there again
