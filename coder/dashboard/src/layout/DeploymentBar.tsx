@@ -14,7 +14,7 @@ import { IconButton } from "../ui/Button";
 import { byteSize } from "../ui/bytes";
 
 const STATES = [
-  ["pending", "Pending", "warn", "status:pending"], ["building", "Building", "busy", "status:starting"], ["running", "Running", "good", "status:running"],
+  ["pending", "Pending", "busy", "status:pending"], ["building", "Building", "busy", "status:starting"], ["running", "Running", "good", "status:running"],
   ["stopped", "Stopped", "idle", "status:stopped"], ["failed", "Failed", "bad", "status:failed"],
 ] as const satisfies readonly (readonly [string, string, Tone, string])[];
 const SESSIONS = [["vscode", "VS Code"], ["jetbrains", "JetBrains"], ["ssh", "SSH"], ["reconnecting_pty", "Terminal"]] as const;
@@ -33,7 +33,7 @@ export function DeploymentBar() {
         <Figures name="Workspaces">
           {STATES.map(([key, text, tone, filter]) => (
             <li key={key}>
-              <Link className="flex items-center gap-1 hover:underline" title={text} aria-label={`${text}: ${stats.workspaces[key]}`} to={`/workspaces?filter=${encodeURIComponent(filter)}`}><Dot tone={tone} />{stats.workspaces[key]}<span className="text-muted max-xl:hidden">{text.toLowerCase()}</span></Link>
+              <Link className="flex items-center gap-1 hover:underline" title={text} aria-label={`${text}: ${stats.workspaces[key]}`} to={`/workspaces?filter=${encodeURIComponent(filter)}`}><Dot tone={tone} />{stats.workspaces[key]}</Link>
             </li>
           ))}
         </Figures>

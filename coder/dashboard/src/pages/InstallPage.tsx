@@ -8,7 +8,6 @@ import { buttonClass } from "../ui/Button";
 import { Section } from "../ui/Card";
 import { CodeBox } from "../ui/text/CodeBox";
 import { Narrow, PageHead, Stack } from "../ui/Page";
-import { ProgramNotice } from "../ui/ProgramNotice";
 import { TabPanel, Tabs } from "../ui/Tabs";
 import { useTitle } from "../ui/title";
 import { PLATFORMS, systemOf, type System } from "./install-platforms";
@@ -32,7 +31,6 @@ export function InstallPage() {
               <Section title="1. Install" description={value === "windows" ? "In PowerShell:" : "In a terminal:"}>
                 <Stack>
                   <CodeBox command={value === "windows" ? `iwr -useb ${url}/install.ps1 | iex` : `curl -fsSL ${url}/install.sh | sh`} label={`Command that installs the command line on ${text}`} />
-                  {PLATFORMS.filter((item) => item.system === value).map((item) => <ProgramNotice key={item.file} file={item.file} />)}
                   <p className="text-sm text-muted">Or download the program and put it into a folder of your PATH:</p>
                   <div className="flex flex-wrap gap-2">
                     {PLATFORMS.filter((item) => item.system === value).map((item) => <a key={item.file} className={buttonClass("secondary", "sm")} href={`/bin/${item.file}`} download><Download aria-hidden="true" />{item.text}</a>)}

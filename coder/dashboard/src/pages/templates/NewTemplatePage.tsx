@@ -193,7 +193,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
           <div className="flex flex-wrap justify-end gap-2">
             <span className="mr-auto"><TagEditor tags={tags} onChange={setTags} /></span>
             {form.busy && version ? <Button icon={<Ban />} onClick={() => void cancel().catch((error: unknown) => toast.failed("The import was not cancelled", error))}>Cancel import</Button> : <ButtonLink to="/templates/new">Cancel</ButtonLink>}
-            <Button type="submit" look="primary" busy={form.busy} data-testid="create">Create template</Button>
+            <Button type="submit" look="primary" busy={form.busy} data-testid="create">Save template</Button>
           </div>
         </Stack>
       </form>

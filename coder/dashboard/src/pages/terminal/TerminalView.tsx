@@ -70,7 +70,7 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
       screen.dispose();
     };
   }, [agent.id, request, place]);
-  return <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden p-2" />;
+  return <div ref={box} data-testid="terminal" className="min-h-0 flex-1 overflow-hidden p-2" />;
 }
 
 /** Connects, and again from where it was when the connection is lost. Returns how to end it. */

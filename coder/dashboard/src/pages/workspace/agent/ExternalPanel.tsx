@@ -12,7 +12,6 @@ import { CodeBox } from "../../../ui/text/CodeBox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { SelectField } from "../../../ui/forms/Field";
-import { ProgramNotice } from "../../../ui/ProgramNotice";
 import { Skeleton } from "../../../ui/Loading";
 import { toast } from "../../../ui/toast";
 
@@ -36,7 +35,6 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
       <div className="max-w-60">
         <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map(([os, arch, text]) => [`${os}/${arch}`, text] as const)} />
       </div>
-      <ProgramNotice file={programOf(platform)} />
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
       {credentials.isError ? <Failure error={credentials.error} retry={() => void credentials.refetch()} /> : null}
       {credentials.data ? <CodeBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} /> : null}
@@ -75,9 +73,6 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
     </div>
   );
 }
-
-/** The file below /bin the command fetches. */
-export const programOf = (platform: string) => `coder-${platform.replace("/", "-")}${platform.startsWith("windows") ? ".exe" : ""}`;
 
 // The server's command is for the template's platform; the address before the platform is the same for all.
 export function commandFor(command: string, token: string, platform: string): string {

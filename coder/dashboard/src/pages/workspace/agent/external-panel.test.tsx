@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { visit } from "../../../test/world";
-import { AttachAgain, programOf } from "./ExternalPanel";
+import { AttachAgain } from "./ExternalPanel";
 
 const workspace = { id: "w", name: "dev" } as Workspace;
 const agent = { id: "a", name: "main", operating_system: "linux", architecture: "amd64" } as WorkspaceAgent;
@@ -12,14 +12,9 @@ const agent = { id: "a", name: "main", operating_system: "linux", architecture: 
 it("rotates the token of a machine that is attached, and asks for the secret only then", async () => {
   const page = visit([{ path: "/", element: <AttachAgain workspace={workspace} agent={agent} /> }], "/", {
     "GET /api/v2/workspaces/w/external-agent/main/credentials": { command: "curl", agent_token: "secret" },
-    "HEAD /bin/coder-linux-amd64": {},
   });
   const summary = await screen.findByText("Attach it again, or rotate its token");
   expect(page.asked).toEqual([]);
   await userEvent.click(summary);
   expect(await screen.findByRole("button", { name: "Rotate token" })).toBeVisible();
-});
-
-it.each([["linux/armv7", "coder-linux-armv7"], ["windows/arm64", "coder-windows-arm64.exe"]])("fetches for %s the program %s", (platform, file) => {
-  expect(programOf(platform)).toBe(file);
 });
