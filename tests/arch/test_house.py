@@ -21,6 +21,7 @@ SOURCES = [
 LONGEST_FILE = 470
 LONGEST_FUNCTION = 70
 FULLEST_FOLDER = 25
+HISTORY = "coder/coderd/store/migrations/versions"  # one noun, and only ever longer
 
 
 def test_rooms_import_only_whom_they_may() -> None:
@@ -54,6 +55,7 @@ def test_folders_can_be_taken_in_at_a_glance() -> None:
         if "node_modules" not in path.parts
     )
     assert files
+    del files[HISTORY]
     too_full = {folder: held for folder, held in files.items() if held > FULLEST_FOLDER}
     assert not too_full, f"more than {FULLEST_FOLDER} files: two nouns may live here"
 

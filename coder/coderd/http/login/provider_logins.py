@@ -17,7 +17,7 @@ from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConver
 from coder.api.people.passwords import ConvertLoginRequest
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
-from coder.coderd.http.server.auth import caller, context, remote_ip, subject
+from coder.coderd.http.server.auth import caller, context, remote_ip, subject, user_agent
 from coder.coderd.http.server.declarations import BYTES
 from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_body, reply
@@ -91,6 +91,7 @@ async def oidc_callback() -> Response:
             allow_signups=config.oidc_allow_signups,
             signups_disabled=config.oidc_signups_disabled_text,
             ip=remote_ip(),
+            user_agent=user_agent(),
             convert=convert,
         )
     )
@@ -133,6 +134,7 @@ async def github_callback() -> Response:
             {},
             allow_signups=ctx.config.oauth2_github_allow_signups,
             ip=remote_ip(),
+            user_agent=user_agent(),
             convert=convert,
         )
     )

@@ -19,9 +19,11 @@ from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.store.access import keys as key_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
+from coder.domain.access.user_agents import kept
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 _TOUCH_EVERY = timedelta(hours=1)  # last_used and sliding are written at most this often, as upstream does
 
@@ -124,7 +126,20 @@ async def _touch(
     stale = now - key.last_used >= _TOUCH_EVERY
     if not stale and expires_at is None and user.status != "dormant":
         return False
-    await ctx.db.run(key_store.touch, key.id, user.id, now, expires_at, credentials.remote_ip, user.status == "dormant")
+
+    async def write(tx: Tx) -> None:
+        await key_store.touch(
+            tx,
+            key.id,
+            user.id,
+            now,
+            expires_at=expires_at,
+            ip=credentials.remote_ip,
+            user_agent=kept(credentials.user_agent),
+            activate=user.status == "dormant",
+        )
+
+    await ctx.db.run(write)
     return True
 
 

@@ -19,6 +19,7 @@ from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import users as user_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Resource, Subject
+from coder.domain.access.user_agents import kept
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def new_key(
     allow_list: Sequence[str] = ANY,
     token_name: str = "",
     ip: str = "",
+    user_agent: str = "",
 ) -> tuple[KeyRow, str]:
     """A row to insert and the token that opens it."""
     key_id, secret = _random(10), _random(22)
@@ -66,6 +68,7 @@ def new_key(
         token_name=token_name,
         scopes=tuple(scopes),
         allow_list=tuple(allow_list),
+        user_agent=kept(user_agent),
     )
     return row, f"{key_id}-{secret}"
 
@@ -191,6 +194,7 @@ async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[U
             last_used=row.last_used,
             expires_at=row.expires_at,
             ip_address=str(row.ip_address),
+            user_agent=row.user_agent,
             login_type=cast("LoginType", row.login_type),
             scopes=list(row.scopes),
             current=row.id == subject.key_id,

@@ -110,6 +110,12 @@ async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> li
     return (["inbox"] if site.inbox else []) + ([chosen] if chosen in site.methods else [])
 
 
+async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
+    """Whether such messages reach somebody who cannot sign in: the inbox alone would not."""
+    ways = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
+    return any(way != "inbox" for way in ways)
+
+
 # ---- what administrators set
 
 

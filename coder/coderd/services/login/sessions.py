@@ -55,13 +55,13 @@ async def _still_empty(tx: Tx) -> None:
         raise Conflict(_EXISTS)
 
 
-async def login(ctx: Context, email: str, password: str, ip: str) -> str:
+async def login(ctx: Context, email: str, password: str, ip: str, user_agent: str = "") -> str:
     """A session token. Raises Unauthenticated with the same words for every wrong guess."""
     found = await ctx.db.read(user_store.get_user_by_email, email)
     right = await verify_password(found.hashed_password if found else "", password)
     user = _admitted(ctx, found if right else None)
     now = ctx.clock.now()
-    row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip)
+    row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 
     async def write(tx: Tx) -> None:
         # Hashing takes its time: what the password opened may be closed by now, and its sessions ended.
