@@ -27,6 +27,7 @@ import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
 import { SITE_ROLE_HINTS } from "./roles";
 import { UserDialog, type UserAction } from "./UserDialogs";
+import { countedAtStart } from "../../ui/words";
 
 const PRESETS = [["All users", ""], ["Active users", "status:active"], ["Dormant users", "status:dormant"], ["Suspended users", "status:suspended"], ["Owners", "role:owner"], ["Service accounts", "service_account:true"]] as const;
 export const LOGIN_TYPES: Readonly<Record<string, string>> = { password: "Password", github: "GitHub", oidc: "OpenID Connect", none: "None", token: "Token", "": "None" };
@@ -49,7 +50,7 @@ export function UsersPage() {
   if (may.known && !may.viewUsers) return <Refused what="the people of this deployment" />;
   return (
     <>
-      <PageHead title="Users" description={<span role="status">{list.data ? `${list.data.count} ${list.data.count === 1 ? "person" : "people"}` : " "}</span>} actions={may.createUser ? <ButtonLink look="primary" to="/deployment/users/create" icon={<UserPlus />}>Create user</ButtonLink> : null} />
+      <PageHead title="Users" description={<span role="status">{list.data ? countedAtStart(list.data.count, "person", "people") : " "}</span>} actions={may.createUser ? <ButtonLink look="primary" to="/deployment/users/create" icon={<UserPlus />}>Create user</ButtonLink> : null} />
       <FilterBar label="Search users" placeholder="name, email, status:active role:owner" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
