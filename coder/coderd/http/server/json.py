@@ -116,6 +116,24 @@ async def read_bytes(limit: int) -> bytes:
         return raw
 
 
+class Holds(typing.Protocol):
+    """What the bytes of a body count for."""
+
+    def take(self, count: int) -> None:
+        """`count` bytes more; a refusal ends the request."""
+
+
+async def read_for(holder: Holds, limit: int) -> bytes:
+    """As `read_bytes`, for those who count the bytes themselves: they are not their sender's."""
+    pieces: list[bytes] = []
+
+    async def keep(piece: bytes) -> None:
+        pieces.append(piece)
+
+    await _receive(limit, holder, keep)
+    return b"".join(pieces)
+
+
 @contextlib.asynccontextmanager
 async def received(limit: int) -> AsyncIterator[bytes]:
     """The whole body, at most `limit` bytes, which counts for its sender until the end of the block.
@@ -161,7 +179,7 @@ def _share() -> AbstractContextManager[Share]:
     return context().part(BodyBudget).sender(account(), remote_ip())
 
 
-async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
+async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[None]]) -> None:
     size, last = 0, trio.current_time() + BODY_LONGEST
     with trio.move_on_after(BODY_PATIENCE) as scope:
         async for piece in request.body:
