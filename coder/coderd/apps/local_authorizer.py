@@ -46,7 +46,7 @@ class LocalAppAuthorizer:
         self._limits: RateLimits = ctx.part(RateLimits)
         self._known = KnownVisitors(AT_ONCE)
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from coder.coderd.http.server import body_bounds
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unavailable
 from coder.coderd.services.network import http_tunnels
 from coder.coderd.services.network.http_tunnels import HttpTunnels, Pool, TunnelServerStream
