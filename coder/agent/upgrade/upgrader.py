@@ -21,7 +21,7 @@ from coder.base.log import get_logger
 from coder.base.own_binary import own_name
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
-from coder.domain.agents.upgrades import is_newer
+from coder.domain.agents.version_order import is_newer
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
