@@ -81,7 +81,10 @@ class Upgrader:
             make_own(self._folder)
             with locked(self._folder):
                 link_others(self._folder)
-            await trio.sleep(PROVEN)
+        except Exception as error:
+            log.warn("the names of programs before this one were not made its own", error=reason_of(error))
+        await trio.sleep(PROVEN)
+        try:
             self._records.last(digest)
         except Exception as error:
             log.warn("what is remembered of upgrades was not brought up to date", error=reason_of(error))
