@@ -21,7 +21,6 @@ SOURCES = [
 LONGEST_FILE = 470
 LONGEST_FUNCTION = 70
 FULLEST_FOLDER = 25
-HISTORY = "coder/coderd/store/migrations/versions"  # one noun, and only ever longer
 
 
 def test_rooms_import_only_whom_they_may() -> None:
@@ -52,10 +51,9 @@ def test_folders_can_be_taken_in_at_a_glance() -> None:
     files = Counter(
         path.parent.relative_to(ROOT).as_posix()
         for path in (ROOT / "coder").rglob("*.py")
-        if "node_modules" not in path.parts
+        if "node_modules" not in path.parts and path.parent.name != "versions"  # of the schema: one a change, for ever
     )
     assert files
-    del files[HISTORY]
     too_full = {folder: held for folder, held in files.items() if held > FULLEST_FOLDER}
     assert not too_full, f"more than {FULLEST_FOLDER} files: two nouns may live here"
 

@@ -244,7 +244,7 @@ def summarize(found: Waiting) -> str:
             )
         case "all_offline":
             if fitting == 1:
-                return "The only provisioner that may run it is offline or out of reach; the job runs when that comes back."
-            return f"All {fitting} provisioners that may run it are offline or out of reach; the job runs when one is back."
+                return "The only provisioner that may run it is offline or out of reach; it runs when that comes back."
+            return f"All {fitting} provisioners that may run it are offline or out of reach; it runs when one is back."
         case "nobody":
             return "No provisioner may run this job: start one with the tags it wants, or change the tags."
