@@ -17,13 +17,14 @@ from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields
+from coder.coderd.services.foundation.errors import BAD_BODY, Forbidden, Invalid
 from coder.coderd.services.people.organizations import lock_organization, organization_resource
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.site import site
 from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
 if TYPE_CHECKING:
@@ -199,16 +200,16 @@ def _check_filter(expression: str | None) -> None:
     try:
         compiled(expression or "")
     except PatternProblem as error:
-        raise InvalidFields(("regex_filter", f"is no regular expression: {error}")) from error
+        raise Invalid(BAD_BODY, f"error parsing regexp: {error}") from error
 
 
 def _check_ids(mapping: Mapping[str, Sequence[str]]) -> None:
-    for given, gets in mapping.items():
+    for gets in mapping.values():
         for text in gets:
             try:
-                UUID(text)
-            except ValueError:
-                raise InvalidFields(("mapping", f'"{given}" is mapped to "{text}", which is no UUID')) from None
+                read_uuid(text)
+            except ValueError as error:
+                raise Invalid(BAD_BODY, str(error)) from error
 
 
 async def claim_fields(ctx: Context, subject: Subject, organization: OrganizationRow | None) -> list[str] | None:
