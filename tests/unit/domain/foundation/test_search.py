@@ -1,4 +1,6 @@
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -97,7 +99,7 @@ def test_a_query_that_is_too_long_is_not_cut() -> None:
     assert refused == FieldRefusal("q", "Query must not be longer than 8192 characters")
 
 
-LISTS = {
+LISTS: dict[str, tuple[Callable[[Terms], list[Any]], tuple[str, ...], str]] = {
     "uuids": (lambda terms: terms.uuids("key"), ("x", "yy"), "invalid UUID length: 1\ninvalid UUID length: 2"),
     "choices": (
         lambda terms: terms.choices("key", ("a", "b")),
