@@ -60,7 +60,7 @@ class RemoteAppAuthorizer:
 
     # ---- who comes in
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str = "") -> AppAdmission:

@@ -87,7 +87,7 @@ class AppAuthorizer(Protocol):
     @property
     def stopping(self) -> trio.Event: ...
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         """The first valid ticket for just this application among what a client shows."""
         ...
 

@@ -41,7 +41,7 @@ class LocalAppAuthorizer:
         self._open: OpenVisits = ctx.part(OpenVisits)
         self._limits: RateLimits = ctx.part(RateLimits)
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:

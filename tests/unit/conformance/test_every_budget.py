@@ -25,7 +25,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.people import scim
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
 from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.network.http_tunnels import HttpTunnels
 from coder.coderd.services.people import scim as provisioning

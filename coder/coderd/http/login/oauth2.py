@@ -36,8 +36,9 @@ from coder.coderd.http.server.auth import (
     remote_ip,
     subject,
 )
+from coder.coderd.http.server.body_reading import read_bytes
 from coder.coderd.http.server.declarations import BYTES, FORM, HTML
-from coder.coderd.http.server.json import no_content, read_bytes, reply
+from coder.coderd.http.server.json import no_content, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authentication import Caller, subject_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quart import Blueprint, Response, request
 
 from coder.coderd.http.server.auth import context, count_request
+from coder.coderd.http.server.body_reading import read_bytes
 from coder.coderd.http.server.declarations import BYTES, NOTHING, OCTETS
-from coder.coderd.http.server.json import read_bytes
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.network.http_tunnels import FIRST_WAIT, HttpTunnels, TunnelServerStream

@@ -39,9 +39,9 @@ from coder.coderd.services.foundation.errors import (
 )
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.provisioning.build_results import build_ended
+from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import trio
 
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unavailable
 from coder.coderd.services.network import http_tunnels
 from coder.coderd.services.network.http_tunnels import HttpTunnels, Pool, TunnelServerStream
