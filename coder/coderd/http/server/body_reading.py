@@ -11,7 +11,7 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import trio
 from quart import request
@@ -36,6 +36,24 @@ async def read_bytes(limit: int) -> bytes:
     """`received` for callers that hold the body no longer than they read it."""
     async with received(limit) as raw:
         return raw
+
+
+class Holds(Protocol):
+    """What the bytes of a body count for."""
+
+    def take(self, count: int) -> None:
+        """`count` bytes more; a refusal ends the request."""
+
+
+async def read_for(holder: Holds, limit: int) -> bytes:
+    """As `read_bytes`, for those who count the bytes themselves: they are not their sender's."""
+    pieces: list[bytes] = []
+
+    async def keep(piece: bytes) -> None:
+        pieces.append(piece)
+
+    await _receive(limit, holder, keep)
+    return b"".join(pieces)
 
 
 @contextlib.asynccontextmanager
@@ -83,7 +101,7 @@ def _share() -> AbstractContextManager[Share]:
     return context().part(BodyBudget).sender(account(), remote_ip())
 
 
-async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
+async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[None]]) -> None:
     size, last = 0, trio.current_time() + BODY_LONGEST
     with trio.move_on_after(BODY_PATIENCE) as scope:
         async for piece in request.body:

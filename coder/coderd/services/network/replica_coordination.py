@@ -199,6 +199,7 @@ class Bridge:
             task_status.started()
             async for _channel, payload in notices:
                 if payload == RESYNC:
+                    self._said.clear()  # what is missing now may have been named in between
                     self.announce()
                     continue
                 try:
@@ -327,19 +328,22 @@ class Bridge:
 
     async def speak(self) -> None:
         """Sends what is said, one transaction after the other: notices must not overtake each other."""
-        pause = Backoff(1.0, 30.0)
+        pause, lost = Backoff(1.0, 30.0), False
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
             notices, self._waiting = self._waiting, []
             if await self._publish(notices):
                 pause.reset()
+                if lost:
+                    lost = False
+                    self.announce()
                 continue
-            # The rest is said anew when listening has come back; an end has nobody else to say it.
-            self._waiting = [*filter(_takes_away, notices), *self._waiting]
-            if self._waiting:
-                self._wake.set()
-                await trio.sleep(pause.next_delay())
+            # An end has nobody else to say it; the rest is said anew once something can be said. Listening need not
+            # have failed, too.
+            lost, self._waiting = True, [*filter(_takes_away, notices), *self._waiting]
+            self._wake.set()
+            await trio.sleep(pause.next_delay())
 
     async def _publish(self, notices: list[CoordinatorMessage]) -> bool:
         texts = []

@@ -39,6 +39,7 @@ from coder.domain.provisioning.jobs import (
     LogLevel,
     clean_text,
     error_code,
+    shortened_error,
 )
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
@@ -147,7 +148,7 @@ async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now
     fallback = "" if job.canceled_at is not None else "the provisioner failed without a reason"
     if job.logs_overflowed and request.error:
         # The log was cut long ago; why the job failed is said at its end all the same.
-        last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", clean_text(request.error))
+        last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", shortened_error(request.error))
         await job_store.insert_logs(tx, job.id, [last])
     await end_with_error(tx, job, request.error or fallback, code, now)
     if job.type == "workspace_build":
@@ -202,7 +203,7 @@ async def _complete(
     else:
         await build_results.complete_build(tx, job, request.workspace_build, now, quiet_hours)
         await _insert_timings(tx, job, request.workspace_build.timings)
-    await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=error)
+    await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=shortened_error(error))
     await tell(tx, job)
 
 
@@ -224,7 +225,7 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
         started_at=job.started_at or now,
         completed_at=now,
         updated_at=now,
-        error=clean_text(error),
+        error=shortened_error(error),
         error_code=code,
     )
     await tell(tx, job)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -18,6 +19,7 @@ import trio.testing
 from coder.base.clock import SystemClock
 from coder.coderd.services.network.replica_coordination import Bridge, CoordinatorMessage
 from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.listening import RESYNC
 from coder.domain.network.coordination import Coordination, Delivery, NodeKind, Update
 from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, FullAccess
 from coder.mesh.core.crypto.keys import PrivateKey
@@ -354,7 +356,55 @@ async def test_what_takes_away_is_kept_until_it_was_said(autojump_clock: trio.te
         nursery.start_soon(clients.bridge.speak)
         await trio.sleep(60)
         nursery.cancel_scope.cancel()
-    words = [json.loads(text) for text in published]
-    assert {"left", "update"} >= {word["word"] for word in words}
-    assert "left" in {word["word"] for word in words}
+    words = [json.loads(text)["word"] for text in published]
+    kept = words[: words.index("up")]
+    assert "left" in kept and {"left", "update"} >= set(kept)
+    assert agents.core.tunnels() == [(CLIENT, AGENT)]
+
+
+async def test_what_was_not_said_is_said_anew_though_nobody_lost_his_ears(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The pool had no connection for a moment; those that listen live on."""
+    agents, clients = two()
+    working, published = False, list[str]()
+
+    async def run(_publish: Any, texts: list[str], _nodes: Any, _now: Any) -> None:
+        if not working:
+            raise OSError("the database is away")
+        published.extend(texts)
+
+    clients.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(run=run), clock=SystemClock()))
+    agent, client = agents.connect(AGENT), clients.connect(CLIENT)
+    agents.ask(agent, AGENT, CoordinationRequest(node=CoordinatedNode(b"agent")))
+    clients.ask(client, CLIENT, CoordinationRequest(node=CoordinatedNode(b"client"), add_tunnel=AGENT))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(clients.bridge.speak)
+        await trio.sleep(10)
+        assert agents.core.tunnels() == [] and published == []
+        working = True
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    for text in published:
+        agents.bridge._hear(msgspec.json.decode(text, type=CoordinatorMessage))
+    assert agents.core.tunnels() == [(CLIENT, AGENT)]
+
+
+async def test_what_was_named_before_a_gap_ends_nothing_after_it() -> None:
+    """Of everything another replica said the middle was missed: what stood there is not over."""
+    agents, clients, _agent, _client = joined()
+    clients.bridge.announce()
+    told, clients.bridge._waiting = clients.bridge._waiting, []
+    send, receive = trio.open_memory_channel[tuple[str, str]](100)
+    for notice in told:
+        missed = notice.word == "tunnel"
+        send.send_nowait(("", RESYNC if missed else msgspec.json.encode(notice).decode()))
+    send.close()
+
+    @asynccontextmanager
+    async def listen(_channel: str) -> AsyncIterator[Any]:
+        yield receive
+
+    agents.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(listen=listen)))
+    await agents.bridge.listen()
     assert agents.core.tunnels() == [(CLIENT, AGENT)]
