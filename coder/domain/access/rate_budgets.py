@@ -46,9 +46,9 @@ is never counted, because an identity provider sends its thousand users at once.
 CARRIED = Budget("carried", whole_route=True)
 "Of wrong ids: the right one is not counted, for those who have it ask many times a second."
 ADMISSIONS = Budget("admissions", times=8, whole_route=True)
-"""Visitors of applications who bring no valid ticket: each asks the database, at a workspace proxy the server. A ticket
-lasts a minute; a page that finds its own over asks for many things at once, and programs that keep no cookies ask each
-time."""
+"""Visitors of applications who bring no valid ticket and are nobody we know: each asks the database, at a workspace
+proxy the server. A ticket lasts a minute; a page that finds its own over asks for many things at once. Whoever is
+known is not counted: see `coder/coderd/apps/authorizer.py`."""
 RELAY = Budget("relay", times=4, whole_route=True)
 "Connections to the relay, which asks for no secret. A thousand agents of one cluster come back at once, some twice."
 

@@ -22,9 +22,9 @@ from coder.coderd.services.access.workspace_access import load_template, lock_te
 from coder.coderd.services.events import prebuild_notifications
 from coder.coderd.services.events.notifications import NotificationSite, enqueue, site_of
 from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.enqueued_builds import EnqueuedBuild
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.events import notification_marks
 from coder.coderd.store.events.change_feed import notify_change
