@@ -126,13 +126,6 @@ class AgentState:
         self.sessions[kind] -= 1
         self.report(ConnectionEvent(ident, False, kind, "", status, reason))
 
-    def workdir(self) -> Path:
-        """Where commands start: the manifest's directory if it exists, else home.
-
-        Waits for the disk they are on, and everybody with it: `coder/agent/workspace/files.py` does not.
-        """
-        return next((folder for folder in self.workdirs() if folder.is_dir()), Path("/"))
-
     def workdirs(self) -> list[Path]:
-        """Where that may be, the best first."""
+        """Where commands may start, the best first: `workspace/files.py` asks which of them is there."""
         return [folder for folder in (self.directory, self.identity.home) if folder is not None]

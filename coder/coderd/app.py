@@ -44,8 +44,7 @@ from coder.coderd.loops import (
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
-from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
-from coder.coderd.rpc_endpoints.upgrades import (
+from coder.coderd.rpc_endpoints.raw_links import (
     EndpointTable,
     Upgrade,
     draw_on,
@@ -53,6 +52,7 @@ from coder.coderd.rpc_endpoints.upgrades import (
     serve_endpoint,
     upgrade_request,
 )
+from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
 from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.apps import app_usage
 from coder.coderd.services.events import metrics_endpoint, tracing, web_push

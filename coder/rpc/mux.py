@@ -46,7 +46,7 @@ class MuxStream(trio.abc.HalfCloseableStream):
     def __init__(self, mux: Mux, stream: int) -> None:
         self._mux = mux
         self.id = stream
-        self._chunks: deque[bytes] = deque()
+        self._chunks: deque[bytes | memoryview] = deque()
         self._eof = False
         self._broken = ""
         self._closed = False
@@ -63,13 +63,15 @@ class MuxStream(trio.abc.HalfCloseableStream):
         self._check_open(reading=True)
         data = self._chunks.popleft()
         if max_bytes is not None and len(data) > max_bytes:
-            self._chunks.appendleft(data[max_bytes:])
-            data = data[:max_bytes]
+            # A view: a frame may be a whole window, and small reads would copy the rest of it again and again.
+            whole = memoryview(data)
+            self._chunks.appendleft(whole[max_bytes:])
+            data = whole[:max_bytes]
         else:
             self._mux._unread -= PIECE
         self._mux._unread -= len(data)
         self._mux._consumed(self.id, len(data))
-        return data
+        return bytes(data)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         await trio.lowlevel.checkpoint()

@@ -14,6 +14,8 @@ TOGETHER = 32_768
 "Elements of a message, all its lists and maps together."
 _SOURCE = 1 << 20
 "Bytes of what people write into templates: scripts, values, defaults, descriptions."
+_RESOURCES = 8192
+"Of one transition: states of five thousand fit a message and exist, of ten thousand they hardly fit."
 
 _PACKAGES = {
     "coder.agent.v2": Most(elements=1024, size=64 << 10),
@@ -38,10 +40,14 @@ _ELEMENTS = {
     "coder.tailnet.v2.Node.derp_forced_websocket": 256,
     "coder.tailnet.v2.Node.addresses": 64,
     "coder.tailnet.v2.Node.allowed_ips": 64,
-    "coder.tailnet.v2.Node.endpoints": 256,
     # What a daemon gathered while its link was away; the job's log has a limit of its own.
     "provisionerd.UpdateJobRequest.logs": 131_072,
     "provisionerd.UpdateJobRequest.workspace_tags": 256,
+    "provisionerd.CompletedJob.WorkspaceBuild.resources": _RESOURCES,
+    "provisionerd.CompletedJob.WorkspaceBuild.resource_replacements": _RESOURCES,
+    "provisionerd.CompletedJob.TemplateImport.start_resources": _RESOURCES,
+    "provisionerd.CompletedJob.TemplateImport.stop_resources": _RESOURCES,
+    "provisionerd.CompletedJob.TemplateDryRun.resources": _RESOURCES,
     # Four for each resource of the largest state, and more.
     "provisionerd.CompletedJob.WorkspaceBuild.timings": 65_536,
     "provisionerd.FailedJob.WorkspaceBuild.timings": 65_536,
@@ -60,7 +66,8 @@ _SIZES = {
     "coder.tailnet.v2.Node.key": 256,
     "coder.tailnet.v2.Node.disco": 512,
     "coder.tailnet.v2.Node.DerpLatencyEntry.key": 128,
-    "coder.tailnet.v2.Node.DerpForcedWebsocketEntry.value": 1024,
+    # What a proxy answered instead of a relay: the whole page. It is cut further in (`node_from_proto`).
+    "coder.tailnet.v2.Node.DerpForcedWebsocketEntry.value": MAX_PACKET,
     "coder.tailnet.v2.Node.addresses": 256,
     "coder.tailnet.v2.Node.allowed_ips": 256,
     "coder.tailnet.v2.Node.endpoints": 256,

@@ -54,6 +54,7 @@ class Session:
         slots, held = trio.Semaphore(MAX_CALLS), HeldBytes()
         with single_failure():
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
                 while True:
                     # Before the stream is taken: 256 that were not taken are all a peer may have (yamux.BACKLOG).
                     await slots.acquire()
@@ -63,6 +64,11 @@ class Session:
                         break
                     nursery.start_soon(_serve_one, slots, stream, handlers, held, limits)
                 nursery.cancel_scope.cancel()
+
+    async def _cancel_when_closed(self, scope: trio.CancelScope) -> None:
+        """Who waits for a slot does not hear of the end, nor does a stream whose handler takes nothing more."""
+        await self._mux.wait_closed()
+        scope.cancel()
 
     async def ping(self, timeout: float = KEEPALIVE_TIMEOUT) -> float:
         """Seconds to the peer and back. Raises RpcClosed when no answer came in time."""

@@ -6,8 +6,8 @@ by a ticket alone has shown nothing to ask with, and stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -17,9 +17,8 @@ import trio
 from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.apps.authorizer import AppAdmission, count_admission
+from coder.coderd.apps.authorizer import AppAdmission, KnownVisitors, count_admission
 from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.access.rate_limits import address_key
 from coder.coderd.services.apps import app_tickets
 from coder.coderd.services.apps.app_refusals import AppRefusedError, Reason, from_fields
 from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
@@ -36,6 +35,8 @@ JUDGE_EVERY = 60.0
 """Seconds between looks at what is open: the life of a ticket."""
 MOST_KNOWN = 4096
 """Tokens, of sixteen bytes each."""
+AT_ONCE = 32
+"""Questions of one of them to the server, which may be far away: a hundred a second over a third of a second."""
 _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
 """Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
 
@@ -57,21 +58,27 @@ class RemoteAppAuthorizer:
         self._open: dict[trio.CancelScope, tuple[float, Visitor, AppRequest]] = {}
         self._known: dict[bytes, None] = {}
         "Digests of tokens that showed somebody to the server, the oldest first."
+        self._visitors = KnownVisitors(AT_ONCE)
 
     # ---- who comes in
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str = "") -> AppAdmission:
-        self._count(shown, "admit")
-        return await self._ask(request, shown)
+        async with self._turn(shown, "admit"):
+            return await self._ask(request, shown)
 
-    def _count(self, shown: Credentials, question: str) -> None:
-        """By the address, unless the token is known: whoever makes tokens up shall not be counted as so many people."""
+    @asynccontextmanager
+    async def _turn(self, shown: Credentials, question: str) -> AsyncIterator[None]:
+        """By the address, unless the token is known: whoever makes tokens up shall not be taken for so many people."""
         digest = _digest(shown.token)
-        who = f"token-{digest.hex()}" if digest in self._known else address_key(shown.remote_ip)
-        count_admission(self._world.limits, who, question)
+        if digest not in self._known:
+            count_admission(self._world.limits, shown.remote_ip, question)
+            yield
+            return
+        async with self._visitors.turn(digest.hex()):
+            yield
 
     def _note(self, token: str, is_known: bool) -> None:
         self._known.pop(_digest(token), None)
@@ -128,11 +135,11 @@ class RemoteAppAuthorizer:
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
         if visitor.shown.token or ticket.user_id == NIL:
-            self._count(visitor.shown, "look_again")
-            await self._ask(ticket.request, visitor.shown)
+            async with self._turn(visitor.shown, "look_again"):
+                await self._ask(ticket.request, visitor.shown)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
-        self._count(Credentials(remote_ip=remote_ip), "cors_of")
+        count_admission(self._world.limits, remote_ip, "cors_of")
         # A browser asks this without cookies: the server tells of public applications only.
         try:
             return (await self._ask(request, Credentials())).ticket.cors_behavior

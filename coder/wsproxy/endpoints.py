@@ -27,7 +27,7 @@ from coder.domain.apps.app_headers import PATH_SESSION_COOKIE, SIGNED_TOKEN_QUER
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from coder.coderd.rpc_endpoints.upgrades import Upgrade
+    from coder.coderd.rpc_endpoints.raw_links import Upgrade
     from coder.domain.access.rate_budgets import Budget
     from coder.net.websocket import WebSocketStream
     from coder.wsproxy.authorizer import RemoteAppAuthorizer

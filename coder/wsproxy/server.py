@@ -27,7 +27,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.listener import HttpServer, open_listeners
 from coder.coderd.http.server.query import has_too_many
-from coder.coderd.rpc_endpoints.upgrades import (
+from coder.coderd.rpc_endpoints.raw_links import (
     EndpointTable,
     Upgrade,
     draw_on,

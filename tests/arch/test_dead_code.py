@@ -18,7 +18,7 @@ GENERATED = ("/proto/", "/migrations/versions/", "/dashboard/")
 CALLED_BY_LIBRARIES = {
     # asyncssh
     "begin_auth", "connection_requested", "server_requested", "unix_connection_requested", "unix_server_requested",
-    "map_path", "reverse_map_path",
+    "reverse_map_path",
     # asyncio's transports, as asyncssh uses ours
     "get_extra_info", "pause_reading", "resume_reading", "set_write_buffer_limits", "get_write_buffer_size",
     "can_write_eof", "set_protocol", "get_protocol",

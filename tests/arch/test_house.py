@@ -51,7 +51,7 @@ def test_folders_can_be_taken_in_at_a_glance() -> None:
     files = Counter(
         path.parent.relative_to(ROOT).as_posix()
         for path in (ROOT / "coder").rglob("*.py")
-        if "node_modules" not in path.parts
+        if "node_modules" not in path.parts and path.parent.name != "versions"  # of the schema: one a change, for ever
     )
     assert files
     too_full = {folder: held for folder, held in files.items() if held > FULLEST_FOLDER}

@@ -30,7 +30,7 @@ _NO_HANDSHAKE = frozenset({400, 426})
 _REFUSED = frozenset({"401", "403", "404"})
 _DENIED_AS_ERROR = "500"
 """How the recorded release refused some changes."""
-_NO_PERSONS = frozenset({Unscoped.AGENT, Unscoped.PROXY, Unscoped.PROVISIONER, Unscoped.CLIENT})
+_NO_PERSONS = frozenset({Unscoped.AGENT, Unscoped.PROXY, Unscoped.PROVISIONER, Unscoped.CLIENT, Unscoped.APPLICATION})
 """Callers there have credentials of their own; a session is none."""
 _OFF = ("/oauth2/", "/api/v2/oauth2-provider/", "/api/experimental/watch-all-workspacebuilds")
 """Experiments, and none is on: so it was recorded."""

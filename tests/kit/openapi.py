@@ -14,7 +14,7 @@ from coder.coderd.app import ENDPOINTS, describe_api
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.application import make_application
 from coder.coderd.http.server.declarations import declaration_of, route_of
-from coder.coderd.rpc_endpoints.upgrades import Endpoint, EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import Endpoint, EndpointTable
 from coder.coderd.services.foundation.context import Context
 from tests.conformance.scope import Operation, in_scope
 

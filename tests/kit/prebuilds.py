@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from coder.coderd.store.workspaces import prebuilds as store
 from coder.rpc.proto import agent_pb2
@@ -39,7 +39,8 @@ def _build(job: Any) -> dict[str, Any]:
     if metadata.workspace_transition != pb.START:
         return {"state": b""}
     tokens = [one.token for one in metadata.running_agent_auth_tokens]
-    return {"state": b"{}", "resources": [resource("box", agents=[agent(token=tokens[0] if tokens else TOKEN)])]}
+    first = TOKEN if metadata.workspace_owner == "prebuilds" else str(uuid4())  # no two workspaces have the same
+    return {"state": b"{}", "resources": [resource("box", agents=[agent(token=tokens[0] if tokens else first)])]}
 
 
 @asynccontextmanager

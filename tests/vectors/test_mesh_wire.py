@@ -10,7 +10,7 @@ import pytest
 
 from coder.mesh.core.crypto import aead, noise
 from coder.mesh.core.crypto.box import SharedBox
-from coder.mesh.core.crypto.cookie import CookieJar, CookieMaker, cookie_key, mac1_key, mac16
+from coder.mesh.core.crypto.handshake_cookie import CookieJar, CookieMaker, cookie_key, mac1_key, mac16
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.tunnel.device import Device

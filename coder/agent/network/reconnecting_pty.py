@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections import deque
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ LAST_WORDS = 3.0
 "Seconds for a program to end that was hung up (ours)."
 OUT_QUEUE = 256
 "Chunks waiting for one slow viewer; then it is dropped, the terminal must not wait for it."
+_SPACE = re.compile(r"\s*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,15 +277,20 @@ def _typed(text: str) -> bytes:
 def _messages(decoder: json.JSONDecoder, buffer: str) -> tuple[list[dict[str, Any]], str]:
     """The complete JSON objects at the front of `buffer`, and what follows them. Raises RecursionError."""
     found: list[dict[str, Any]] = []
-    while buffer := buffer.lstrip():
+    at = 0  # the text is cut once: it may be thirty thousand objects of two letters
+    while (start := _behind_space(buffer, at)) < len(buffer):
         try:
-            value, end = decoder.raw_decode(buffer)
+            value, at = decoder.raw_decode(buffer, start)
         except json.JSONDecodeError:
             break
-        buffer = buffer[end:]
         if isinstance(value, dict):
             found.append(value)
-    return found, buffer
+    return found, buffer[at:].lstrip()
+
+
+def _behind_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()
 
 
 def _decode_partial(data: bytes) -> tuple[str, bytes]:

@@ -15,6 +15,7 @@ from coder.agent.ssh.negotiation import (
     take_longer_writes,
 )
 from coder.agent.ssh.sessions import SessionRunner
+from coder.agent.ssh.sftp import DiskThreads, start_sftp
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.net.ssh_library import asyncssh
@@ -45,11 +46,12 @@ class SshService:
     def __init__(self, state: AgentState, *, max_timeout: float = 72 * 3600) -> None:
         self._state = state
         self.runner = SessionRunner(state)
+        threads = DiskThreads()
         self._options = asyncssh.SSHServerConnectionOptions(
             server_factory=lambda: _Policy(state),
             server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
             process_factory=self.runner.run,
-            sftp_factory=lambda channel: _Sftp(channel, state),
+            sftp_factory=lambda channel: start_sftp(channel, state, threads),
             sftp_version=3,
             allow_scp=False,  # `scp -O` runs the workspace's own scp program, as a plain command
             agent_forwarding=True,
@@ -114,27 +116,3 @@ class _Policy(asyncssh.SSHServer):
 
     def unix_server_requested(self, listen_path: str) -> bool:
         return not self._state.block_reverse_forwarding
-
-
-class _Sftp(asyncssh.SFTPServer):
-    """The file system as the agent's user sees it; relative paths start in the agent's directory."""
-
-    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], state: AgentState) -> None:
-        super().__init__(channel)
-        self._own_channel = channel
-        self._base = str(state.workdir()).encode()
-        self._state = state
-        self._session = state.open_session("ssh")
-        state.counters.count("agent_ssh_server_sftp_connections_total")
-
-    def map_path(self, path: bytes) -> bytes:
-        return path if path.startswith(b"/") else self._base + b"/" + path
-
-    def reverse_map_path(self, path: bytes) -> bytes:
-        return path
-
-    def exit(self) -> None:
-        self._state.close_session(self._session, "ssh")
-        # asyncssh closes the channel without an exit status, which scp takes for a failure.
-        if not self._own_channel.is_closing():
-            self._own_channel.exit(0)

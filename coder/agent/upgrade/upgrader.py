@@ -21,7 +21,7 @@ from coder.base.log import get_logger
 from coder.base.own_binary import own_name
 from coder.base.retry import Backoff
 from coder.base.version import BUILD_VERSION
-from coder.domain.agents.upgrades import is_newer
+from coder.domain.agents.version_order import is_newer
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
@@ -81,7 +81,10 @@ class Upgrader:
             make_own(self._folder)
             with locked(self._folder):
                 link_others(self._folder)
-            await trio.sleep(PROVEN)
+        except Exception as error:
+            log.warn("the names of programs before this one were not made its own", error=reason_of(error))
+        await trio.sleep(PROVEN)
+        try:
             self._records.last(digest)
         except Exception as error:
             log.warn("what is remembered of upgrades was not brought up to date", error=reason_of(error))

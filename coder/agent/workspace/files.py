@@ -40,7 +40,7 @@ async def on_disk(
 
 
 async def workdir(state: AgentState) -> Path:
-    """Where commands start, as `AgentState.workdir`; a folder that does not answer is as good as none."""
+    """Where commands start: the manifest's directory if it exists, else home. Silence is as good as a no."""
     for folder in state.workdirs():
         with trio.move_on_after(LOOK_TIME):
             if await on_disk(folder.is_dir):

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -73,6 +73,14 @@ class Scan:
     untracked_left: int = MAX_UNTRACKED
 
 
+class _Said(NamedTuple):
+    """What one command said. One of which the end was left out did not end by itself: its status says nothing."""
+
+    status: int
+    text: str
+    is_cut: bool
+
+
 class GitError(Exception):
     """git cannot be asked anywhere; its text is for a person."""
 
@@ -129,11 +137,12 @@ async def _look(root: Path, env: Mapping[str, str], scan: Scan) -> Repository:
     has_commit = bool(await git("rev-parse", "-q", "--verify", "HEAD"))
     # Before the first commit: the empty tree, whose name depends on the repository's hash.
     against = "HEAD" if has_commit else (await git("hash-object", "-t", "tree", "/dev/null")).strip()
-    diff = await git("diff", *_PLAIN, against)
+    tracked = await git.ask("diff", *_PLAIN, against)
+    diff = tracked.text
     untracked = (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0")
-    rest = ""
+    rest = _LEFT_OUT if tracked.is_cut else ""
     for name in filter(None, untracked):
-        if len(diff) >= MAX_DIFF or scan.untracked_left <= 0:
+        if rest or len(diff) >= MAX_DIFF or scan.untracked_left <= 0:
             rest = _LEFT_OUT
             break
         scan.untracked_left -= 1
@@ -157,14 +166,18 @@ class _Git:
 
     async def __call__(self, *words: str) -> str:
         """What it prints, bounded. A refusal is an empty text: no branch, no remote, no commit yet."""
-        status, text = await self._run(words)
-        if status not in {0, 1} and len(text) <= MAX_DIFF:
-            raise RepositoryError(f"git {words[0]} cannot read {self._root}: it ended with {status}")
-        return text
+        return (await self.ask(*words)).text
+
+    async def ask(self, *words: str) -> _Said:
+        """The same, and whether all of it."""
+        said = await self._run(words)
+        if said.status not in {0, 1} and not said.is_cut:
+            raise RepositoryError(f"git {words[0]} cannot read {self._root}: it ended with {said.status}")
+        return said
 
     async def or_nothing(self, *words: str) -> str:
         """What it prints, whatever becomes of it. Raises GitError all the same when it takes too long."""
-        return (await self._run(words))[1]
+        return (await self._run(words)).text
 
     async def switch_filters_off(self) -> None:
         """Those of gitattributes(5) that the repository's own configuration names, whatever it includes.
@@ -173,15 +186,15 @@ class _Git:
         that cannot be given on a command line.
         """
         asked = ("--name-only", "-z", "--get-regexp", r"^filter\.")
-        status, text = await self._run(("config", "--show-scope", *asked))
-        scopes_and_keys = text.split("\0")
-        if status == _USAGE:  # before git 2.26 there are no scopes: all are switched off
-            _, text = await self._run(("config", *asked))
-            scopes_and_keys = [part for key in text.split("\0") for part in ("", key)]
+        said = await self._run(("config", "--show-scope", *asked))
+        scopes_and_keys = said.text.split("\0")
+        if said.status == _USAGE:  # before git 2.26 there are no scopes: all are switched off
+            said = await self._run(("config", *asked))
+            scopes_and_keys = [part for key in said.text.split("\0") for part in ("", key)]
         pairs = zip(scopes_and_keys[::2], scopes_and_keys[1::2], strict=False)
         names = sorted({_filter_name(key) for scope, key in pairs if scope not in _OWN_SCOPES and key})
         length = sum(map(len, names))
-        if len(names) > MAX_FILTERS or length > MAX_FILTER_NAMES or len(text) > MAX_DIFF or "=" in "".join(names):
+        if len(names) > MAX_FILTERS or length > MAX_FILTER_NAMES or said.is_cut or "=" in "".join(names):
             raise RepositoryError(f"the configuration of {self._root} names filters that cannot be switched off")
         for name in names:
             self._switched_off += (
@@ -190,8 +203,8 @@ class _Git:
                 f"filter.{name}.required=false",
             )
 
-    async def _run(self, words: Sequence[str]) -> tuple[int, str]:
-        """The exit status, and what it prints. Raises GitError."""
+    async def _run(self, words: Sequence[str]) -> _Said:
+        """Raises GitError."""
         options = [word for one in self._switched_off for word in ("-c", one)]
         argv = ["git", *options, "-C", str(self._root), *words]
         try:
@@ -204,7 +217,7 @@ class _Git:
         except trio.TooSlowError as error:
             raise RepositoryError(f"git {words[0]} took longer than {COMMAND_TIME:g} s in {self._root}") from error
 
-    async def _read(self, argv: list[str]) -> tuple[int, str]:
+    async def _read(self, argv: list[str]) -> _Said:
         taken = bytearray()
         process = await trio.lowlevel.open_process(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._env,
@@ -218,7 +231,7 @@ class _Git:
             status = await process.wait()  # with its output closed it ends by itself
         finally:
             await end_group(process)
-        return status, taken.decode("utf-8", "replace")
+        return _Said(status, taken.decode("utf-8", "replace"), len(taken) > MAX_DIFF)
 
 
 def _filter_name(key: str) -> str:

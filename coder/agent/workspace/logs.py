@@ -33,6 +33,10 @@ class LogQueue:
         self._size = 0
         self._dropped = 0
         self._in_flight = False
+        self._sent = 0
+        "Lines at the front that are on their way."
+        self._pushed_out = 0
+        "Of those, how many were forgotten before anybody said that they arrived."
         self._overflowed = False
         self._changed = trio.Event()
         self._hurry = trio.Event()
@@ -47,9 +51,12 @@ class LogQueue:
         self._lines.append((source, entry))
         self._size += len(entry.output) + LINE_OVERHEAD
         while self._size > QUEUE_BYTES and len(self._lines) > 1:
-            _, oldest = self._lines.popleft()
-            self._size -= len(oldest.output) + LINE_OVERHEAD
-            self._dropped += 1
+            self._pop()
+            if self._sent:
+                self._sent -= 1
+                self._pushed_out += 1
+            else:
+                self._dropped += 1
         self._wake()
 
     async def send_loop(self, send: Send, *, linger: float = 0.25) -> None:
@@ -61,13 +68,20 @@ class LogQueue:
             if self._size < BATCH_BYTES // 2:
                 with trio.move_on_after(linger):
                     await self._hurry.wait()
-            request, count = self._batch()
-            self._in_flight = True
+            request, self._sent = self._batch()
+            noted, self._in_flight, self._pushed_out = self._dropped, True, 0
             try:
                 answer = await send(request)
+            except BaseException:
+                self._dropped += self._pushed_out
+                self._sent = 0
+                raise
             finally:
                 self._in_flight = False
-            self._forget(count)
+            self._dropped -= noted
+            while self._sent:
+                self._pop()
+                self._sent -= 1
             if answer.log_limit_exceeded:
                 self._overflowed = True
                 self._lines.clear()
@@ -96,7 +110,6 @@ class LogQueue:
             note = agent_pb2.Log(output=f"({self._dropped} older log lines were dropped)", level=agent_pb2.Log.WARN)
             note.created_at.FromDatetime(self._now())
             request.logs.append(note)
-            self._dropped = 0
         size = count = 0
         for line_source, entry in self._lines:
             size += len(entry.output.encode()) + LINE_OVERHEAD
@@ -106,10 +119,9 @@ class LogQueue:
             count += 1
         return request, count
 
-    def _forget(self, count: int) -> None:
-        for _ in range(min(count, len(self._lines))):
-            _, entry = self._lines.popleft()
-            self._size -= len(entry.output) + LINE_OVERHEAD
+    def _pop(self) -> None:
+        _, entry = self._lines.popleft()
+        self._size -= len(entry.output) + LINE_OVERHEAD
 
     def _wake(self) -> None:
         self._changed.set()

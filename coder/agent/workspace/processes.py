@@ -130,6 +130,8 @@ class Processes:
         self._state = state
         self._nursery: trio.Nursery | None = None
         self._known: dict[str, StartedProcess] = {}
+        self._starting = 0
+        "Those that count already and run soon."
         self._let_go = False
 
     def let_go(self) -> None:
@@ -165,25 +167,37 @@ class Processes:
 
     async def start(self, command: str, workdir: str, env: Mapping[str, str], *, background: bool) -> StartedProcess:
         """Raises ValueError when there are too many, OSError when it cannot be started."""
-        if self._nursery is None:
+        if not self._looks_after():
             raise ValueError("the agent is ending")
-        if sum(one.exited is None for one in self._known.values()) >= MAX_RUNNING:
+        if self._starting + sum(one.exited is None for one in self._known.values()) >= MAX_RUNNING:
             raise ValueError(f"{MAX_RUNNING} processes are running already")
-        where = workdir or str(await files.workdir(self._state))
-        process = await trio.lowlevel.open_process(
-            environment.command_line(self._state.identity, command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**environment.command_environment(self._state), **env},
-            cwd=where,
-            start_new_session=True,
-        )
+        self._starting += 1
+        try:
+            where = workdir or str(await files.workdir(self._state))
+            process = await trio.lowlevel.open_process(
+                environment.command_line(self._state.identity, command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**environment.command_environment(self._state), **env},
+                cwd=where,
+                start_new_session=True,
+            )
+        finally:
+            self._starting -= 1
+        if not self._looks_after():  # any more
+            await end_group(process)
+            await _close(process)
+            raise ValueError("the agent is ending")
         made = StartedProcess(str(uuid.uuid4()), command, where, background, process, time.time())
         self._known[made.id] = made
+        assert self._nursery is not None  # noqa: S101 - asked before
         self._nursery.start_soon(self._attend, made)
         self._forget_oldest()
         return made
+
+    def _looks_after(self) -> bool:
+        return self._nursery is not None and not self._let_go
 
     def get(self, ident: str) -> StartedProcess | None:
         return self._known.get(ident)
@@ -209,9 +223,7 @@ class Processes:
     async def _end(self, one: StartedProcess) -> None:
         """Leaves nothing of it running."""
         await end_group(one.process)
-        if one.process.stdout is not None:
-            with trio.CancelScope(shield=True):
-                await one.process.stdout.aclose()
+        await _close(one.process)
         one.exited = time.time()
         one.ended.set()
 
@@ -234,6 +246,12 @@ def _read_waiting(pipe: int, into: Output) -> None:
     with contextlib.suppress(OSError):  # there is no more now, or a child has closed it
         while chunk := os.read(pipe, TAIL):
             into.add(chunk)
+
+
+async def _close(process: trio.Process | Child) -> None:
+    if process.stdout is not None:
+        with trio.CancelScope(shield=True):
+            await process.stdout.aclose()
 
 
 async def _copy(one: StartedProcess, drained: trio.Event) -> None:

@@ -259,7 +259,7 @@ class AppProxy:
         cookies = _cookies(visit.headers)
         shown = self._credentials(visit, request, cookies)
         tickets = [value for name, value in cookies if name == app_headers.SIGNED_TOKEN_COOKIE]
-        ticket = await self._authorizer.recognize(tickets, request)
+        ticket = await self._authorizer.read_ticket(tickets, request)
         if ticket is not None:
             return _Entry(ticket, shown)
         let_in = await self._authorizer.admit(request, shown, app_headers.first(visit.headers, b"user-agent"))

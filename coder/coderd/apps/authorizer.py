@@ -7,20 +7,23 @@ decided in `services/apps/app_access.py`.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+import trio
+
 from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.access.rate_limits import PATIENCE, address_key
 from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.services.apps.app_visitor import Visitor
+from coder.coderd.services.foundation.errors import RateLimited
 from coder.domain.access.rate_budgets import ADMISSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import trio
 
     from coder.coderd.apps.upstream import AppPool
     from coder.coderd.config.settings import ServerConfig
@@ -72,13 +75,51 @@ class AppAdmission:
     expires_at: datetime
 
 
-def count_admission(limits: RateLimits, who: str, question: str) -> None:
-    """Before a visitor makes us ask a database or a server. Raises RateLimited. `who`: see `RateLimits.count`."""
-    limits.count(who, "", (ADMISSIONS,), route=question)
+def count_admission(limits: RateLimits, address: str, question: str) -> None:
+    """Before a visitor nobody knows makes us ask a database or a server. Raises RateLimited."""
+    limits.count(address_key(address), "", (ADMISSIONS,), route=question)
+
+
+class KnownVisitors:
+    """What those make us ask who are known: so many questions of each at one time, and more of them wait.
+
+    A program that shows its token with each request asks each time: it is never refused for being quick, and leaves
+    the others their part.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._turns: dict[str, _Turns] = {}
+
+    @asynccontextmanager
+    async def turn(self, who: str) -> AsyncIterator[None]:
+        """Raises RateLimited after PATIENCE."""
+        turns = self._turns.setdefault(who, _Turns(trio.Semaphore(self._at_once)))
+        turns.users += 1
+        try:
+            with trio.move_on_after(PATIENCE) as waited:
+                await turns.free.acquire()
+            if waited.cancelled_caught:
+                raise RateLimited("Too many of your requests wait to be let in.", headers=[("Retry-After", "1")])
+            try:
+                yield
+            finally:
+                turns.free.release()
+        finally:
+            turns.users -= 1
+            if not turns.users:
+                del self._turns[who]
+
+
+@dataclass(slots=True)
+class _Turns:
+    free: trio.Semaphore
+    users: int = 0
 
 
 class AppAuthorizer(Protocol):
-    """Decides and remembers for the proxy. What a visitor makes it ask is counted, each question by itself."""
+    """Decides and remembers for the proxy. What a visitor makes it ask is bounded: of those somebody knows in number
+    at one time (`KnownVisitors`), of others in number a minute, each question by itself."""
 
     @property
     def settings(self) -> AppProxySettings: ...
@@ -87,7 +128,7 @@ class AppAuthorizer(Protocol):
     @property
     def stopping(self) -> trio.Event: ...
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         """The first valid ticket for just this application among what a client shows."""
         ...
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from coder.coderd.apps.authorizer import AppAdmission, AppProxySettings, count_admission
+from coder.coderd.apps.authorizer import AppAdmission, AppProxySettings, KnownVisitors, count_admission
 from coder.coderd.apps.upstream import AppPool
 from coder.coderd.services.access.authentication import Caller, authenticate
-from coder.coderd.services.access.rate_limits import RateLimits, address_key, user_key
+from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.apps import app_access, app_tokens
 from coder.coderd.services.apps.app_access import AppContext, HiddenAtError, RefusedAtError
 from coder.coderd.services.apps.app_streams import OpenVisits
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from coder.domain.apps.app_addresses import AppRequest
 
 
+AT_ONCE = 4
+"""Questions of one user to the database: each takes a millisecond or two, and others want some of its connections."""
+
+
 class LocalAppAuthorizer:
     """See `authorizer.AppAuthorizer`."""
 
@@ -40,13 +44,19 @@ class LocalAppAuthorizer:
         self._usage: AppUsage = ctx.part(AppUsage)
         self._open: OpenVisits = ctx.part(OpenVisits)
         self._limits: RateLimits = ctx.part(RateLimits)
+        self._known = KnownVisitors(AT_ONCE)
 
-    async def recognize(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
         caller = await self._caller(shown)
-        self._count(caller.user.id if caller else NIL, shown.remote_ip, "admit")
+        async with self._turn(caller.user.id if caller else NIL, shown.remote_ip, "admit"):
+            return await self._admit(request, caller, shown, user_agent)
+
+    async def _admit(
+        self, request: AppRequest, caller: Caller | None, shown: Credentials, user_agent: str
+    ) -> AppAdmission:
         subject = caller.subject if caller else None
         try:
             ticket, view_context = await app_access.open_app(self._ctx, request, subject)
@@ -59,9 +69,14 @@ class LocalAppAuthorizer:
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
         return AppAdmission(ticket, token, expires_at)
 
-    def _count(self, user_id: UUID, remote_ip: str, question: str) -> None:
-        who = address_key(remote_ip) if user_id == NIL else user_key(user_id)
-        count_admission(self._limits, who, question)
+    @asynccontextmanager
+    async def _turn(self, user_id: UUID, remote_ip: str, question: str) -> AsyncIterator[None]:
+        if user_id == NIL:
+            count_admission(self._limits, remote_ip, question)
+            yield
+            return
+        async with self._known.turn(str(user_id)):
+            yield
 
     async def _caller(self, shown: Credentials) -> Caller | None:
         if not shown.token:
@@ -81,11 +96,11 @@ class LocalAppAuthorizer:
         return await app_tokens.open_key_untrusted(self._ctx, sealed)
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
-        self._count(ticket.user_id, visitor.shown.remote_ip, "look_again")
-        await app_access.look_again(self._ctx, ticket)
+        async with self._turn(ticket.user_id, visitor.shown.remote_ip, "look_again"):
+            await app_access.look_again(self._ctx, ticket)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
-        self._count(NIL, remote_ip, "cors_of")
+        count_admission(self._limits, remote_ip, "cors_of")
         return await app_access.cors_of(self._ctx, request)
 
     @contextmanager

@@ -15,7 +15,7 @@ import trio
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.absent_clients import AbsentClients
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.access.authorization import may, require_scope
@@ -48,7 +48,7 @@ from coder.tailnet.resume_tokens import RESUME_HEADER
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from coder.coderd.rpc_endpoints.upgrades import Upgrade, UpgradeRequest
+    from coder.coderd.rpc_endpoints.raw_links import Upgrade, UpgradeRequest
     from coder.coderd.services.foundation.context import Context
     from coder.net.websocket import WebSocketStream
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import trio
 from google.protobuf.message import Message
 
+from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.provisioning import job_work, module_files
@@ -113,7 +114,12 @@ class DaemonConnection:
                 await self._give_up(held)
 
     async def _wait_for_job(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
+        """Raises what the daemon's right does."""
         self.asked.set()
+        with single_failure():
+            await self._job_or_cancel(call, held)
+
+    async def _job_or_cancel(self, call: ServerCall[Any, Any], held: list[JobRow]) -> None:
         async with trio.open_nursery() as nursery:
 
             async def stop_on_cancel() -> None:

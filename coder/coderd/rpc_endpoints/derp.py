@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coder.coderd.rpc_endpoints.upgrades import Upgrade
+    from coder.coderd.rpc_endpoints.raw_links import Upgrade
     from coder.mesh.relay import DerpServer
 
 PLAIN = ("content-type", "text/plain; charset=utf-8")

@@ -45,7 +45,7 @@ from coder.rpc.session import Session, open_session
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, UpgradeRequest
+    from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, UpgradeRequest
     from coder.coderd.services.access.authentication import Caller
     from coder.coderd.services.foundation.context import Context
 

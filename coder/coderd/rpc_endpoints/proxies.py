@@ -22,7 +22,7 @@ from coder.domain.network.coordination_rules import FullAccess
 from coder.rpc.session import open_session
 
 if TYPE_CHECKING:
-    from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade
+    from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade
     from coder.coderd.services.foundation.context import Context
 
 LOOK_EVERY = 15.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from coder.coderd.rpc_endpoints.upgrades import Upgrade, UpgradeRequest
+from coder.coderd.rpc_endpoints.raw_links import Upgrade, UpgradeRequest
 from coder.coderd.services.network.http_tunnels import HttpTunnels
 from coder.net.http_tunnel import CARRIER, CARRY
 

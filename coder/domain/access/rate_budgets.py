@@ -38,6 +38,8 @@ FILES = Budget("files", 12)
 "As upstream."
 REGISTRATION = Budget("registration", 10, whole_route=True)
 "Clients that register themselves; ours: nobody is asked who they are, and each is a row that stays."
+MESSAGES = Budget("messages", 30)
+"What people have sent to themselves. Ours: all messages of a deployment wait in one queue for one mail server."
 PUBLIC_ROUTE = Budget("public", whole_route=True)
 "Outside of the API, or with a secret in the path. Ours: upstream counts none of these."
 GUESSES = Budget("guesses", 60, whole_route=True, refused=frozenset({401, 403}))
@@ -46,9 +48,9 @@ is never counted, because an identity provider sends its thousand users at once.
 CARRIED = Budget("carried", whole_route=True)
 "Of wrong ids: the right one is not counted, for those who have it ask many times a second."
 ADMISSIONS = Budget("admissions", times=8, whole_route=True)
-"""Visitors of applications who bring no valid ticket: each asks the database, at a workspace proxy the server. A ticket
-lasts a minute; a page that finds its own over asks for many things at once, and programs that keep no cookies ask each
-time."""
+"""Visitors of applications who bring no valid ticket and are nobody we know: each asks the database, at a workspace
+proxy the server. A ticket lasts a minute; a page that finds its own over asks for many things at once. Whoever is
+known is not counted: see `coder/coderd/apps/authorizer.py`."""
 RELAY = Budget("relay", times=4, whole_route=True)
 "Connections to the relay, which asks for no secret. A thousand agents of one cluster come back at once, some twice."
 

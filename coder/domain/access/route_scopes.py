@@ -1,7 +1,7 @@
 """Who comes in at an address: the scope a key needs, or why none is asked for.
 
 Named beside every route (`http/server/route.py`) and every endpoint for our own processes
-(`rpc_endpoints/upgrades.py`). What scopes grant is `policy.py` and `scopes.py`.
+(`rpc_endpoints/raw_links.py`). What scopes grant is `policy.py` and `scopes.py`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ class Unscoped(Enum):
     PROXY = "a workspace proxy with its token"
     PROVISIONER = "a provisioner daemon with its key"
     CLIENT = "a client with what its Authorization header says"
+    APPLICATION = "an OAuth2 application with its secret, or with what a person gave it"
     STREAM = "a client with the id of its carried stream"
 
 
 PUBLIC, ANY_KEY, OPTIONAL = Unscoped.PUBLIC, Unscoped.ANY_KEY, Unscoped.OPTIONAL
 AGENT, PROXY, PROVISIONER, CLIENT = Unscoped.AGENT, Unscoped.PROXY, Unscoped.PROVISIONER, Unscoped.CLIENT
-STREAM = Unscoped.STREAM
-BY_SECRET = frozenset({AGENT, PROXY, PROVISIONER, STREAM})
+APPLICATION, STREAM = Unscoped.APPLICATION, Unscoped.STREAM
+BY_SECRET = frozenset({AGENT, PROXY, PROVISIONER, APPLICATION, STREAM})
 """Where a random secret is shown. It is looked at before the request is counted: see `rate_limits.counted`."""
 
 Scope = str | tuple[str, ...] | Unscoped

@@ -32,6 +32,8 @@ OVERFLOW_LINE = (
     "Provisioner logs exceeded the max size of 1MB. Will not continue to write provisioner logs for workspace build."
 )
 
+MAX_ERROR = 16_384
+"""Ours: letters of why a job failed. Every list of workspaces, builds and jobs carries it; the log says the rest."""
 HUNG_AFTER = timedelta(minutes=5)
 """A running job whose daemon said nothing for this long is given up (upstream's reaper)."""
 PENDING_AFTER = timedelta(minutes=30)
@@ -114,6 +116,14 @@ def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> K
 def clean_text(text: str) -> str:
     """Without NUL, which Postgres refuses."""
     return text.replace("\x00", "")
+
+
+def shortened_error(text: str) -> str:
+    """Why a job failed, as it is kept."""
+    kept = clean_text(text)
+    if len(kept) <= MAX_ERROR:
+        return kept
+    return f"{kept[:MAX_ERROR]}\n… ({len(kept) - MAX_ERROR} more letters)"
 
 
 ReapKind = Literal["hung", "pending"]

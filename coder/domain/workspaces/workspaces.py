@@ -20,6 +20,8 @@ SHARE_LEVELS = ("owner", "organization", "authenticated", "public")
 """From narrow to wide."""
 SHARE_PROTOCOLS = ("http", "https")
 MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
+MOST_SHARED_PORTS = 256
+"Of one workspace, ours."
 _USE = frozenset({"read", "ssh", "application_connect", "start", "stop"})
 WORKSPACE_ROLES: dict[str, frozenset[str]] = {
     # Nobody may delete what they could not make again.

@@ -6,7 +6,7 @@ from typing import Any
 
 from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.box import open_untrusted as open_box
-from coder.mesh.core.crypto.cookie import CookieJar
+from coder.mesh.core.crypto.handshake_cookie import CookieJar
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.crypto.noise import (
     NO_PSK,
@@ -204,7 +204,7 @@ MESH = {
     "core/crypto/box.py:open_untrusted": Harness(
         lambda d: open_box(OURS, THEIRS.public, d[:24], d[24:]), (CryptoError,), [NONCE + BOX.seal(NONCE, b"text")]
     ),
-    "core/crypto/cookie.py:CookieJar.accept_reply_untrusted": Harness(
+    "core/crypto/handshake_cookie.py:CookieJar.accept_reply_untrusted": Harness(
         lambda d: JAR.accept_reply_untrusted(*_cut(d, 24, 32), 0.0),  # type: ignore[call-arg]
         (CryptoError,),
         [bytes(56)],

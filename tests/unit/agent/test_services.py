@@ -7,6 +7,7 @@ import os
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -22,6 +23,7 @@ from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.scripts import ScriptRunner, Stage
 from coder.base.errors import CoderError
+from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import agent_pb2
 from tests.kit.paths import DATA
 
@@ -206,6 +208,66 @@ async def test_scripts_report_output_codes_and_timeouts(tmp_path: Path) -> None:
         await queue.wait_sent()
         nursery.cancel_scope.cancel()
     assert {"hi", "no", "script exited with code 3", "script timed out"} <= set(sent)
+
+
+async def test_lines_pushed_out_while_a_batch_is_on_its_way_are_those_that_are_missing() -> None:
+    """The queue runs over during a call: every line arrives, or counts among those a line says were dropped."""
+    queue = LogQueue(lambda: datetime.now(UTC))
+    arrived: list[str] = []
+    calls = 0
+    line, made = "x" * 1000, 0
+
+    def fill(count: int) -> None:
+        nonlocal made
+        for _ in range(count):
+            queue.add(b"s" * 16, f"{made:06}{line}", agent_pb2.Log.INFO)
+            made += 1
+
+    async def send(request: agent_pb2.BatchCreateLogsRequest) -> agent_pb2.BatchCreateLogsResponse:
+        nonlocal calls
+        calls += 1
+        if calls <= 3:
+            fill(1500)  # of two thousand that fit
+        if calls == 2:
+            raise RpcClosed  # the connection breaks
+        arrived.extend(entry.output for entry in request.logs)
+        return agent_pb2.BatchCreateLogsResponse()
+
+    fill(1000)
+    for _ in range(2):
+        with trio.move_on_after(5):
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(queue.send_loop, send)
+                    await queue.wait_sent()
+                    nursery.cancel_scope.cancel()
+            except* RpcClosed:
+                pass
+    numbers = [int(text[:6]) for text in arrived if text.endswith(line)]
+    said = [int(text[1:].split()[0]) for text in arrived if text.endswith("were dropped)")]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) + sum(said) == made
+    assert len(queue) == 0
+
+
+class _Counted(str):
+    """Text that knows how much of it was copied."""
+
+    copied = 0
+
+    def __getitem__(self, key: Any) -> str:
+        part = super().__getitem__(key)
+        _Counted.copied += len(part)
+        return _Counted(part)
+
+    def lstrip(self, chars: str | None = None, /) -> str:
+        return _Counted(super().lstrip(chars))
+
+
+def test_thirty_thousand_small_messages_are_not_copied_each_time() -> None:
+    _Counted.copied = 0
+    found, rest = _messages(json.JSONDecoder(), _Counted(" {} " * 10_000 + '{"data":'))
+    assert (len(found), rest, _Counted.copied) == (10_000, '{"data":', len(' {"data":'))
 
 
 async def test_no_cron_script_begins_any_more_and_one_that_runs_goes_on(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from coder.coderd.http.server import hypercorn_fixes
-from coder.coderd.http.server import json as bodies
+from coder.coderd.http.server import body_reading, hypercorn_fixes
 from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES, BodyBudget
 from coder.coderd.store.templates import files
 from tests.kit.coderd import World, running_coderd
@@ -100,7 +99,7 @@ async def test_what_was_refused_is_given_back_with_its_answer() -> None:
 
 async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a head, and half a body at every public route that takes one: two hundred at once."""
-    monkeypatch.setattr(bodies, "BODY_PATIENCE", 1.0)
+    monkeypatch.setattr(body_reading, "BODY_PATIENCE", 1.0)
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
     async with running_coderd(first_user=True) as world:
         budget, quiet = world.ctx.part(BodyBudget), trio.lowlevel.current_statistics().tasks_living

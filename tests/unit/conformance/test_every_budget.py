@@ -6,6 +6,7 @@ budget is not asked for fails here.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,13 +26,13 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.people import scim
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
 from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.network.http_tunnels import HttpTunnels
 from coder.coderd.services.people import scim as provisioning
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.rate_budgets import API, GUESSES, Budget, budgets_of
-from coder.domain.access.route_scopes import AGENT, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
+from coder.domain.access.route_scopes import AGENT, APPLICATION, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
 from coder.net.http_tunnel import MODE, WAIT
 from tests.kit.agents import AgentWorld, workspace_world
 from tests.kit.coderd import World, running_coderd
@@ -63,6 +64,9 @@ HANDSHAKE = {
 
 _QUERIES = {"serve": "?provisioner=echo&version=1.0", "reinit": "?wait=true"}
 "So that the right one is answered at once."
+_FORMS = {"/oauth2/tokens": {"grant_type": "refresh_token", "refresh_token": "x"}, "/oauth2/revoke": {"token": "x"}}
+"What comes with the secret of an application."
+_NOTHING = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Door:
 
     def path(self, guess: int) -> str:
         """With something in its places; a secret is another with each guess."""
-        place = f"guess-{guess}" if self.rule in SECRETS_IN_PATHS else "00000000-0000-4000-8000-000000000000"
+        place = f"guess-{guess}" if self.rule in SECRETS_IN_PATHS else _NOTHING
         path = re.sub(r"<[^>]*>|\{[^}]*\}", place, self.rule.replace("{organization}", "default"))
         return path + _QUERIES.get(path.rpartition("/")[2], "")
 
@@ -157,7 +161,8 @@ async def _ask(world: World, door: Door, guess: int) -> int:
 async def _status(world: World, door: Door, path: str, shown: dict[str, str]) -> int:
     world.client.cookies.clear()
     headers = shown | (HANDSHAKE if door.websocket else {})
-    async with world.client.stream(door.method, path, headers=headers) as answer:
+    form = _FORMS.get(door.rule) if door.scope is APPLICATION else None
+    async with world.client.stream(door.method, path, headers=headers, data=form) as answer:
         return answer.status_code
 
 
@@ -209,11 +214,17 @@ async def test_wrong_secrets_shut_out_nobody_whose_own_cannot_be_guessed(monkeyp
     async with workspace_world(clock=FakeClock(), **SETTINGS) as found:
         world = found.world
         right = await _secrets(found)
+        applications = await _applications(found.world, sum(door.scope is APPLICATION for door in doors))
         _limit_all(monkeypatch)
         for door in doors:
             guesses = [await _ask(world, door, number) for number in range(LIMIT + 1)]
             path = door.path(0).replace("guess-0", world.ctx.part(HttpTunnels).open("127.0.0.1")[0])
-            status = await _status(world, door, path, right.get(door.scope, {"Coder-Session-Token": world.token}))
+            shown = right.get(door.scope, {"Coder-Session-Token": world.token})
+            if door.scope is APPLICATION:
+                client = applications.pop()
+                path = path.replace(_NOTHING, client["client_id"])
+                shown = {"Authorization": _shown_by(client, by_secret=door.rule in _FORMS)}
+            status = await _status(world, door, path, shown)
             if guesses[-1] != 429 or status == 429 or (door.scope in BY_SECRET and status in {401, 403}):
                 wrong.append(f"{door.method} {door.rule}: wrong {guesses}, right {status}")
         serve = next(door for door in doors if door.rule.endswith("/serve"))
@@ -235,6 +246,25 @@ async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
         PROVISIONER: {"Coder-Provisioner-Daemon-Key": key["key"]},
         STREAM: {MODE: "poll", WAIT: "0.1"},
     }
+
+
+async def _applications(world: World, count: int) -> list[dict[str, str]]:
+    """Each has registered itself: it has a secret, and a token for its registration."""
+    owner = {"Coder-Session-Token": world.token}
+    settings = {"dynamic_client_registration_enabled": True}
+    answer = await world.request("PUT", "/api/v2/oauth2-provider/settings", json=settings, headers=owner)
+    assert answer.status_code == 200, answer.text
+    made = []
+    for number in range(count):
+        asked = {"client_name": f"a{number}", "redirect_uris": ["http://localhost:1/cb"]}
+        made.append((await world.post("/oauth2/register", asked, token="")).json())
+    return made
+
+
+def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
+    if not by_secret:
+        return f"Bearer {client['registration_access_token']}"
+    return "Basic " + base64.b64encode(f"{client['client_id']}:{client['client_secret']}".encode()).decode()
 
 
 @pytest.mark.usefixtures("few")

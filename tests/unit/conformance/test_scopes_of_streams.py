@@ -14,7 +14,7 @@ import pytest
 
 from coder.base.secret import Secret
 from coder.coderd.app import ENDPOINTS
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.domain.access import scopes
 from coder.domain.access.policy import key_reaches
 from coder.domain.access.route_scopes import PROVISIONER, Scope, named

@@ -3,7 +3,7 @@ refused before a handler sees it, by an error that names the field, and the link
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from coder.rpc.calls import Bidi, Handlers, ServerCall, Unary, decode_request
 from coder.rpc.drpc import MAX_PACKET
 from coder.rpc.errors import RpcError
 from coder.rpc.message_limits import fields_below
-from coder.rpc.proto import agent_pb2, provisionerd_pb2
+from coder.rpc.proto import agent_pb2, provisionerd_pb2, tailnet_pb2
 from coder.rpc.request_limits import REQUEST_LIMITS, TOGETHER
 from coder.rpc.session import Session
 from tests.kit import rpc_ids
@@ -262,3 +262,52 @@ async def test_large_messages_are_measured_beside_the_loop(monkeypatch: pytest.M
     assert not taken
     assert not await _refusal(large)
     assert taken == [len(large.SerializeToString())]
+
+
+# ---- what genuine programs send at their largest
+
+
+def _large_plan() -> Message:
+    request = provisionerd_pb2.CompletedJob(job_id="x")
+    for number in range(5000):
+        resource = request.workspace_build.resources.add(
+            name=f"r[{number}]", type="null_resource", module_path="module.a"
+        )
+        resource.metadata.add(key="k", value="v")
+        request.workspace_build.timings.add(resource=f"null_resource.r[{number}]", action="create", stage="apply")
+    request.workspace_build.state = b"{" * (2 << 20)
+    return request
+
+
+def _large_import() -> Message:
+    request = provisionerd_pb2.CompletedJob(job_id="x")
+    for number in range(5000):
+        request.template_import.start_resources.add(name=f"r[{number}]", type="null_resource")
+        request.template_import.stop_resources.add(name=f"r[{number}]", type="null_resource")
+    return request
+
+
+def _node_behind_a_proxy() -> Message:
+    """The program says what it was answered instead of an upgrade: the whole page."""
+    node = tailnet_pb2.Node(id=1, preferred_derp=999)
+    for region in range(20):
+        node.derp_forced_websocket[region] = "GET failed with status code 403: " + "<p>blocked by policy</p>" * 1000
+    return tailnet_pb2.CoordinateRequest(update_self=tailnet_pb2.CoordinateRequest.UpdateSelf(node=node))
+
+
+def _node_of_many_addresses() -> Message:
+    node = tailnet_pb2.Node(id=1, endpoints=[f"10.{number // 250}.0.{number % 250}:41641" for number in range(1000)])
+    return tailnet_pb2.CoordinateRequest(update_self=tailnet_pb2.CoordinateRequest.UpdateSelf(node=node))
+
+
+def _full_log_batch() -> Message:
+    return agent_pb2.BatchCreateLogsRequest(logs=[agent_pb2.Log(output="")] * ((1 << 20) // 21))
+
+
+@pytest.mark.parametrize(
+    "make", [_large_plan, _large_import, _node_behind_a_proxy, _node_of_many_addresses, _full_log_batch]
+)
+async def test_the_largest_that_genuine_programs_send_is_taken(make: Callable[[], Message]) -> None:
+    message = make()
+    assert message.ByteSize() <= MAX_PACKET
+    assert not await _refusal(message)

@@ -402,3 +402,54 @@ async def test_ended_calls_leave_nothing_behind() -> None:
             assert not side._half_closed
             assert not side._yamux._streams
         nursery.cancel_scope.cancel()
+
+
+async def test_the_end_cancels_handlers_that_take_nothing_more_though_no_slot_is_free() -> None:
+    """Each stream waits for room in its inbox, and the session for one of them: nobody reads of the end."""
+    begun = 0
+
+    async def deaf(_call: Any) -> None:
+        nonlocal begun
+        begun += 1
+        await trio.sleep_forever()
+
+    left, right = trio.testing.memory_stream_pair()
+    async with open_session(right, "server") as server, trio.open_nursery() as nursery:
+        served = trio.Event()
+
+        async def serve() -> None:
+            await server.serve({COORDINATE: Bidi(deaf, tailnet_pb2.CoordinateRequest)})
+            served.set()
+
+        nursery.start_soon(serve)
+        async with open_session(left, "client") as client, trio.open_nursery() as callers:
+
+            async def call() -> None:
+                request, answer = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
+                async with client.open_stream(COORDINATE, request, answer) as stream:
+                    for _ in range(inbox.MESSAGES + 2):
+                        await stream.send(request())
+                    await trio.sleep_forever()
+
+            for _ in range(session.MAX_CALLS):
+                callers.start_soon(call)
+            await trio.testing.wait_all_tasks_blocked()
+            assert begun == session.MAX_CALLS
+            callers.cancel_scope.cancel()
+        with trio.fail_after(10):
+            await served.wait()
+
+
+async def test_small_reads_of_a_large_frame_do_not_copy_what_is_left() -> None:
+    left, right = trio.testing.memory_stream_pair()
+    async with mux.open_mux(left, client=True), mux.open_mux(right, client=False) as there:
+        body = bytes(range(256)) * 1024
+        await left.send_all(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, 1, 0)))
+        await left.send_all(encode_frame(YamuxFrame(FrameType.DATA, Flag(0), 1, len(body), body)))
+        stream = await there.accept()
+        read = await stream.receive_some(1000)
+        whole = stream._chunks[0].obj  # type: ignore[union-attr]
+        while len(read) < len(body):
+            assert stream._chunks[0].obj is whole  # type: ignore[union-attr]
+            read += await stream.receive_some(1000)
+        assert (read, there._unread) == (body, 0)

@@ -208,7 +208,8 @@ async def get_git_auth() -> Response:
 async def get_reinit() -> Response:
     """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew."""
     waits = request.args.get("wait", "") in {"1", "t", "T", "true", "TRUE", "True"}
-    return await sse(subscriptions.watch_claim(context(), place().workspace_id, only_prebuilt=waits))
+    waiter = subscriptions.ClaimWaiter(place().workspace_id, place().rotated_token or place().agent.auth_token)
+    return await sse(subscriptions.watch_claim(context(), waiter, only_prebuilt=waits))
 
 
 @route(

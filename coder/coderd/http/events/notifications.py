@@ -25,6 +25,7 @@ from coder.coderd.services.events import notifications
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.policy import Resource
+from coder.domain.access.rate_budgets import MESSAGES
 
 blueprint = Blueprint("notifications", __name__, url_prefix="/api/v2")
 
@@ -115,6 +116,7 @@ async def post_test() -> Response:
     "POST",
     "/notifications/custom",
     scope="notification_message:create",
+    budget=MESSAGES,
     body=CustomNotificationRequest,
     status=204,
 )

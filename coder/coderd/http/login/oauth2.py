@@ -6,13 +6,11 @@ oauth2_registration.py.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote_plus, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import UNSET
 from quart import Blueprint, Response, request
@@ -24,6 +22,7 @@ from coder.api.login.oauth2 import (
     OAuth2TokenResponse,
 )
 from coder.coderd.http.login.oauth2_refusals import experimental, refusing
+from coder.coderd.http.login.oauth2_requests import MALFORMED, by_client, named_client, read_form
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import (
@@ -37,7 +36,7 @@ from coder.coderd.http.server.auth import (
     subject,
 )
 from coder.coderd.http.server.declarations import BYTES, FORM, HTML
-from coder.coderd.http.server.json import no_content, read_bytes, reply
+from coder.coderd.http.server.json import no_content, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authentication import Caller, subject_of
@@ -47,15 +46,15 @@ from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.coderd.services.login.oauth2_grants import GrantError, Tokens
 from coder.domain.access import scopes
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
-from coder.domain.access.route_scopes import CLIENT, OPTIONAL, PUBLIC
+from coder.domain.access.route_scopes import APPLICATION, OPTIONAL, PUBLIC
 
 blueprint = Blueprint("oauth2", __name__)
 
 _WRONG = {400: OAuth2Error, 401: OAuth2Error}
 """What RFC 6749 section 5.2 says of a refusal."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-_MAX_FORM = 64 << 10
-_MALFORMED = "The request is missing required parameters or is otherwise malformed"
+_SHOWN = {"authorization_code": "code", "refresh_token": "refresh_token"}
+"The field that says what is to be exchanged, by grant type."
 
 
 # ---- what a client reads first (RFC 8414, RFC 9728)
@@ -256,7 +255,7 @@ async def _check_form_csrf() -> None:
     if not credentials().from_cookie:
         return
     check_origin()
-    sent = (await _form()).get("csrf_token", "")
+    sent = (await read_form()).get("csrf_token", "")
     cookie = request.cookies.get(CSRF_COOKIE, "")
     if not (cookie and hmac.compare_digest(cookie.encode(), sent.encode())):
         check_csrf()
@@ -269,7 +268,7 @@ async def _check_form_csrf() -> None:
     blueprint,
     "POST",
     "/oauth2/tokens",
-    scope=CLIENT,
+    scope=APPLICATION,
     budget=PUBLIC_ROUTE,
     takes=FORM,
     answers=OAuth2TokenResponse,
@@ -280,16 +279,8 @@ async def _check_form_csrf() -> None:
 @experimental
 @refusing
 async def post_tokens() -> Response:
-    form = await _form()
-    kind = form.get("grant_type", "")
-    if kind not in {"authorization_code", "refresh_token"}:
-        raise GrantError("unsupported_grant_type", "The grant type is missing or not supported")
-    client_id, secret = _client(form)
-    wanted = "code" if kind == "authorization_code" else "refresh_token"
-    if not form.get(wanted) or not client_id:
-        raise GrantError("invalid_request", _MALFORMED)
-    client = await oauth2_grants.prove_client(context(), client_id, secret)
-    if kind == "refresh_token":
+    form, client = await by_client(_shown_for_tokens)
+    if form["grant_type"] == "refresh_token":
         return _granted(await oauth2_grants.refresh(context(), client, form["refresh_token"], remote_ip()))
     tokens = await oauth2_grants.exchange_code(
         context(),
@@ -302,6 +293,16 @@ async def post_tokens() -> Response:
     # What is refreshed later only goes on.
     await about(tokens.access.partition("-")[0], by=tokens.user_id, new=True)
     return _granted(tokens)
+
+
+def _shown_for_tokens(form: Mapping[str, str]) -> str:
+    wanted = _SHOWN.get(form.get("grant_type", ""))
+    if wanted is None:
+        raise GrantError("unsupported_grant_type", "The grant type is missing or not supported")
+    client_id, _ = named_client(form)
+    if not form.get(wanted) or not client_id:
+        raise GrantError("invalid_request", MALFORMED)
+    return form[wanted]
 
 
 def _granted(tokens: Tokens) -> Response:
@@ -344,7 +345,7 @@ async def delete_tokens() -> Response:
     blueprint,
     "POST",
     "/oauth2/revoke",
-    scope=CLIENT,
+    scope=APPLICATION,
     budget=PUBLIC_ROUTE,
     takes=FORM,
     refuses=(401, 403),
@@ -355,11 +356,7 @@ async def delete_tokens() -> Response:
 @refusing
 async def post_revoke() -> Response:
     """Ends an access or refresh token of the application."""
-    form = await _form()
-    client_id, secret = _client(form)
-    if not form.get("token"):
-        raise GrantError("invalid_request", "missing token parameter")
-    client = await oauth2_grants.prove_client(context(), client_id, secret)
+    form, client = await by_client(_shown_for_revocation)
     await about(client.app.id, name=client.app.name)
     await oauth2_grants.revoke(context(), client, form["token"])
     response = Response(b"", 200)
@@ -367,28 +364,8 @@ async def post_revoke() -> Response:
     return response
 
 
-async def _form() -> dict[str, str]:
-    """The form's fields, each once. Raises GrantError invalid_request."""
-    try:
-        text = (await read_bytes(_MAX_FORM)).decode()
-    except UnicodeDecodeError:
-        raise GrantError("invalid_request", _MALFORMED) from None
-    try:
-        fields = parse_qs(text, keep_blank_values=True, max_num_fields=50)
-    except ValueError:
-        raise GrantError("invalid_request", "The form has too many fields") from None
-    if any(len(values) > 1 for values in fields.values()):
-        raise GrantError("invalid_request", "A parameter is given more than once")
-    return {name: values[0] for name, values in fields.items()}
-
-
-def _client(form: Mapping[str, str]) -> tuple[str, str]:
-    """(client id, secret) from HTTP Basic (RFC 6749 section 2.3.1) or the form."""
-    kind, _, value = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "basic":
-        try:
-            name, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            raise oauth2_grants.invalid_client() from None
-        return unquote_plus(name), unquote_plus(secret)
-    return form.get("client_id", ""), form.get("client_secret", "")
+def _shown_for_revocation(form: Mapping[str, str]) -> str:
+    named_client(form)
+    if not form.get("token"):
+        raise GrantError("invalid_request", "missing token parameter")
+    return form["token"]

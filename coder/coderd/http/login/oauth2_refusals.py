@@ -9,11 +9,12 @@ from typing import ParamSpec
 
 from quart import Response
 
-from coder.coderd.http.server.auth import (
-    context,
-)
+from coder.coderd.http.server.auth import context, count_request
+from coder.coderd.http.server.declarations import declared
+from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.services.login import oauth2_apps
 from coder.coderd.services.login.oauth2_grants import GrantError
+from coder.domain.access.route_scopes import APPLICATION
 
 P = ParamSpec("P")
 View = Callable[P, Awaitable[Response]]
@@ -24,7 +25,12 @@ def experimental(view: View[P]) -> View[P]:
 
     @functools.wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> Response:
-        oauth2_apps.require_experiment(context())
+        try:
+            oauth2_apps.require_experiment(context())
+        except Forbidden:
+            if declared().scope is APPLICATION:  # counted by the view, which is not asked
+                await count_request(None)
+            raise
         return await view(*args, **kwargs)
 
     return guarded

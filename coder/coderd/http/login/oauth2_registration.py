@@ -15,16 +15,17 @@ from coder.api.login.oauth2 import (
 from coder.coderd.http.login.oauth2_refusals import P, View, experimental, refusal
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
-from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import no_content, read_document, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.login import oauth2_clients
+from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.login import oauth2_clients, oauth2_grants
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE, REGISTRATION
-from coder.domain.access.route_scopes import CLIENT, PUBLIC
+from coder.domain.access.route_scopes import APPLICATION, PUBLIC
 
 blueprint = Blueprint("oauth2_registration", __name__)
 
@@ -85,7 +86,7 @@ async def get_registration() -> Response:
     blueprint,
     "GET",
     "/oauth2/clients/<id:client>",
-    scope=CLIENT,
+    scope=APPLICATION,
     budget=PUBLIC_ROUTE,
     answers=OAuth2ClientConfiguration,
     refuses=(400, 401, 403),
@@ -102,7 +103,7 @@ async def get_client(client: str) -> Response:
     blueprint,
     "PUT",
     "/oauth2/clients/<id:client>",
-    scope=CLIENT,
+    scope=APPLICATION,
     budget=PUBLIC_ROUTE,
     body=dict[str, Any],
     answers=OAuth2ClientConfiguration,
@@ -123,7 +124,7 @@ async def put_client(client: str) -> Response:
     blueprint,
     "DELETE",
     "/oauth2/clients/<id:client>",
-    scope=CLIENT,
+    scope=APPLICATION,
     budget=PUBLIC_ROUTE,
     status=204,
     refuses=(400, 401, 403),
@@ -141,7 +142,14 @@ async def delete_client(client: str) -> Response:
 
 
 async def _own(client: str) -> OAuth2AppRow:
-    return await oauth2_clients.find_client(context(), path_uuid(client), request.headers.get("Authorization", ""))
+    """The client whose registration token is shown, counted. Raises GrantError, RateLimited."""
+    try:
+        found = await oauth2_clients.find_client(context(), path_uuid(client), request.headers.get("Authorization", ""))
+    except (GrantError, Refusal):
+        await count_request(None)
+        raise
+    await count_request(oauth2_grants.application_account(found.id))
+    return found
 
 
 async def _metadata() -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quart import Blueprint, Response, request
 
 from coder.coderd.http.server.auth import context, count_request
+from coder.coderd.http.server.body_reading import read_for
 from coder.coderd.http.server.declarations import BYTES, NOTHING, OCTETS
-from coder.coderd.http.server.json import read_bytes
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.network.http_tunnels import FIRST_WAIT, HttpTunnels, TunnelServerStream
@@ -41,8 +41,9 @@ async def down(secret: str) -> Response:
 async def up(secret: str) -> Response:
     """Bytes from the client; an empty body only acknowledges."""
     stream = await _find(secret)
-    body = await read_bytes(WINDOW)
-    await stream.feed(_number(OFFSET), body, _number(RECEIVED), ended=ENDED in request.headers)
+    with stream.receiving() as coming:
+        body = await read_for(coming, WINDOW)
+        await stream.feed(_number(OFFSET), body, _number(RECEIVED), ended=ENDED in request.headers)
     return Response(b"", 204, _HEADERS)
 
 

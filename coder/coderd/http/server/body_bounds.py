@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trio
@@ -31,6 +31,9 @@ PERSON_BYTES = 256 << 20
 PERSON_HELD_BYTES = 16 << 20
 """What bodies of one person (or proxy, or all agents of one person) hold in memory until they have been read and taken
 apart; more of them wait their turn."""
+SMALL = 64 << 10
+"""Bytes of a body that waits for no large one: those have as much again for themselves, or a state of a build on a slow
+line would hold up every page of its sender."""
 MAX_ELEMENTS = 100_000
 "Commas and opening brackets of a body. A megabyte of log lines has half of that."
 MAX_DEPTH = 200
@@ -44,7 +47,8 @@ class BodyBudget:
 
     def __init__(self, ctx: Context | None = None) -> None:
         self.held: dict[str, int] = {}
-        self._given_back = trio.lowlevel.ParkingLot()
+        self._waiting: dict[str, _Queue] = {}
+        "By account, who has to wait: of one only the first looks, and nobody for what others give back."
 
     @contextlib.contextmanager
     def sender(self, who: str, address: str = "") -> Iterator[Share]:
@@ -62,7 +66,6 @@ class BodyBudget:
             yield share
         finally:
             share.give_back()
-            self._given_back.unpark_all()
 
     @contextlib.asynccontextmanager
     async def turn(self, who: str, count: int, patience: float) -> AsyncIterator[None]:
@@ -71,16 +74,48 @@ class BodyBudget:
         It is asked for as a whole and before any byte is read: two halves of bodies never wait for each other, and a
         sender that waits is held up by its own socket. Raises RateLimited after `patience` seconds.
         """
-        account = f"memory of {who}"
-        with trio.move_on_after(patience) as waited:
-            # What is larger than everything there is has its turn alone.
-            while (held := self.held.get(account, 0)) and held + count > PERSON_HELD_BYTES:
-                await self._given_back.park()
-        if waited.cancelled_caught:
-            raise _too_much()
+        account = f"small ones of {who}" if count <= SMALL else f"memory of {who}"
+        if account in self._waiting or not self._has_room(account, count):
+            with trio.move_on_after(patience) as waited:
+                await self._wait_room(account, count)
+            if waited.cancelled_caught:
+                raise _too_much()
         with self._share({account: max(PERSON_HELD_BYTES, count)}) as share:
             share.take(count)
             yield
+
+    async def _wait_room(self, account: str, count: int) -> None:
+        queue = self._waiting.setdefault(account, _Queue())
+        queue.length += 1
+        try:
+            async with queue.turn:  # in the order they came: a large body is not overtaken for ever by small ones
+                while not self._has_room(account, count):
+                    queue.given_back = trio.Event()
+                    await queue.given_back.wait()
+        finally:
+            queue.length -= 1
+            if not queue.length:
+                del self._waiting[account]
+
+    def _has_room(self, account: str, count: int) -> bool:
+        # What is larger than everything there is has its turn alone.
+        held = self.held.get(account, 0)
+        return not held or held + count <= PERSON_HELD_BYTES
+
+    def given_back(self, account: str) -> None:
+        queue = self._waiting.get(account)
+        if queue is not None:
+            queue.given_back.set()
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Bodies of one account that wait for room."""
+
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    given_back: trio.Event = field(default_factory=trio.Event)
+    "Set for the first of them."
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +141,7 @@ class Share:
                 self.budget.held[account] = left
             else:
                 self.budget.held.pop(account, None)
+            self.budget.given_back(account)
         self.size = 0
 
 

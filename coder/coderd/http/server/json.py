@@ -6,29 +6,26 @@ zero; several failures are answered together as validations.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import re
-import tempfile
 import types
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
-from contextlib import AbstractContextManager, AsyncExitStack
+from collections.abc import Callable, Sequence, Set
 from enum import Enum
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import msgspec
 import trio
-from quart import Response, g, request
+from quart import Response, g
 
 from coder.api.base import codec
 from coder.api.field_rules import NEW
-from coder.coderd.http.server.auth import account, context, remote_ip
-from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share, check_json
+from coder.coderd.http.server.body_bounds import check_json
+from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal, TooLarge, TooSlow
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal
 from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
@@ -36,17 +33,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 Decoded = TypeVar("Decoded")
 
 
-BODY_PATIENCE = 30.0
-"Seconds a body may take besides what its bytes buy; as long as common reverse proxies wait."
-BODY_SLOWEST = 4096.0
-"Bytes a second below which a sender is not waited for."
-
-BODY_LONGEST = 3600.0
-"Seconds a body may take in the end, whatever it is: an upload of the largest size at 28 KiB a second."
-
 _INT64 = 1 << 63
-_WRITE_SIZE = 1 << 20
-"Bytes of an upload that go to its file at once: a thread costs more than a few."
 _AT_ONCE = 32 << 10
 "Bytes of a body that are taken apart on the event loop: about a millisecond."
 _MISSING = object()
@@ -108,72 +95,6 @@ def _without_frames(refusal: Exception) -> Exception:
 @functools.cache
 def _parsers() -> trio.CapacityLimiter:
     return trio.CapacityLimiter(1)  # a second one would only share the interpreter with the first, and double the most
-
-
-async def read_bytes(limit: int) -> bytes:
-    """`received` for callers that hold the body no longer than they read it."""
-    async with received(limit) as raw:
-        return raw
-
-
-@contextlib.asynccontextmanager
-async def received(limit: int) -> AsyncIterator[bytes]:
-    """The whole body, at most `limit` bytes, which counts for its sender until the end of the block.
-
-    Raises TooLarge as soon as more has come, TooSlow when it trickles, RateLimited when too much comes at once.
-    """
-    pieces: list[bytes] = []
-
-    async def keep(piece: bytes) -> None:
-        pieces.append(piece)
-
-    async with AsyncExitStack() as held:
-        who = account()
-        if who != STRANGERS:
-            size = min(request.content_length if request.content_length is not None else limit, limit)
-            await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
-        await _receive(limit, held.enter_context(_share()), keep)
-        raw = b"".join(pieces)
-        pieces.clear()
-        yield raw
-
-
-@contextlib.asynccontextmanager
-async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
-    """The same in a file without a name, at its beginning: for what is meant to be large, and would be memory of
-    everybody's for as long as a slow line takes."""
-    with tempfile.TemporaryFile(prefix="coder-upload-") as file, _share() as share:
-        gathered = bytearray()
-
-        async def keep(piece: bytes) -> None:
-            gathered.extend(piece)
-            if len(gathered) >= _WRITE_SIZE:
-                await trio.to_thread.run_sync(file.write, bytes(gathered))
-                gathered.clear()
-
-        await _receive(limit, share, keep)
-        file.write(gathered)
-        file.seek(0)
-        yield file
-
-
-def _share() -> AbstractContextManager[Share]:
-    return context().part(BodyBudget).sender(account(), remote_ip())
-
-
-async def _receive(limit: int, share: Share, keep: Callable[[bytes], Awaitable[None]]) -> None:
-    size, last = 0, trio.current_time() + BODY_LONGEST
-    with trio.move_on_after(BODY_PATIENCE) as scope:
-        async for piece in request.body:
-            share.take(len(piece))
-            size += len(piece)
-            if size > limit:
-                raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
-            await keep(piece)
-            # Every byte buys time, so that a slow line is served and one byte now and then is not.
-            scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
-        return
-    raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")
 
 
 def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow_empty: bool = False) -> T:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 View = TypeVar("View", bound=Callable[..., Awaitable[Any]])
 WEBSOCKET = "WEBSOCKET"
-_STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.STREAM})
+_STRANGERS = frozenset({Unscoped.PUBLIC, Unscoped.OPTIONAL, Unscoped.CLIENT, Unscoped.APPLICATION, Unscoped.STREAM})
 """Who may send something before anybody knows who it is."""
 
 

@@ -19,8 +19,9 @@ from coder.api.tasks.tasks import (
 from coder.coderd.http.agents.agents import by_agent, place
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.body_reading import read_bytes
 from coder.coderd.http.server.declarations import search
-from coder.coderd.http.server.json import no_content, read_body, read_bytes, reply
+from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.people import users

@@ -11,8 +11,9 @@ from quart import Blueprint, Response, request
 
 from coder.api.site.deployment import UploadResponse
 from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.body_reading import read_file
 from coder.coderd.http.server.declarations import BYTES, OCTETS
-from coder.coderd.http.server.json import read_file, reply
+from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.quart_fixes import at_end
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route

@@ -6,7 +6,8 @@ connection goes if it is good no longer. Notices are hints only; a missed one is
 that could not be read is read again: a database that is away for a moment ends nothing.
 
 A stream was also opened by somebody's rights, and asks the policy with those as long as it is open. It ends when they
-change: whoever still may opens it again, and is asked anew. Tunnels and daemons ask anew themselves and stay.
+change: whoever still may opens it again, and is asked anew. Tunnels and daemons stay and ask anew themselves
+(`leave_when_shut_out` in `rpc_endpoints/coordination.py`, `rpc_endpoints/provisioners.py`).
 """
 
 from __future__ import annotations

@@ -75,6 +75,16 @@ async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str
     return _required_template(subject, await template_store.get_template(tx, template_id, lock=True), action)
 
 
+async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
+    """The template of a workspace, for what its list allows or forbids there; it stays so until the transaction ends.
+    Before the workspace is locked: whoever changes a template goes on to its workspaces. Raises NotFound."""
+    seen = await workspace_store.get_workspace(tx, workspace_id)
+    template = await template_store.get_template(tx, seen.template_id, hold=True) if seen is not None else None
+    if template is None:
+        raise NotFound
+    return template
+
+
 def _required_template(subject: Subject, row: TemplateRow | None, action: str) -> TemplateRow:
     if row is None or row.deleted:
         raise NotFound

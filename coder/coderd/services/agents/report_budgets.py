@@ -33,7 +33,14 @@ class ReportBudgets:
         now, a_minute = trio.current_time(), FEWER.get(name, A_MINUTE)
         if len(self._paid_until) >= _REMEMBERED:
             self._paid_until = {key: until for key, until in self._paid_until.items() if until > now}
-        until = max(self._paid_until.get((agent_id, name), now), now) + 60 / a_minute
-        self._paid_until[agent_id, name] = until
-        # A wait begins when a minute's worth is used up.
-        await trio.sleep(max(0.0, until - now - 60))
+        key, cost = (agent_id, name), 60 / a_minute
+        until = max(self._paid_until.get(key, now), now) + cost
+        self._paid_until[key] = until
+        try:
+            # A wait begins when a minute's worth is used up.
+            await trio.sleep(max(0.0, until - now - 60))
+        except trio.Cancelled:
+            # It was not made: a link that ended with thousands of calls leaves the next one no debt of hours.
+            if key in self._paid_until:
+                self._paid_until[key] -= cost
+            raise

@@ -211,7 +211,7 @@ def internal(dashboard: str) -> ErrorPage:
 
 
 def too_many(words: str, dashboard: str) -> ErrorPage:
-    """`words`: how many are too many."""
+    """`words`: what there is too much of."""
     return ErrorPage(
         429,
         "Too Many Requests",

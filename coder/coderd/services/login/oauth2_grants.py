@@ -129,7 +129,10 @@ async def issue_code(
 
 
 async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
-    """Raises GrantError unless the secret is one of the application's, or the client is public and sends none."""
+    """Raises GrantError unless the secret is one of the application's, or the client is public and sends none.
+
+    Nothing is written: whoever asks is not counted yet.
+    """
     app = await find_app(ctx, client_id)
     if app.public_client and not secret:
         return Client(app, None)
@@ -139,8 +142,36 @@ async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
         raise invalid_client()
     if not hmac.compare_digest(row.hashed_secret, hash_secret(parts[1])):
         raise invalid_client()
-    await ctx.db.run(store.touch_secret, row.id, ctx.clock.now())
     return Client(app, row.id)
+
+
+async def note_use(ctx: Context, client: Client) -> None:
+    """When its secret was used last."""
+    if client.secret_id is not None:
+        await ctx.db.run(store.touch_secret, client.secret_id, ctx.clock.now())
+
+
+def application_account(app_id: UUID) -> str:
+    """Whom the requests of an application are counted for."""
+    return f"application {app_id}"
+
+
+async def account_of(ctx: Context, client: Client, shown: str) -> str | None:
+    """The same for one that shows a code or a refresh token. A public client proves nothing by its name: its requests
+    are those of the person whose consent stands for what it shows. None: nobody's."""
+    account = application_account(client.app.id)
+    if client.secret_id is not None:
+        return account
+    parts = split_secret(shown)
+    if parts is None:
+        return None
+    user_id = await ctx.db.read(_consenting, client.app.id, parts[0], hash_secret(parts[1]))
+    return f"{account} for {user_id}" if user_id is not None else None
+
+
+async def _consenting(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> UUID | None:
+    grant = await store.grant_of_token(tx, prefix, hashed, app_id)
+    return grant[0] if grant is not None else await store.user_of_code(tx, prefix, hashed)
 
 
 async def exchange_code(

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 MAILBOX = 512
 "Responses that may wait for one peer (docs/protocol/coordination.md#ends)."
 
+_REASON = 256
+"Letters of a text in a node."
+
 CoordinateCall = ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]
 LeftBehind = Callable[[list[UUID]], None]
 """Told of the agents to which a peer that was lost had tunnels."""
@@ -222,6 +225,17 @@ def request_from_proto_untrusted(message: tailnet_pb2.CoordinateRequest) -> Coor
 
 
 def node_from_proto(node: tailnet_pb2.Node) -> CoordinatedNode:
+    """A node as others are told of it.
+
+    Why a region has to be reached by WebSocket is cut: genuine nodes say there what a proxy answered, which may be a
+    whole page, and who reads it is a person.
+    """
+    long = [region for region, reason in node.derp_forced_websocket.items() if len(reason) > _REASON]
+    if long:
+        whole, node = node, tailnet_pb2.Node()
+        node.CopyFrom(whole)
+        for region in long:
+            node.derp_forced_websocket[region] = whole.derp_forced_websocket[region][:_REASON]
     body = node.SerializeToString(deterministic=True)
     return CoordinatedNode(body, tuple(node.addresses), tuple(node.allowed_ips), keys_of_node(node))
 

@@ -3,13 +3,16 @@ client).
 
 A stream belongs to the link handler that accepted it. It outlives the requests that feed it, but not by much: when
 nobody has asked for it for `LINGER` seconds, its client is gone. Memory per stream is bounded both ways, and that of
-all streams together; those opened without a login cannot take the place of the others.
+all streams together; those opened without a login cannot take the place of the others. What is still on its way in a
+request counts for its stream, too, and not for the address it comes from: many people stand behind one.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
@@ -34,6 +37,20 @@ BUDGET = 256 << 20
 "Bytes all streams of one kind may keep together."
 ROOM_TIMEOUT = 20.0
 "Seconds a request upwards waits for the handler to read."
+_ENDED = "The stream has ended."
+
+
+@dataclass(slots=True)
+class Coming:
+    """The bytes of one request on its way."""
+
+    stream: TunnelServerStream
+    size: int = 0
+
+    def take(self, count: int) -> None:
+        """Raises NotFound: the stream has ended, or just had to make room."""
+        self.size += count
+        self.stream.come(count)
 
 
 class TunnelServerStream(trio.abc.HalfCloseableStream):
@@ -50,6 +67,7 @@ class TunnelServerStream(trio.abc.HalfCloseableStream):
         self._in_ended = False
         self._out_ended = False
         self._is_broken = self._is_closed = False
+        self._coming = 0
         self._changed = trio.lowlevel.ParkingLot()
         self._attached = 0
         self._turn = self._feeding = 0
@@ -108,15 +126,34 @@ class TunnelServerStream(trio.abc.HalfCloseableStream):
     def abort(self) -> None:
         """The client left, or has to."""
         self._is_broken = True
+        self._coming = 0
         self._in.clear()
         self._out.acknowledge(self._out.end)
         self._count()
         self._changed.unpark_all()
 
     def _count(self) -> None:
-        before, self.held = self.held, len(self._in) + len(self._out)
+        before, self.held = self.held, len(self._in) + len(self._out) + self._coming
         if self._pool is not None and self.held != before:
             self._pool.changed(self.held - before)
+
+    @contextmanager
+    def receiving(self) -> Iterator[Coming]:
+        """For the length of one request upwards, whose bytes count from the moment they come."""
+        coming = Coming(self)
+        try:
+            yield coming
+        finally:
+            self.come(-coming.size)
+
+    def come(self, by: int) -> None:
+        """So many bytes more are on their way. Raises NotFound when nobody wants them any more."""
+        if self._is_broken:
+            if by > 0:
+                raise NotFound(_ENDED)
+            return
+        self._coming += by
+        self._count()
 
     def is_finished(self, now: float) -> bool:
         """Whether it can be forgotten."""
@@ -147,7 +184,7 @@ class TunnelServerStream(trio.abc.HalfCloseableStream):
             while len(self._in) > WINDOW and not self._is_broken and turn == self._feeding:
                 await self._changed.park()
         if self._is_broken or self._is_closed:
-            raise NotFound("The stream has ended.")
+            raise NotFound(_ENDED)
         if len(self._in) > WINDOW:
             raise Unavailable("The receiver does not read.")
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 7900
 """Of one notice; Postgres refuses 8000."""
+_MOST_NODE = 64 << 10
+"""Bytes of a node that is told by a row: a thousand endpoints, and every region's figures, are half of it."""
 _GONE = {NodeKind.LOST, NodeKind.DISCONNECTED}
 _log = get_logger("replicas")
 
@@ -57,6 +59,8 @@ class CoordinatorMessage(msgspec.Struct, omit_defaults=True, frozen=True):
     reason: str = ""
     node: str = ""
     "Base64 of the protobuf; empty: not known yet."
+    is_in_row: bool = False
+    "The node of `peer` fits no notice: the last one is in the database."
 
 
 class _Proxy:
@@ -195,14 +199,30 @@ class Bridge:
             task_status.started()
             async for _channel, payload in notices:
                 if payload == RESYNC:
+                    self._said.clear()  # what is missing now may have been named in between
                     self.announce()
                     continue
                 try:
                     notice = msgspec.json.decode(payload, type=CoordinatorMessage)
                     if notice.sender != self._id and notice.to in {None, self._id}:
-                        self._hear(notice)
+                        self._hear(await self._with_node(notice))
                 except (msgspec.MsgspecError, ValueError) as error:
                     _log.warn("a notice of another replica cannot be read", error=error)
+
+    async def _with_node(self, notice: CoordinatorMessage) -> CoordinatorMessage:
+        """The notice with the node it speaks of, read where that concerns a peer of ours.
+
+        The last one of a peer is there, which is as good as the one that was meant: all of them are told in the end.
+        """
+        if not notice.is_in_row or notice.peer is None or notice.other is None or not self._is_ours(notice.other):
+            return notice
+        try:
+            body = await self._ctx.db.read(store.get_large_node, notice.peer)
+        except Exception as error:
+            # A database that is away cuts listening, too, and everything is said anew.
+            _log.warn("a node that another replica told could not be read", peer=notice.peer, error=error)
+            return notice
+        return msgspec.structs.replace(notice, node=base64.b64encode(body or b"").decode())
 
     def _hear(self, notice: CoordinatorMessage) -> None:
         if notice.word == "bye":
@@ -308,33 +328,41 @@ class Bridge:
 
     async def speak(self) -> None:
         """Sends what is said, one transaction after the other: notices must not overtake each other."""
-        pause = Backoff(1.0, 30.0)
+        pause, lost = Backoff(1.0, 30.0), False
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
             notices, self._waiting = self._waiting, []
             if await self._publish(notices):
                 pause.reset()
+                if lost:
+                    lost = False
+                    self.announce()
                 continue
-            # The rest is said anew when listening has come back; an end has nobody else to say it.
-            self._waiting = [*filter(_takes_away, notices), *self._waiting]
-            if self._waiting:
-                self._wake.set()
-                await trio.sleep(pause.next_delay())
+            # An end has nobody else to say it; the rest is said anew once something can be said. Listening need not
+            # have failed, too.
+            lost, self._waiting = True, [*filter(_takes_away, notices), *self._waiting]
+            self._wake.set()
+            await trio.sleep(pause.next_delay())
 
     async def _publish(self, notices: list[CoordinatorMessage]) -> bool:
         texts = []
+        nodes: dict[UUID, bytes] = {}
         for notice in notices:
             text = msgspec.json.encode(notice).decode()
-            if len(text) > _MOST_BYTES:
-                _log.warn("a node is too large to be told to other replicas", peer=notice.peer, size=len(text))
-                if notice.word != "tunnel":
-                    continue
-                # That there is one is said all the same: what is not named is taken for ended.
-                text = msgspec.json.encode(msgspec.structs.replace(notice, node="")).decode()
+            if len(text) > _MOST_BYTES and notice.peer is not None:
+                body = base64.b64decode(notice.node)
+                if fits := len(body) <= _MOST_NODE:
+                    nodes[notice.peer] = body
+                else:
+                    _log.warn("a node is too large to be told to other replicas", peer=notice.peer, size=len(body))
+                    if notice.word != "tunnel":
+                        continue
+                    # That there is one is said all the same: what is not named is taken for ended.
+                text = msgspec.json.encode(msgspec.structs.replace(notice, node="", is_in_row=fits)).decode()
             texts.append(text)
         try:
-            await self._ctx.db.run(store.publish, texts)
+            await self._ctx.db.run(store.publish, texts, nodes, self._ctx.clock.now())
         except Exception as error:
             _log.warn("other replicas were not told", error=error)
             return False

@@ -152,7 +152,7 @@ async def _update(
     # Compared with what they are now: what others just took back is not everybody's to give.
     changed = set() if roles is None else set(roles).symmetric_difference(present.default_member_roles)
     if roles is not None and changed:
-        _require_assign(subject, organization_id, changed)
+        require_assign(subject, organization_id, changed)
         values["default_member_roles"] = roles
     if values.get("name", present.name) != present.name:
         _check_reserved(values["name"])
@@ -303,7 +303,7 @@ async def set_member_roles(
             "You cannot change your own organization roles.",
             "Another user with the appropriate permissions must change your roles.",
         )
-    _require_assign(subject, organization.id)
+    require_assign(subject, organization.id)
     wanted = sorted(set(roles))
 
     async def write(tx: Tx) -> MemberRow:
@@ -315,7 +315,7 @@ async def set_member_roles(
         if member is None:
             raise NotFound
         # Compared with what they are now: what others just gave is not everybody's to take.
-        _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
+        require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
         await store.update_member_roles(tx, organization.id, user.id, wanted)
         return replace(member, roles=wanted)
 
@@ -323,7 +323,7 @@ async def set_member_roles(
     return member_view(row, await role_titles(ctx, organization.id, [row]))
 
 
-def _require_assign(subject: Subject, organization_id: UUID, changed: Iterable[str] = ()) -> None:
+def require_assign(subject: Subject, organization_id: UUID, changed: Iterable[str] = ()) -> None:
     """May the caller give roles here, and give or take each of `changed`? Raises Forbidden, Invalid."""
     if not may(subject, "assign", Resource("assign_org_role", organization_id=organization_id)):
         raise Forbidden

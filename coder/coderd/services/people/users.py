@@ -228,7 +228,9 @@ async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.Key
             "is_service_account": wanted.is_service_account,
         },
     )
-    for organization_id in wanted.organization_ids:
+    for organization_id in sorted(wanted.organization_ids):
+        if await organization_store.get_organization(tx, organization_id, hold=True) is None:
+            raise NotFound  # deleted meanwhile
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
     row = await user_store.get_user(tx, user_id)

@@ -16,6 +16,7 @@ from uuid import UUID
 from coder.base.ids import new_uuid
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
+from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import files as file_store
 from coder.coderd.store.templates import template_versions as store
@@ -142,8 +143,13 @@ async def complete_import(
     version = await _version(tx, job)
     await insert_resources(tx, job.id, "start", completed.start_resources, now)
     await insert_resources(tx, job.id, "stop", completed.stop_resources, now)
-    await store.replace_parameters(tx, version.id, _parameter_rows(version.id, completed))
-    await store.replace_presets(tx, version.id, [_preset_row(version.id, preset, now) for preset in completed.presets])
+    turns = Turns()
+    await store.replace_parameters(tx, version.id, await _parameter_rows(version.id, completed, turns))
+    presets = []
+    for preset in completed.presets:
+        presets.append(_preset_row(version.id, preset, now))
+        await turns.rest()
+    await store.replace_presets(tx, version.id, presets)
     providers = _external_auth(completed)
     await store.update_version(
         tx,
@@ -188,7 +194,9 @@ async def _put_file(tx: Tx, content: BinaryIO, created_by: UUID, now: datetime) 
     return row.id
 
 
-def _parameter_rows(version_id: UUID, completed: provisionerd_pb2.CompletedJob.TemplateImport) -> list[ParameterRow]:
+async def _parameter_rows(
+    version_id: UUID, completed: provisionerd_pb2.CompletedJob.TemplateImport, turns: Turns
+) -> list[ParameterRow]:
     seen: set[str] = set()
     rows = []
     for parameter in completed.rich_parameters:
@@ -198,6 +206,7 @@ def _parameter_rows(version_id: UUID, completed: provisionerd_pb2.CompletedJob.T
             raise BadResultError(f'the form type of parameter "{parameter.name}" is not known')
         seen.add(parameter.name)
         rows.append(_parameter_row(version_id, parameter))
+        await turns.rest()
     return rows
 
 

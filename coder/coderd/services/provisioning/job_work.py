@@ -24,6 +24,7 @@ from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
 from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
+from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow as JobRow
@@ -38,6 +39,7 @@ from coder.domain.provisioning.jobs import (
     LogLevel,
     clean_text,
     error_code,
+    shortened_error,
 )
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
@@ -103,7 +105,7 @@ class _Update:
 
 async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> _Update:
     job = await _own_job(tx, worker, request.job_id)
-    if place := find_zero_byte(request):
+    if place := await find_zero_byte(request, Turns()):
         raise Invalid(f"{place} contains a zero byte")
     await job_store.update_job(tx, job.id, updated_at=now)
     await append_logs(tx, job, (_log_line(log, now) for log in request.logs))
@@ -146,7 +148,7 @@ async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now
     fallback = "" if job.canceled_at is not None else "the provisioner failed without a reason"
     if job.logs_overflowed and request.error:
         # The log was cut long ago; why the job failed is said at its end all the same.
-        last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", clean_text(request.error))
+        last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", shortened_error(request.error))
         await job_store.insert_logs(tx, job.id, [last])
     await end_with_error(tx, job, request.error or fallback, code, now)
     if job.type == "workspace_build":
@@ -188,7 +190,7 @@ async def _complete(
 ) -> None:
     job = await _own_job(tx, worker, request.job_id)
     _check_kind(job, request)
-    if place := find_zero_byte(request):
+    if place := await find_zero_byte(request, Turns()):
         raise BadResultError(f"{place} contains a zero byte")
     error = ""
     if job.type == "template_version_import":
@@ -201,7 +203,7 @@ async def _complete(
     else:
         await build_results.complete_build(tx, job, request.workspace_build, now, quiet_hours)
         await _insert_timings(tx, job, request.workspace_build.timings)
-    await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=error)
+    await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=shortened_error(error))
     await tell(tx, job)
 
 
@@ -223,7 +225,7 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
         started_at=job.started_at or now,
         completed_at=now,
         updated_at=now,
-        error=clean_text(error),
+        error=shortened_error(error),
         error_code=code,
     )
     await tell(tx, job)
@@ -277,7 +279,7 @@ async def end_revoked(ctx: Context, worker: Worker) -> None:
 
 
 async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:
-    rows = [
+    rows = (
         TimingRow(
             job_id=job.id,
             started_at=timing.start.ToDatetime(UTC),
@@ -290,7 +292,7 @@ async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2
         for timing in timings
         # Without both ends there is nothing to measure (a step that was cut off).
         if _is_time(timing, "start") and _is_time(timing, "end")
-    ]
+    )
     await job_store.insert_timings(tx, rows)
 
 
@@ -306,8 +308,9 @@ _CLEANED = frozenset({"logs", "description", "timings"})
 """Parts that lose their zero bytes on the way to the database."""
 
 
-def find_zero_byte(message: Message) -> str:
+async def find_zero_byte(message: Message, turns: Turns) -> str:
     """Where a text has a zero byte, which Postgres cannot store, as a dotted path; empty when none has."""
+    await turns.rest()
     for field, value in message.ListFields():
         if field.name in _CLEANED:
             continue
@@ -318,7 +321,7 @@ def find_zero_byte(message: Message) -> str:
         for item in items:
             if isinstance(item, str) and "\x00" in item:
                 return field.name
-            below = find_zero_byte(item) if isinstance(item, Message) else ""
+            below = await find_zero_byte(item, turns) if isinstance(item, Message) else ""
             if below:
                 return f"{field.name}.{below}"
     return ""

@@ -22,6 +22,7 @@ from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
+from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
 from coder.domain.agents.agents import environment_of
@@ -83,14 +84,15 @@ async def insert_resources(
     Apps keep the id Terraform gave them, as long as no other workspace has it. Raises BadResultError (duplicate agent
     names, tokens that are no UUIDs, environment conflicts).
     """
-    rows = _Rows()
+    rows, turns = _Rows(), Turns()
     for resource in resources:
         row = _resource_row(resource, job_id, transition, now, len(rows.resources))
         rows.resources.append(row)
         for agent in resource.agents if transition == "start" else ():
-            _add_agent(rows, agent, row.id, job_id, now)
+            await _add_agent(rows, agent, row.id, job_id, now, turns)
+        await turns.rest()
     _check_names(rows.agents)
-    _check_texts(rows)
+    await _check_texts(rows, turns)
     rows.apps = await _own_ids(tx, rows.apps, workspace_id)
     await resource_store.insert_resources(tx, rows.resources)
     await agent_store.insert_agents(
@@ -130,7 +132,9 @@ def _resource_row(resource: pb.Resource, job_id: UUID, transition: str, now: dat
     )
 
 
-def _add_agent(rows: _Rows, agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) -> None:
+async def _add_agent(
+    rows: _Rows, agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime, turns: Turns
+) -> None:
     row = _agent_row(agent, resource_id, job_id, now)
     rows.agents.append(row)
     slugs: set[str] = set()
@@ -142,11 +146,15 @@ def _add_agent(rows: _Rows, agent: pb.Agent, resource_id: UUID, job_id: UUID, no
         rows.apps.append(stored)
         if app.id:
             rows.app_ids[app.id] = stored.id
+        await turns.rest()
     for number, script in enumerate(agent.scripts):
         source = LogSourceRow(row.id, new_uuid(), now, script.display_name, script.icon)
         rows.sources.append(source)
         rows.scripts.append(_script_row(script, row.id, source.id, now, number))
-    rows.metadata.extend(_metadata_row(item, row.id) for item in agent.metadata)
+        await turns.rest()
+    for item in agent.metadata:
+        rows.metadata.append(_metadata_row(item, row.id))
+        await turns.rest()
 
 
 def _agent_row(agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) -> AgentRow:
@@ -307,12 +315,13 @@ def _check_names(agents: Sequence[AgentRow]) -> None:
         seen.add(agent.name.lower())
 
 
-def _check_texts(rows: _Rows) -> None:
+async def _check_texts(rows: _Rows, turns: Turns) -> None:
     # Postgres cannot store a zero byte; told here, it is the job's error and not a hung job.
     parts: tuple[Sequence[Any], ...] = (
         rows.resources, rows.agents, rows.apps, rows.scripts, rows.sources, rows.metadata,
     )  # fmt: skip
     for row in chain.from_iterable(parts):
+        await turns.rest()
         for item in fields(row):
             value = getattr(row, item.name)
             if "\x00" in (value if isinstance(value, str) else "") or (

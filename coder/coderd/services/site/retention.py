@@ -25,6 +25,8 @@ KEEP_OVER = timedelta(days=1)
 """Ours, of what is remembered only as long as it could be used again: a day, for clocks that differ."""
 KEEP_NODE_KEYS = timedelta(days=180)
 """Ours: a program connected for longer that then loses its key to somebody quicker has to be started anew."""
+KEEP_LARGE_NODES = timedelta(days=1)
+"""Ours: a node is read in the moment it is told, and told anew by whoever comes later."""
 
 
 async def purge_due(ctx: Context) -> dict[str, int]:
@@ -59,5 +61,6 @@ def limits(ctx: Context, now: datetime) -> dict[str, datetime]:
         "connection_logs": config.connection_logs_retention,
         "notification_messages": KEEP_MESSAGES,
         "node_keys": KEEP_NODE_KEYS,
+        "large_nodes": KEEP_LARGE_NODES,
     }
     return {kind: now - age for kind, age in keep.items() if age}

@@ -24,10 +24,10 @@ from coder.coderd.services.access.workspace_access import load_workspace, templa
 from coder.coderd.services.agents.agent_view import health_of, status_of
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
 from coder.coderd.services.people.query_terms import find_organization
+from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds import QueuedBuild, enqueue_next, given_id, present_new, rules_of
-from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspaces import CreateSpec, enqueue_first, name_taken
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.errors import IntegrityError

@@ -17,9 +17,9 @@ from coder.coderd.services.events import notifications
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.events.notifications import Notification
 from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.enqueued_builds import EnqueuedBuild
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import template_versions as version_store

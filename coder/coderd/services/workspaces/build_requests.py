@@ -144,7 +144,7 @@ async def enqueue_build(
         log_level=request.log_level,
         deadline=None,
         max_deadline=None,
-        daily_cost=0,
+        daily_cost=last.daily_cost if last else 0,  # see services/provisioning/quotas.py
         template_version_preset_id=request.preset_id,
         has_ai_task=None,
         has_external_agent=None,

@@ -21,6 +21,7 @@ from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import (
+    hold_template_of,
     load_workspace,
     lock_workspace,
     template_resource,
@@ -39,18 +40,20 @@ from coder.coderd.services.foundation.errors import (
 )
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.provisioning.build_results import build_ended
+from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.builds import BuildView
+from coder.coderd.store.workspaces.builds import BuildRow, BuildView
+from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.provisioning.allowed_actions import is_silent, may_cancel
 from coder.domain.workspaces.builds import is_active
@@ -167,11 +170,9 @@ async def enqueue_next(
     tx: Tx, subject: Subject, workspace_id: UUID, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild:
     """Another build of a workspace, inside a transaction. Refusals as of `enqueue_build`; who may, is asked here."""
+    template = await hold_template_of(tx, workspace_id)
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check_buildable(subject, workspace, request)
-    template = await template_store.get_template(tx, workspace.template_id)
-    if template is None:
-        raise NotFound
     build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
     return await read_placed(tx, build.id, rules, now)
 
@@ -274,11 +275,14 @@ async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: s
         )
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
-    allowed = workspace.template.allow_user_cancel_workspace_jobs or subject.is_owner
-    if not allowed and not _may_cancel(view.job, ctx.clock.now()):
+    if not _allows_cancel(subject, workspace) and not _may_cancel(view.job, ctx.clock.now()):
         raise Forbidden(_NO_CANCEL)
     require(subject, "update", workspace_resource(workspace.workspace))
-    await ctx.db.run(_cancel, view.job.id, expect, ctx.clock.now(), allowed)
+    await ctx.db.run(_cancel, subject, view.build, expect, ctx.clock.now())
+
+
+def _allows_cancel(subject: Subject, workspace: WorkspaceView) -> bool:
+    return workspace.template.allow_user_cancel_workspace_jobs or subject.is_owner
 
 
 def _may_cancel(job: JobRow, now: datetime) -> bool:
@@ -287,16 +291,19 @@ def _may_cancel(job: JobRow, now: datetime) -> bool:
     return not over and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
 
 
-async def _cancel(tx: Tx, job_id: UUID, expect: str, now: datetime, allowed: bool) -> None:
-    job = await job_store.get_job(tx, job_id, lock=True)
+async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: datetime) -> None:
+    # Asked again of locked rows: the workspace may have changed hands meanwhile, and a daemon have taken the job. The
+    # job first, as whoever completes the build.
+    job = await job_store.get_job(tx, build.job_id, lock=True)
+    workspace = await lock_workspace(tx, subject, build.workspace_id)
     if expect and job is not None and job.status != expect:
         raise Precondition(f'Job is not in the expected state. Expected: "{expect}", actual: "{job.status}".')
-    # Asked again of the locked row: a daemon may have taken the job meanwhile.
+    allowed = _allows_cancel(subject, workspace)
     if job is not None and job.completed_at is None and not allowed and not _may_cancel(job, now):
         raise Forbidden(_NO_CANCEL)
-    changed = await job_service.cancel_job(tx, job_id, now)
+    changed = await job_service.cancel_job(tx, build.job_id, now)
     if changed.completed_at is not None:
-        await build_ended(tx, job_id, now)
+        await build_ended(tx, build.job_id, now)
 
 
 async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceBuildParameter]:
@@ -322,16 +329,27 @@ async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
 
 async def put_state(ctx: Context, subject: Subject, build_id: UUID, state: bytes) -> None:
     view = await _load_for_managers(ctx, subject, build_id)
-    await ctx.db.run(build_store.set_state, view.build.id, state)
+    await ctx.db.run(_put_state, subject, view.build, state)
+
+
+async def _put_state(tx: Tx, subject: Subject, build: BuildRow, state: bytes) -> None:
+    template = await hold_template_of(tx, build.workspace_id)
+    await job_store.get_job(tx, build.job_id, lock=True)
+    await lock_workspace(tx, subject, build.workspace_id, "read")
+    _require_manager(subject, template)
+    await build_store.set_state(tx, build.id, state)
 
 
 async def _load_for_managers(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
-    template = await ctx.db.read(template_store.get_template, workspace.workspace.template_id)
+    _require_manager(subject, await ctx.db.read(template_store.get_template, workspace.workspace.template_id))
+    return view
+
+
+def _require_manager(subject: Subject, template: TemplateRow | None) -> None:
     if template is None or not may(subject, "update", template_resource(template)):
         raise NotFound
-    return view
 
 
 async def get_timings(ctx: Context, subject: Subject, build_id: UUID) -> WorkspaceBuildTimings:

@@ -17,8 +17,8 @@ from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound
 from coder.coderd.services.provisioning.build_results import build_ended, complete_build
 from coder.coderd.services.provisioning.job_work import end_with_error
 from coder.coderd.services.provisioning.jobs import cancel_job, tell
+from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import templates as template_store

@@ -27,9 +27,9 @@ from coder.api.base import codec
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import agent_resource, workspace_resource
-from coder.coderd.services.agents.agents import load_agent, present_logs
+from coder.coderd.services.agents.agents import find_by_token, load_agent, present_logs
 from coder.coderd.services.events.change_feed import Watch, WorkspaceChanges
-from coder.coderd.services.foundation.errors import Conflict, NotFound
+from coder.coderd.services.foundation.errors import Conflict, NotFound, Unauthenticated
 from coder.coderd.services.workspaces.builds import strict_tags
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store.agents import agent_logs as log_store
@@ -49,10 +49,13 @@ from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 _PING_EVERY = 15.0
 # Seconds. Streams yield None when nothing happened for so long: proxies close silent connections.
 _LOG_PAGE = 1000
+LOOK_EVERY = 15.0
+"""Seconds between looks whether an agent that waits for a claim could still ask: as those that are connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,20 +293,39 @@ async def follow_logs(
             watch.drain()
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimWaiter:
+    """An agent that waits until its workspace is given to somebody, by the token it showed."""
+
+    workspace_id: UUID
+    token: UUID
+
+
 async def watch_claim(
-    ctx: Context, workspace_id: UUID, *, only_prebuilt: bool = False
+    ctx: Context, waiter: ClaimWaiter, *, only_prebuilt: bool = False
 ) -> AsyncIterator[dict[str, str]]:
     """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew. Silent until then.
 
-    With `only_prebuilt` raises Conflict before the first one where nothing of that kind can come any more.
+    Raises Unauthenticated as soon as the agent would hear nothing more by its token; with `only_prebuilt` Conflict
+    before the first one where nothing of that kind can come any more.
     """
+    workspace_id = waiter.workspace_id
     async with ctx.db.listen(CLAIMED) as notices:
         if only_prebuilt and not await ctx.db.read(prebuild_store.may_be_given, workspace_id):
             raise Conflict(
                 "Workspace is not a prebuilt workspace waiting to be claimed.",
                 "This endpoint is only for agents running in prebuilt workspaces.",
             )
-        while (payload := await _next_notice(ctx, notices)) is not None:
+        looked = trio.current_time()
+        while True:
+            payload = await _next_notice(ctx, notices, looked + LOOK_EVERY)
+            if ctx.stopping.is_set():
+                return
+            if payload not in {None, RESYNC, str(workspace_id)}:
+                continue  # another's
+            looked = trio.current_time()
+            if not await ctx.db.read(_may_hear, waiter):
+                raise Unauthenticated("Workspace agent not authorized.")
             missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_given, workspace_id)
             if payload != str(workspace_id) and not (missed and only_prebuilt):
                 continue
@@ -312,16 +334,26 @@ async def watch_claim(
                 yield {"workspace_id": str(workspace_id), "reason": CLAIMED, "owner_id": str(workspace.owner_id)}
 
 
-async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]]) -> str | None:
-    """The next payload; None when the server stops."""
+async def _may_hear(tx: Tx, waiter: ClaimWaiter) -> bool:
+    """While the build runs that gives a workspace away there is no agent of the newest build, and nobody has the token:
+    that is what the agent waits for."""
+    place = await find_by_token(tx, waiter.token)
+    if place is not None:
+        return place.workspace_id == waiter.workspace_id
+    return await prebuild_store.may_be_given(tx, waiter.workspace_id)
+
+
+async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]], until: float) -> str | None:
+    """The next payload; None at that moment, and when the server stops."""
     payload: str | None = None
-    async with trio.open_nursery() as nursery:
+    with trio.move_on_at(until):
+        async with trio.open_nursery() as nursery:
 
-        async def stop() -> None:
-            await ctx.stopping.wait()
+            async def stop() -> None:
+                await ctx.stopping.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(stop)
+            _, payload = await notices.receive()
             nursery.cancel_scope.cancel()
-
-        nursery.start_soon(stop)
-        _, payload = await notices.receive()
-        nursery.cancel_scope.cancel()
     return payload

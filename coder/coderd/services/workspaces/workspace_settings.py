@@ -40,6 +40,7 @@ from coder.domain.foundation.search import FieldRefusal
 from coder.domain.templates.parameters import resolve_parameters
 from coder.domain.workspaces.workspaces import (
     AUTOMATIC_UPDATES,
+    MOST_SHARED_PORTS,
     SHARE_PROTOCOLS,
     WORKSPACE_ROLES,
     explain_deadline,
@@ -229,6 +230,8 @@ async def _share_port(tx: Tx, subject: Subject, share: PortShareRow) -> None:
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
     await share_store.put_port_share(tx, share)
+    if len(await share_store.list_port_shares(tx, share.workspace_id)) > MOST_SHARED_PORTS:
+        raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
     await notify_shared_less(tx)  # whoever came in by a wider share
 
 

@@ -23,6 +23,7 @@ from coder.coderd.services.agents.resource_view import LoadedResources
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.workspaces import prebuilds
+from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
 from coder.coderd.services.workspaces.builds import (
@@ -34,7 +35,6 @@ from coder.coderd.services.workspaces.builds import (
     rules_of,
     strict_tags,
 )
-from coder.coderd.services.workspaces.enqueued_builds import counted
 from coder.coderd.services.workspaces.workspace_search import read_search
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store.engine.errors import IntegrityError

@@ -128,9 +128,9 @@ async def find_app_workspaces(tx: Tx, app_ids: Collection[UUID]) -> dict[UUID, U
         select(workspace_apps.c.id, workspace_builds.c.workspace_id)
         .join(workspace_agents, workspace_agents.c.id == workspace_apps.c.agent_id)
         .outerjoin(workspace_builds, workspace_builds.c.job_id == workspace_agents.c.job_id)
-        .where(workspace_apps.c.id.in_(app_ids))
+        .where(workspace_apps.c.id == func.any(_IDS))
     )
-    return {row[0]: row[1] for row in await tx.execute(query)}
+    return {row[0]: row[1] for row in await tx.execute(query, {"ids": list(app_ids)})}
 
 
 async def update_app_health(tx: Tx, app_id: UUID, health: str) -> None:

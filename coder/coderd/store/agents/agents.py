@@ -21,6 +21,7 @@ from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values, json_time
+from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.agents import (
     workspace_agent_log_sources,
     workspace_agent_metadata,
@@ -260,18 +261,12 @@ async def insert_agents(
     metadata: Sequence[MetadataRow] = (),
 ) -> None:
     """Agents with everything a build defines for them."""
-    if agents:
-        await tx.execute(insert(_agents), [column_values(row) for row in agents])
+    await insert_rows(tx, _agents, (column_values(row) for row in agents))
     for app in apps:
         await put_app(tx, app)
-    if scripts:
-        await tx.execute(
-            insert(workspace_agent_scripts), [column_values(row, "exit_code", "status") for row in scripts]
-        )
-    if log_sources:
-        await tx.execute(insert(workspace_agent_log_sources), [column_values(row) for row in log_sources])
-    if metadata:
-        await tx.execute(insert(workspace_agent_metadata), [column_values(row) for row in metadata])
+    await insert_rows(tx, workspace_agent_scripts, (column_values(row, "exit_code", "status") for row in scripts))
+    await insert_rows(tx, workspace_agent_log_sources, (column_values(row) for row in log_sources))
+    await insert_rows(tx, workspace_agent_metadata, (column_values(row) for row in metadata))
 
 
 async def delete_older_agents(tx: Tx, workspace_id: UUID, job_id: UUID) -> None:

@@ -251,6 +251,11 @@ class Database:
         self._thread.stop()
 
 
+async def let_others_run() -> None:
+    """One turn for everybody else on the database's loop."""
+    await asyncio.sleep(0)
+
+
 async def _retried(unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
     for attempt in range(_RUN_TRIES):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.tables.large_nodes import large_nodes
 from coder.coderd.store.tables.replicas import replicas
 
 if TYPE_CHECKING:
@@ -55,7 +56,18 @@ async def delete_replica(tx: Tx, replica_id: UUID) -> None:
     await tx.execute(delete(replicas).where(replicas.c.id == replica_id))
 
 
-async def publish(tx: Tx, payloads: Sequence[str]) -> None:
-    """Tells the other replicas, in this order, when `tx` commits."""
+async def publish(tx: Tx, payloads: Sequence[str], nodes: Mapping[UUID, bytes], now: datetime) -> None:
+    """Tells the other replicas, in this order, when `tx` commits. `nodes`, by peer, are those that fit no payload."""
+    for peer, node in sorted(nodes.items()):  # in an order: two replicas may say the same of two peers
+        values = {"peer_id": peer, "node": node, "told_at": now}
+        fresh = insert(large_nodes).values(values)
+        await tx.execute(fresh.on_conflict_do_update(index_elements=["peer_id"], set_=values))
     for payload in payloads:
         await notify(tx, CHANNEL, payload)
+
+
+async def get_large_node(tx: Tx, peer: UUID) -> bytes | None:
+    """The last one that was told of a peer."""
+    found = await tx.execute(select(large_nodes.c.node).where(large_nodes.c.peer_id == peer))
+    node = found.scalar_one_or_none()
+    return None if node is None else bytes(node)

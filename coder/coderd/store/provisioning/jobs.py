@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, lite
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_job_logs, provisioner_job_timings, provisioner_jobs
 from coder.coderd.store.tables.provisioners import provisioner_daemons
@@ -334,20 +334,18 @@ def _detail_query() -> Select[Any]:
 
 async def insert_logs(tx: Tx, job_id: UUID, lines: Sequence[JobLogLine]) -> None:
     """Stores lines in their order."""
-    # One statement for all would be compiled for as long as it is: seconds for ten thousands of lines.
-    for start in range(0, len(lines), _BATCH):
-        values = [
-            {
-                "job_id": job_id,
-                "created_at": line.created_at,
-                "source": line.source,
-                "level": line.level,
-                "stage": line.stage,
-                "output": line.output,
-            }
-            for line in lines[start : start + _BATCH]
-        ]
-        await tx.execute(insert(_logs), values)
+    values = (
+        {
+            "job_id": job_id,
+            "created_at": line.created_at,
+            "source": line.source,
+            "level": line.level,
+            "stage": line.stage,
+            "output": line.output,
+        }
+        for line in lines
+    )
+    await insert_rows(tx, _logs, values)
 
 
 async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> list[LogRow]:
@@ -363,9 +361,7 @@ async def list_logs(tx: Tx, job_id: UUID, *, after: int = 0, limit: int = 0) -> 
 
 
 async def insert_timings(tx: Tx, timings: Iterable[TimingRow]) -> None:
-    waiting = iter(timings)
-    while values := [column_values(timing) for timing in islice(waiting, _BATCH)]:
-        await tx.execute(insert(provisioner_job_timings), values)
+    await insert_rows(tx, provisioner_job_timings, (column_values(timing) for timing in timings))
 
 
 async def list_timings(tx: Tx, job_id: UUID) -> list[TimingRow]:

@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, insert, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.resources import workspace_resources
 
 if TYPE_CHECKING:
@@ -50,6 +51,4 @@ async def list_resources(tx: Tx, job_ids: Sequence[UUID]) -> list[ResourceRow]:
 
 
 async def insert_resources(tx: Tx, rows: Sequence[ResourceRow]) -> None:
-    if rows:
-        values = [column_values(row) for row in rows]
-        await tx.execute(insert(workspace_resources), values)
+    await insert_rows(tx, workspace_resources, (column_values(row) for row in rows))

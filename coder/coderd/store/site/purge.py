@@ -61,6 +61,9 @@ _MESSAGES = text(
 _NODE_KEYS = text(
     "DELETE FROM node_keys WHERE key IN (SELECT key FROM node_keys WHERE seen_at < :before LIMIT :batch)"
 ).bindparams(_BEFORE)
+_LARGE_NODES = text(
+    "DELETE FROM large_nodes WHERE peer_id IN (SELECT peer_id FROM large_nodes WHERE told_at < :before LIMIT :batch)"
+).bindparams(_BEFORE)
 _LOCK = text("SELECT pg_try_advisory_xact_lock(7306)")
 
 STATEMENTS = {
@@ -74,6 +77,7 @@ STATEMENTS = {
     "connection_logs": _CONNECTIONS,
     "notification_messages": _MESSAGES,
     "node_keys": _NODE_KEYS,
+    "large_nodes": _LARGE_NODES,
 }
 """By record type, as metrics name them."""
 

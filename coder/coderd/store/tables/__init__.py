@@ -22,6 +22,7 @@ MODULES = (
     "web_push",
     "oauth2",
     "replicas",
+    "large_nodes",
     "node_keys",
     "tasks",
     "apps",

@@ -12,6 +12,7 @@ from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import users
@@ -280,8 +281,7 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
 
 async def replace_parameters(tx: Tx, version_id: UUID, rows: Sequence[ParameterRow]) -> None:
     await tx.execute(delete(_parameters).where(_parameters.c.template_version_id == version_id))
-    if rows:
-        await tx.execute(insert(_parameters).values([column_values(row) for row in rows]))
+    await insert_rows(tx, _parameters, (column_values(row) for row in rows))
 
 
 async def list_parameters(tx: Tx, version_id: UUID) -> list[ParameterRow]:
@@ -297,8 +297,7 @@ async def list_parameters(tx: Tx, version_id: UUID) -> list[ParameterRow]:
 
 async def replace_variables(tx: Tx, version_id: UUID, rows: Sequence[VariableRow]) -> None:
     await tx.execute(delete(_variables).where(_variables.c.template_version_id == version_id))
-    if rows:
-        await tx.execute(insert(_variables).values([column_values(row) for row in rows]))
+    await insert_rows(tx, _variables, (column_values(row) for row in rows))
 
 
 async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
@@ -310,8 +309,7 @@ async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
 
 async def replace_presets(tx: Tx, version_id: UUID, rows: Sequence[PresetRow]) -> None:
     await tx.execute(delete(_presets).where(_presets.c.template_version_id == version_id))
-    if rows:
-        await tx.execute(insert(_presets).values([column_values(row) for row in rows]))
+    await insert_rows(tx, _presets, (column_values(row) for row in rows))
 
 
 async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:
@@ -329,9 +327,8 @@ async def get_preset(tx: Tx, preset_id: UUID) -> PresetRow | None:
 
 async def replace_workspace_tags(tx: Tx, version_id: UUID, tags: Mapping[str, str]) -> None:
     await tx.execute(delete(_tags).where(_tags.c.template_version_id == version_id))
-    if tags:
-        rows = [{"template_version_id": version_id, "key": key, "value": value} for key, value in tags.items()]
-        await tx.execute(insert(_tags).values(rows))
+    rows = ({"template_version_id": version_id, "key": key, "value": value} for key, value in tags.items())
+    await insert_rows(tx, _tags, rows)
 
 
 async def list_workspace_tags(tx: Tx, version_id: UUID) -> dict[str, str]:

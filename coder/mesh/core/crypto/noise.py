@@ -1,7 +1,7 @@
 """The key agreement of WireGuard, field by field: Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s, both roles.
 
 Lives here: the transcript (chain key and hash) and what each side adds to it.
-Does not live here: message layout (wire/wireguard.py), mac1/mac2 (cookie.py), who may talk to whom (tunnel/).
+Does not live here: message layout (wire/wireguard.py), mac1/mac2 (handshake_cookie.py), who may talk to whom (tunnel/).
 Obeys: the WireGuard paper, sections 5.4.1-5.4.5; the Noise framework, pattern IKpsk2. Ephemeral keys and timestamps
 are arguments, so every step can be checked against recorded transcripts.
 """

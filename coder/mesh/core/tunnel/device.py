@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from hmac import compare_digest
 from struct import Struct
 
-from coder.mesh.core.crypto.cookie import MAC_SIZE, CookieMaker, mac1_key
+from coder.mesh.core.crypto.handshake_cookie import MAC_SIZE, CookieMaker, mac1_key
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.crypto.noise import NO_PSK, read_initiation_untrusted
 from coder.mesh.core.errors import CryptoError, WireError

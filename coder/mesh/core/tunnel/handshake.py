@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from coder.mesh.core.crypto.cookie import CookieJar
+from coder.mesh.core.crypto.handshake_cookie import CookieJar
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey, Random
 from coder.mesh.core.crypto.noise import (
     Accepted,

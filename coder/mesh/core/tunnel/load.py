@@ -1,7 +1,7 @@
 """Defending a busy responder: when to ask for cookies, and how many handshakes one source may cost.
 
 Lives here: the gauge of all handshakes, the bucket per source.
-Does not live here: cookies themselves (crypto/cookie.py).
+Does not live here: cookies themselves (crypto/handshake_cookie.py).
 Obeys: the WireGuard paper, section 5.3; rates as genuine peers have them (reference, section 8).
 """
 

@@ -19,6 +19,7 @@ from coder.agent.activity import Activity
 from coder.agent.reports.in_order import InOrder
 from coder.agent.reports.outbox import Outbox
 from coder.agent.upgrade import upgrader
+from coder.agent.upgrade.folder import locked
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.agent.upgrade.records import KEPT, TRIES, Records
 from coder.agent.upgrade.upgrader import NewProgram, Upgrader
@@ -339,6 +340,17 @@ async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
         assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
-async def test_what_cannot_be_tidied_ends_nothing(tmp_path: Path) -> None:
+async def test_who_has_lasted_has_though_another_agent_is_at_work_in_the_folder(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Two agents of one name on a machine: one gets its program, which may take two hours."""
+    tmp_path.chmod(0o700)
+    Records(tmp_path).begin("x", "v9")
+    with locked(tmp_path):
+        await Running(tmp_path).upgrader.prove("x")
+    assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
+
+
+async def test_what_cannot_be_tidied_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     (tmp_path / "file").touch()
     await Running(tmp_path / "file").upgrader.prove("x")

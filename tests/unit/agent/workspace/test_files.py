@@ -15,7 +15,6 @@ import pytest
 import trio
 import trio.testing
 
-from coder import agent
 from coder.agent.network import file_bundle, file_edits, whole_files
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpRequest
@@ -85,11 +84,11 @@ def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of(tmp_path / "home")
     state.directory = tmp_path / "directory"
-    assert await workdir(state) == Path("/") == state.workdir()
+    assert await workdir(state) == Path("/")
     state.identity.home.mkdir()
-    assert await workdir(state) == state.identity.home == state.workdir()
+    assert await workdir(state) == state.identity.home
     state.directory.mkdir()
-    assert await workdir(state) == state.directory == state.workdir()
+    assert await workdir(state) == state.directory
     answer = threading.Event()
     plain = Path.is_dir
     monkeypatch.setattr(files, "LOOK_TIME", 0.1)
@@ -168,13 +167,6 @@ async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
 def test_the_table_has_every_route_for_files() -> None:
     routes = {**file_edits.FILE_ROUTES, **file_bundle.BUNDLE_ROUTES}
     assert {path.removeprefix("/api/v0/") for _, path in routes} <= LOOKS.keys()
-
-
-def test_nothing_waits_for_the_workspaces_disk_on_the_event_loop() -> None:
-    """But SFTP, whose library looks at files there, too."""
-    room = Path(str(agent.__file__)).parent
-    found = {str(path.relative_to(room)) for path in room.rglob("*.py") if "state.workdir()" in path.read_text()}
-    assert found == {"ssh/server.py"}
 
 
 async def test_two_viewers_of_a_new_terminal_share_it(tmp_path: Path) -> None:

@@ -107,10 +107,10 @@ async def test_a_repository_that_does_not_answer_leaves_the_others(
     fake.parent.mkdir()
     fake.write_text(f'#!/bin/sh\ncase "$*" in *slow*) exec sleep 60;; esac\nPATH={ENV["PATH"]} exec git "$@"\n')
     fake.chmod(stat.S_IRWXU)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.5)
+    monkeypatch.setattr(git_changes, "COMMAND_TIME", 3.0)
     found = await scan(tmp_path, {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
     assert [Path(root).name for root in found.repositories] == ["a", "z"]
-    assert [Path(root).name for root in found.errors] == ["slow"] and "longer than 0.5 s" in "".join(
+    assert [Path(root).name for root in found.errors] == ["slow"] and "longer than 3 s" in "".join(
         found.errors.values()
     )
 
@@ -267,3 +267,17 @@ async def test_a_file_that_git_cannot_read_costs_its_own_part(tmp_path: Path) ->
     found = await scan(folder, {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
     diff = found.repositories[str(folder)].unified_diff
     assert not found.errors and "+a" in diff and "+z" in diff and "+secret" not in diff
+
+
+async def test_a_large_difference_in_another_script_is_cut_too(tmp_path: Path) -> None:
+    """Letters of three bytes: what is cut is counted in bytes, and what is shown in letters."""
+    folder = repository(tmp_path / "r")
+    (folder / "text").write_text("a\n")
+    git(folder, "add", "text")
+    git(folder, "commit", "-q", "-m", "x")
+    (folder / "text").write_text("文字の長い行\n" * 200_000, encoding="utf-8")
+    found = await scan(folder, ENV)
+    assert not found.errors
+    diff = found.repositories[str(folder)].unified_diff
+    assert "+文字の長い行" in diff and diff.endswith(git_changes._LEFT_OUT)
+    assert len(diff.encode()) < git_changes.MAX_DIFF + (128 << 10)

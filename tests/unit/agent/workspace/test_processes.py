@@ -203,3 +203,62 @@ def test_without_descriptors_one_commands_output_is_lost(monkeypatch: pytest.Mon
     assert child.stdout is not None
     os.close(writing)
     child.stdout._fd_holder._raw_close()
+
+
+async def test_those_that_are_being_started_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "MAX_RUNNING", 2)
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    table, refused = Processes(state), 0
+
+    async def start() -> None:
+        nonlocal refused
+        try:
+            await table.start("sleep 1000", "", {}, background=True)
+        except ValueError:
+            refused += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(table.run)
+        await trio.testing.wait_all_tasks_blocked()
+        async with trio.open_nursery() as starting:
+            for _ in range(5):
+                starting.start_soon(start)
+        assert (len(table.rows()), refused) == (2, 3)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("end", ["ends", "hands over"])
+async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
+    table, begun = Processes(state), list[trio.Process]()
+    open_process = trio.lowlevel.open_process
+
+    async def slowly(*arguments: Any, **options: Any) -> trio.Process:
+        process = await open_process(*arguments, **options)
+        begun.append(process)
+        if end == "hands over":
+            table.let_go()
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await trio.testing.wait_all_tasks_blocked()
+        return process
+
+    monkeypatch.setattr(trio.lowlevel, "open_process", slowly)
+    refused: list[str] = []
+
+    async def start() -> None:
+        with trio.CancelScope(shield=True):
+            try:
+                await table.start("sleep 1000", "", {}, background=True)
+            except ValueError as error:
+                refused.append(str(error))
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(table.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(start)
+    assert refused == ["the agent is ending"]
+    assert [process.returncode for process in begun] == [-9]

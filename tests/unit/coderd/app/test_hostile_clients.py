@@ -12,8 +12,7 @@ import pytest
 import trio
 
 from coder.base import log
-from coder.coderd.http.server import hypercorn_fixes
-from coder.coderd.http.server import json as bodies
+from coder.coderd.http.server import body_reading, hypercorn_fixes
 from coder.coderd.http.server.declarations import LIMIT
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check
@@ -40,7 +39,7 @@ async def _everything(stream: trio.SocketStream) -> bytes:
 
 async def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd(first_user=True) as world:
-        monkeypatch.setattr(bodies, "BODY_PATIENCE", 0.05)
+        monkeypatch.setattr(body_reading, "BODY_PATIENCE", 0.05)
         stream = await _connect(world)
         head = f"POST /api/v2/authcheck HTTP/1.1\r\nHost: x\r\nCoder-Session-Token: {world.token}\r\n"
         await stream.send_all(head.encode() + b'Content-Length: 1000\r\n\r\n{"checks"')

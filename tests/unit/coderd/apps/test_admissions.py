@@ -1,4 +1,5 @@
-"""Visitors who bring no valid ticket: what they make the server ask is bounded, by user or by address.
+"""Visitors who bring no valid ticket: what they make the server ask is bounded; a minute by address, of those somebody
+knows at one time.
 
 Of both authorizers, the server's and a workspace proxy's, and of each question of `AppAuthorizer`.
 """
@@ -13,9 +14,11 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+import trio
+import trio.testing
 
 from coder.base.clock import FakeClock
-from coder.coderd.apps.authorizer import AppAuthorizer
+from coder.coderd.apps.authorizer import AppAuthorizer, KnownVisitors
 from coder.coderd.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.query import MAX_PARAMETERS
@@ -136,14 +139,51 @@ async def test_an_address_asks_the_server_of_a_proxy_so_often(ask: Ask, monkeypa
     assert "limited" not in await _answers(authorizer, ask, _from(2), _from(3, "wrong"))
 
 
-async def test_at_a_proxy_people_it_knows_are_counted_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_at_a_proxy_people_it_knows_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, _ = _remote(monkeypatch)
     admit, people = QUESTIONS["admit"], [_from(1, f"good-{number}") for number in range(2)]
     assert await _answers(authorizer, admit, *people) == ["answered"] * 2
     assert await _answers(authorizer, admit, *[_from(1)] * 3) == ["answered", "limited", "limited"]
     for one in people:
-        assert await _answers(authorizer, admit, *[one] * 4) == ["answered"] * 3 + ["limited"]
+        assert await _answers(authorizer, admit, *[one] * 4 * LIMIT) == ["answered"] * 4 * LIMIT
     assert await _answers(authorizer, admit, _from(1, "good-9")) == ["limited"], "nobody knows him yet"
+
+
+async def test_a_program_that_shows_its_token_is_never_too_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
+        authorizer = LocalAppAuthorizer(world.ctx)
+        for ask in (QUESTIONS["admit"], lambda one, shown: one.look_again(_ticket(SOMEBODY), Visitor(shown))):
+            assert "limited" not in await _answers(authorizer, ask, *[_from(1, world.token)] * 4 * LIMIT)
+        assert authorizer._known._turns == {}
+
+
+async def test_one_visitor_asks_so_many_questions_at_one_time(autojump_clock: trio.testing.MockClock) -> None:
+    known, now, most, order = KnownVisitors(2), 0, 0, []
+
+    async def ask(number: int) -> None:
+        nonlocal now, most
+        async with known.turn("ana"):
+            now += 1
+            most = max(most, now)
+            await trio.sleep(1)
+            now -= 1
+            order.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(6):
+            nursery.start_soon(ask, number)
+            await trio.lowlevel.checkpoint()
+        async with known.turn("ben"):
+            assert order == [], "nobody waits for her"
+        with trio.move_on_after(0.1):
+            async with known.turn("ana"):
+                pass
+    assert most == 2 and sorted(order) == list(range(6)) and trio.current_time() >= 3
+    async with known.turn("ana"), known.turn("ana"):
+        with pytest.raises(RateLimited):
+            async with known.turn("ana"):
+                pass
+    assert known._turns == {}
 
 
 async def test_a_proxy_remembers_so_many_tokens_and_none_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:

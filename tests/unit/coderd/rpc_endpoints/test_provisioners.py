@@ -591,3 +591,23 @@ async def test_a_daemon_announces_no_foreign_key() -> None:
                 with trio.fail_after(10):  # the server, which looks at daemons, may be heard of first
                     heard = [message.error async for message in stream]
                 assert "another peer is known by this key" in heard[-1]
+
+
+async def test_an_import_as_large_as_a_message_is_stored() -> None:
+    """Postgres takes 32,767 values in one statement: four thousand variables have more."""
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        version = await new_version(world)
+        job = await daemon.acquire()
+        names = [f"n{number:04}" for number in range(4096)]
+        variables = [provisioner_pb2.TemplateVariable(name=name, type="string", default_value="x") for name in names]
+        await daemon.update(job, template_variables=variables)
+        await daemon.complete_import(
+            job,
+            start_resources=[resource(name, "null_resource") for name in (*names, *names)],
+            rich_parameters=[provisioner_pb2.RichParameter(name=name, type="string", mutable=True) for name in names],
+            presets=[provisioner_pb2.Preset(name=name) for name in names],
+        )
+        assert await status_of(world, version) == "succeeded"
+        path = f"/api/v2/templateversions/{version['id']}"
+        for part, wanted in (("variables", 4096), ("rich-parameters", 4096), ("presets", 4096)):
+            assert len((await world.get(f"{path}/{part}")).json()) == wanted, part

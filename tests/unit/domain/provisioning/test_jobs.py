@@ -7,6 +7,7 @@ import pytest
 
 from coder.domain.provisioning.jobs import (
     FREE_STAGE_BYTES,
+    MAX_ERROR,
     MAX_LOG_BYTES,
     MIN_LINE_BYTES,
     OVERFLOW_LINE,
@@ -17,6 +18,7 @@ from coder.domain.provisioning.jobs import (
     reap_error,
     reap_kind,
     reap_log_outputs,
+    shortened_error,
 )
 
 T = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -100,3 +102,9 @@ def test_silent_jobs_are_given_up() -> None:
     assert kind(60, started=True, completed=True) is None
     assert "hung for 5 minutes" in reap_error("hung")
     assert "pending for 30 minutes" in reap_log_outputs("pending")[2]
+
+
+def test_why_a_job_failed_is_kept_up_to_a_length() -> None:
+    assert shortened_error("exit\x00 status 1") == "exit status 1"
+    assert shortened_error("é" * MAX_ERROR) == "é" * MAX_ERROR
+    assert shortened_error("x" * (4 << 20)) == "x" * MAX_ERROR + f"\n… ({(4 << 20) - MAX_ERROR} more letters)"

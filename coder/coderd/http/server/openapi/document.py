@@ -29,6 +29,7 @@ _SHOWN = {
     Unscoped.STREAM: "",
     Unscoped.PROVISIONER: "CoderProvisionerKey",
     Unscoped.CLIENT: "Authorization",
+    Unscoped.APPLICATION: "Authorization",
     Unscoped.PROXY: "CoderProxyToken",
 }
 """Security schemes of who shows no key of a user or agent."""

@@ -194,7 +194,7 @@ class Recovery:
     def take_lost(self, limit: int, now: float) -> tuple[int, int] | None:
         """The next lost range, at most `limit` bytes of it, as sent again now; None: there is none to send."""
         sender = self._sender
-        taken = self.scoreboard.retransmit(limit, now, sender.snd_una + sender.snd_wnd)
+        taken = self.scoreboard.take_lost(limit, now, sender.snd_una + sender.snd_wnd)
         if taken is not None:
             self.retransmitted += taken[1] - taken[0]
         return taken

@@ -293,7 +293,7 @@ class Scoreboard:
             run.lost = False
         self.lost = 0
 
-    def retransmit(self, limit: int, now: float, edge: int) -> tuple[int, int] | None:
+    def take_lost(self, limit: int, now: float, edge: int) -> tuple[int, int] | None:
         """Take the first lost range, at most `limit` bytes of it, as sent again now; None when there is none.
 
         `edge`: the end of the peer's window. What lies beyond waits; the very first segment is sent even into a window

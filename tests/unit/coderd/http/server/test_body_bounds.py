@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,7 +11,14 @@ import trio
 import trio.testing
 
 from coder.coderd.http.server import body_bounds, json
-from coder.coderd.http.server.body_bounds import MAX_DEPTH, MAX_ELEMENTS, PERSON_HELD_BYTES, BodyBudget, check_json
+from coder.coderd.http.server.body_bounds import (
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    PERSON_HELD_BYTES,
+    SMALL,
+    BodyBudget,
+    check_json,
+)
 from coder.coderd.services.foundation.errors import RateLimited, TooLarge
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
@@ -166,7 +174,7 @@ async def test_bodies_of_a_person_wait_their_turn(autojump_clock: trio.testing.M
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one, "first", PERSON_HELD_BYTES, 2.0)
         await trio.sleep(1)
-        nursery.start_soon(one, "second", 1, 1.0)
+        nursery.start_soon(one, "second", SMALL + 1, 1.0)
         nursery.start_soon(one, "alone", 2 * PERSON_HELD_BYTES, 1.0)
         async with budget.turn("ben", PERSON_HELD_BYTES, 0.0):
             assert order == ["first"], "others do not wait for her"
@@ -174,11 +182,57 @@ async def test_bodies_of_a_person_wait_their_turn(autojump_clock: trio.testing.M
     assert budget.held == {}
 
 
+async def test_a_large_body_holds_up_no_small_one(autojump_clock: trio.testing.MockClock) -> None:
+    budget = BodyBudget()
+    async with budget.turn("ana", 2 * PERSON_HELD_BYTES, 0.0), budget.turn("ana", SMALL, 0.0):
+        assert sum(budget.held.values()) == 2 * PERSON_HELD_BYTES + SMALL
+    async with AsyncExitStack() as held:
+        for _ in range(PERSON_HELD_BYTES // SMALL):
+            await held.enter_async_context(budget.turn("ana", SMALL, 0.0))
+        with pytest.raises(RateLimited):
+            await held.enter_async_context(budget.turn("ana", SMALL, 30.0))
+    assert budget.held == {}
+
+
+async def test_nobody_is_woken_for_what_another_gives_back(autojump_clock: trio.testing.MockClock) -> None:
+    """Each end of a body would cost as much as there are bodies that wait."""
+    budget, looked, order = BodyBudget(), 0, []
+    has_room = budget._has_room
+
+    def look(account: str, count: int) -> bool:
+        nonlocal looked
+        looked += 1
+        return has_room(account, count)
+
+    budget._has_room = look  # type: ignore[method-assign]
+
+    async def wait(number: int, count: int) -> None:
+        async with budget.turn("ana", count, 300.0):
+            order.append(number)
+            await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery, budget.turn("ana", PERSON_HELD_BYTES, 0.0):
+        for number in range(100):
+            nursery.start_soon(wait, number, PERSON_HELD_BYTES if number == 50 else SMALL + 1)
+            await trio.testing.wait_all_tasks_blocked()
+        looked = 0
+        for _ in range(100):
+            with budget.sender("", "192.0.2.1") as share:
+                share.take(1)
+            async with budget.turn("ben", 1, 0.0):
+                pass
+        await trio.testing.wait_all_tasks_blocked()
+        assert looked == 100, "as often as Ben came"
+    assert order == sorted(order), "none is overtaken"
+    assert looked <= 400
+    assert budget.held == {} and budget._waiting == {}
+
+
 async def test_who_waits_too_long_is_told(autojump_clock: trio.testing.MockClock) -> None:
     budget = BodyBudget()
     async with budget.turn("ana", PERSON_HELD_BYTES, 0.0):
         with pytest.raises(RateLimited):
-            async with budget.turn("ana", 1, 30.0):
+            async with budget.turn("ana", SMALL + 1, 30.0):
                 pass
         assert trio.current_time() >= 30
     assert budget.held == {}
@@ -192,7 +246,7 @@ async def test_bodies_count_until_they_are_taken_apart(monkeypatch: pytest.Monke
         decode = json.parse_body
 
         def decoding(*args: Any, **options: Any) -> Any:
-            most.append(max(size for account, size in budget.held.items() if account.startswith("memory of ")))
+            most.append(max(size for account, size in budget.held.items() if " of " in account))
             return decode(*args, **options)
 
         monkeypatch.setattr(json, "parse_body", decoding)

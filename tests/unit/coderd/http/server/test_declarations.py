@@ -22,7 +22,7 @@ from coder.coderd.app import ENDPOINTS
 from coder.coderd.http.server import fast_path, route
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT, Route, route_of
 from coder.coderd.http.server.errors import STATUS
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.services.access import authorization
 from coder.coderd.services.foundation.errors import Refusal
 from coder.domain.access import scopes

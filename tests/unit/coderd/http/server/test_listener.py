@@ -17,7 +17,7 @@ from coder.coderd.http.server import hypercorn_fixes, listener, quart_fixes
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.listener import HttpServer
 from coder.coderd.http.server.quart_fixes import Application, new_application
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, path_of, serve_endpoint, upgrade_request
 from coder.coderd.services.foundation.errors import NotFound
 from coder.domain.access.rate_budgets import unlimited
 from coder.domain.access.route_scopes import PUBLIC

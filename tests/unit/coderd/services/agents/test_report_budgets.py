@@ -39,3 +39,16 @@ async def test_whole_budgets_are_forgotten(monkeypatch: pytest.MonkeyPatch, auto
     await budgets.take(OTHER, "UpdateStats")
     await budgets.take(OTHER, "UpdateStartup")
     assert {key[0] for key in budgets._paid_until} == {OTHER}
+
+
+async def test_calls_that_were_given_up_are_no_debt(autojump_clock: MockClock) -> None:
+    budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
+    for _ in range(A_MINUTE):
+        await budgets.take(ONE, "BatchCreateLogs")
+    with trio.move_on_after(1):
+        async with trio.open_nursery() as nursery:
+            for _ in range(10 * A_MINUTE):
+                nursery.start_soon(budgets.take, ONE, "BatchCreateLogs")
+    began = trio.current_time()
+    await budgets.take(ONE, "BatchCreateLogs")
+    assert trio.current_time() - began < 1

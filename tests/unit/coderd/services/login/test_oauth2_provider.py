@@ -18,6 +18,7 @@ import pytest
 import trio
 
 from coder.coderd.services.access import keys
+from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.login.oauth2_clients import _accepted
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.access import keys as key_store
@@ -421,3 +422,43 @@ async def test_a_form_of_many_fields_is_refused_in_the_words_of_the_protocol() -
         for path in ("/oauth2/tokens", "/oauth2/revoke"):
             answer = await it.world.request("POST", path, data=fields, token="")
             assert refusal(answer) == (400, "invalid_request"), path
+
+
+@pytest.mark.parametrize("method", ["none", "client_secret_basic"])
+async def test_strangers_use_up_no_requests_of_those_who_show_something_right(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its secret it is an application; by a code or a refresh token alone, the person who gave it."""
+    async with client(dangerous_disable_rate_limits=False) as it:
+        app_id, _, _ = await _registered(it, method)
+        secret = ""
+        if method != "none":
+            secret = (await it.world.post(f"/api/v2/oauth2-provider/apps/{app_id}/secrets")).json()[
+                "client_secret_full"
+            ]
+        mine = Client(it.world, app_id, secret, it.user_token)
+        codes = [await mine.code(), await mine.code()]
+        assert (await mine.exchange(codes[0])).status_code == 400, "only the newest consent counts"
+        monkeypatch.setattr(RateLimits, "limit_of", lambda limits, one: 0 if one.unlimited_because else 3)
+        stranger = Client(it.world, app_id, "wrong", "")
+        for path in ("/oauth2/tokens", "/oauth2/revoke"):
+            form = {"client_id": app_id, "client_secret": "wrong", "token": "x", "grant_type": "refresh_token"}
+            asked = [it.world.request("POST", path, data={**form, "refresh_token": "x"}, token="") for _ in range(5)]
+            assert [(await one).status_code for one in asked][-1] == 429
+        assert (await stranger.exchange(codes[1])).status_code == 429
+        given = await mine.exchange(codes[1])
+        assert given.status_code == 200, given.text
+        renewed = await mine.ask(grant_type="refresh_token", refresh_token=given.json()["refresh_token"])
+        assert renewed.status_code == 200, renewed.text
+        form = {"client_id": app_id, "client_secret": secret, "token": renewed.json()["refresh_token"]}
+        assert (await it.world.request("POST", "/oauth2/revoke", data=form, token="")).status_code == 200
+        # Whoever has the secret is bounded all the same.
+        more = [await mine.ask(grant_type="refresh_token", refresh_token=given.json()["refresh_token"]) for _ in "123"]
+        assert more[-1].status_code == 429
+
+
+async def test_what_is_off_is_counted_too() -> None:
+    async with running_coderd(first_user=True, dangerous_disable_rate_limits=False, api_rate_limit=3) as world:
+        for path in ("/oauth2/tokens", "/oauth2/revoke"):
+            answers = [await world.request("POST", path, data={}, token="") for _ in range(4)]
+            assert [answer.status_code for answer in answers] == [403] * 3 + [429]

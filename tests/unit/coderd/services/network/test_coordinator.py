@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from coder.coderd.rpc_endpoints.coordination import ClientConnection
-from coder.coderd.services.network.coordinator import MAILBOX, Coordinator, PeerChecks
+from coder.coderd.services.network.coordinator import MAILBOX, Coordinator, PeerChecks, node_from_proto
 from coder.domain.network.coordination_rules import FullAccess
 from coder.mesh.core.paths.derpmap import DerpMap
 from coder.net.websocket import WebSocketStream
@@ -134,3 +134,12 @@ async def test_a_client_that_answers_no_ping_is_sent_away(autojump_clock: trio.t
         assert trio.current_time() == pytest.approx(30)
         assert (link.code, link.reason) == (1001, "liveness probe failed")
         nursery.cancel_scope.cancel()
+
+
+def test_a_page_that_a_proxy_answered_is_cut() -> None:
+    """A node goes to every peer; why it speaks WebSocket is for a person."""
+    node = tailnet_pb2.Node(id=1, derp_forced_websocket={1: "short", 2: "<p>" * 100_000})
+    told = tailnet_pb2.Node.FromString(node_from_proto(node).body)
+    assert told.derp_forced_websocket[1] == "short"
+    assert told.derp_forced_websocket[2] == ("<p>" * 100_000)[:256]
+    assert len(node.derp_forced_websocket[2]) == 300_000, "what was given is left as it is"

@@ -8,7 +8,8 @@ import httpx
 import pytest
 import trio
 
-from coder.coderd.rpc_endpoints.upgrades import EndpointTable
+from coder.coderd.http.server import body_bounds
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unavailable
 from coder.coderd.services.network import http_tunnels
 from coder.coderd.services.network.http_tunnels import HttpTunnels, Pool, TunnelServerStream
@@ -127,6 +128,21 @@ async def test_strangers_and_hoarders_take_nobody_elses_place(monkeypatch: pytes
     strangers.open("2001:db8::99")
 
 
+async def test_bytes_on_their_way_count_for_their_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_tunnels, "BUDGET", 1000)
+    pool = Pool()
+    hoarder, other = pool.open("192.0.2.1"), pool.open("192.0.2.2")
+    with hoarder.receiving() as many, other.receiving() as few:
+        many.take(700)
+        few.take(300)
+        assert (hoarder.held, other.held, pool._held) == (700, 300, 1000)
+        few.take(100)
+        assert (hoarder.held, other.held, pool._held) == (0, 400, 400)
+        with pytest.raises(NotFound):
+            many.take(1)
+    assert pool._held == 0
+
+
 def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adds a link that says back what it hears."""
     add = EndpointTable.add
@@ -142,6 +158,22 @@ def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
         add(self, pattern, handler, **said)
 
     monkeypatch.setattr(EndpointTable, "add", also)
+
+
+async def test_whoever_has_a_stream_shares_no_budget_with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An office behind one address is many streams, and sign-ins beside them."""
+    monkeypatch.setattr(body_bounds, "ADDRESS_BYTES", 1000)
+    monkeypatch.setattr(http_tunnel, "PAUSES", (0.0,))
+    echo_world(monkeypatch)
+    async with running_coderd() as world:
+        stream, _ = await connect_carried(DialPolicy(world.url), "/echo", "echo")
+        async with stream:
+            await stream.send_all(bytes(50_000))
+            heard = 0
+            with trio.fail_after(20):
+                while heard < 50_000:
+                    heard += len(await stream.receive_some())
+        assert (await world.post("/api/v2/users/login", {"email": "x" * 2000}, token="")).status_code == 429
 
 
 async def test_many_bytes_over_connections_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

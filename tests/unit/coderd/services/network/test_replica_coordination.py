@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -14,11 +16,16 @@ import pytest
 import trio
 import trio.testing
 
+from coder.base.clock import SystemClock
 from coder.coderd.services.network.replica_coordination import Bridge, CoordinatorMessage
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.listening import RESYNC
 from coder.domain.network.coordination import Coordination, Delivery, NodeKind, Update
 from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, FullAccess
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.rpc.proto import tailnet_pb2
+from tests.kit.agents import eventually
+from tests.kit.coderd import fresh_database
 
 AGENT, CLIENT = UUID(int=1), UUID(int=2)
 
@@ -26,11 +33,11 @@ AGENT, CLIENT = UUID(int=1), UUID(int=2)
 class Replica:
     """A coordinator without streams: `told` are the updates of each peer."""
 
-    def __init__(self) -> None:
+    def __init__(self, db: Any = None) -> None:
         self.core = Coordination()
         self.mailboxes = {}
         self.id = uuid4()
-        self.bridge = Bridge(cast("Any", SimpleNamespace()), self, self.id)
+        self.bridge = Bridge(cast("Any", SimpleNamespace(db=db, clock=SystemClock())), self, self.id)
         self.told: dict[UUID, list[Update]] = {}
         self.ended: list[UUID] = []
 
@@ -237,17 +244,63 @@ def test_what_was_said_in_a_gap_is_said_anew(deaf: int) -> None:
     assert first.told[AGENT][-1].node == CoordinatedNode(b"client elsewhere")
 
 
-async def test_a_node_too_large_for_a_notice_stays_untold() -> None:
-    """And those beside it are told."""
+async def test_a_node_too_large_for_a_notice_is_told_by_a_row() -> None:
+    """Both ways: of the client with the tunnel it asks for, of the agent as an update. And later ones, too."""
+    large, larger = (CoordinatedNode(os.urandom(size)) for size in (20_000, 60_000))
+    async with fresh_database() as url, open_database(url) as db, trio.open_nursery() as nursery:
+        first, second = Replica(db), Replica(db)
+        for one in (first, second):
+            await nursery.start(one.bridge.listen)
+            nursery.start_soon(one.bridge.speak)
+        for one in (first, second):
+            one.bridge.set_others([first.id, second.id])
+        agent, client = first.connect(AGENT), second.connect(CLIENT)
+        first.ask(agent, AGENT, CoordinationRequest(node=large))
+        second.ask(client, CLIENT, CoordinationRequest(node=larger, add_tunnel=AGENT))
+        await _until(lambda: _last(second, CLIENT) == large and _last(first, AGENT) == larger)
+        second.ask(client, CLIENT, CoordinationRequest(node=large))
+        await _until(lambda: _last(first, AGENT) == large)
+        nursery.cancel_scope.cancel()
+
+
+async def _until(look: Callable[[], bool]) -> None:
+    async def found() -> bool:
+        return look()
+
+    await eventually(found)
+
+
+def _last(replica: Replica, peer: UUID) -> CoordinatedNode | None:
+    told = replica.told.get(peer)
+    return told[-1].node if told else None
+
+
+async def test_a_node_that_nobody_has_stays_untold() -> None:
+    """And its tunnel, and those beside it, are told."""
     published: list[str] = []
 
-    async def run(_publish: object, texts: list[str]) -> None:
+    async def run(_publish: object, texts: list[str], nodes: object, _now: object) -> None:
+        assert not nodes
         published.extend(texts)
 
-    bridge = Bridge(SimpleNamespace(db=SimpleNamespace(run=run)), Replica(), uuid4())  # type: ignore[arg-type]
-    large = CoordinatorMessage(uuid4(), 1, "update", peer=AGENT, other=CLIENT, node="x" * 8000)
-    await bridge._publish([large, CoordinatorMessage(uuid4(), 2, "here", peer=CLIENT)])
-    assert [json.loads(text)["word"] for text in published] == ["here"]
+    replica = Replica(SimpleNamespace(run=run))
+    node = base64.b64encode(b"x" * 100_000).decode()
+    update = CoordinatorMessage(uuid4(), 1, "update", peer=AGENT, other=CLIENT, node=node)
+    tunnel = CoordinatorMessage(uuid4(), 2, "tunnel", peer=AGENT, other=CLIENT, node=node)
+    await replica.bridge._publish([update, tunnel, CoordinatorMessage(uuid4(), 3, "here", peer=CLIENT)])
+    told = [json.loads(text) for text in published]
+    assert [(one["word"], one.get("node")) for one in told] == [("tunnel", None), ("here", None)]
+
+
+async def test_a_row_that_cannot_be_read_leaves_the_tunnel() -> None:
+    async def read(*_: object) -> None:
+        raise OSError("the database is away")
+
+    replica = Replica(SimpleNamespace(read=read))
+    replica.connect(CLIENT)
+    notice = CoordinatorMessage(uuid4(), 1, "tunnel", peer=AGENT, other=CLIENT, is_in_row=True)
+    replica.bridge._hear(await replica.bridge._with_node(notice))
+    assert replica.core.tunnels() == [(AGENT, CLIENT)]
 
 
 ENDS: list[tuple[str, Callable[[Replica, int], None]]] = [
@@ -289,21 +342,69 @@ async def test_what_takes_away_is_kept_until_it_was_said(autojump_clock: trio.te
     agents, clients, _agent, client = joined()
     failing, published = 2, list[str]()
 
-    async def run(_publish: Any, texts: list[str]) -> None:
+    async def run(_publish: Any, texts: list[str], _nodes: Any, _now: Any) -> None:
         nonlocal failing
         failing -= 1
         if failing >= 0:
             raise OSError("the database is away")
         published.extend(texts)
 
-    clients.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(run=run)))
+    clients.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(run=run), clock=SystemClock()))
     clients.leave(client, CLIENT)
     clients.bridge.arrived(UUID(int=9))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(clients.bridge.speak)
         await trio.sleep(60)
         nursery.cancel_scope.cancel()
-    words = [json.loads(text) for text in published]
-    assert {"left", "update"} >= {word["word"] for word in words}
-    assert "left" in {word["word"] for word in words}
+    words = [json.loads(text)["word"] for text in published]
+    kept = words[: words.index("up")]
+    assert "left" in kept and {"left", "update"} >= set(kept)
+    assert agents.core.tunnels() == [(CLIENT, AGENT)]
+
+
+async def test_what_was_not_said_is_said_anew_though_nobody_lost_his_ears(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The pool had no connection for a moment; those that listen live on."""
+    agents, clients = two()
+    working, published = False, list[str]()
+
+    async def run(_publish: Any, texts: list[str], _nodes: Any, _now: Any) -> None:
+        if not working:
+            raise OSError("the database is away")
+        published.extend(texts)
+
+    clients.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(run=run), clock=SystemClock()))
+    agent, client = agents.connect(AGENT), clients.connect(CLIENT)
+    agents.ask(agent, AGENT, CoordinationRequest(node=CoordinatedNode(b"agent")))
+    clients.ask(client, CLIENT, CoordinationRequest(node=CoordinatedNode(b"client"), add_tunnel=AGENT))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(clients.bridge.speak)
+        await trio.sleep(10)
+        assert agents.core.tunnels() == [] and published == []
+        working = True
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    for text in published:
+        agents.bridge._hear(msgspec.json.decode(text, type=CoordinatorMessage))
+    assert agents.core.tunnels() == [(CLIENT, AGENT)]
+
+
+async def test_what_was_named_before_a_gap_ends_nothing_after_it() -> None:
+    """Of everything another replica said the middle was missed: what stood there is not over."""
+    agents, clients, _agent, _client = joined()
+    clients.bridge.announce()
+    told, clients.bridge._waiting = clients.bridge._waiting, []
+    send, receive = trio.open_memory_channel[tuple[str, str]](100)
+    for notice in told:
+        missed = notice.word == "tunnel"
+        send.send_nowait(("", RESYNC if missed else msgspec.json.encode(notice).decode()))
+    send.close()
+
+    @asynccontextmanager
+    async def listen(_channel: str) -> AsyncIterator[Any]:
+        yield receive
+
+    agents.bridge._ctx = cast("Any", SimpleNamespace(db=SimpleNamespace(listen=listen)))
+    await agents.bridge.listen()
     assert agents.core.tunnels() == [(CLIENT, AGENT)]

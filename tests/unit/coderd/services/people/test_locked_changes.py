@@ -127,7 +127,14 @@ PUT_IN = {
     "member": ("/members/{bob}", None),
     "key": ("/provisionerkeys", {"name": "late", "tags": {}}),
     "template": ("/templates", {"name": "late", "template_version_id": "{version}"}),
-}
+    "user": (
+        "/api/v2/users",
+        {
+            "username": "late", "email": "late@example.com", "password": "SomeSecurePassword!1",
+            "organization_ids": ["{organization}"],
+        },
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("thing", list(PUT_IN))
@@ -139,8 +146,9 @@ async def test_nothing_is_put_into_an_organization_that_is_deleted_meanwhile(thi
         version = await new_version(world)
         world.organization_id = default
         place, body = PUT_IN[thing]
-        values = {"bob": bob, "version": version["id"]}
-        path = f"/api/v2/organizations/{made.json()['id']}{place.format(**values)}"
+        values = {"bob": bob, "version": version["id"], "organization": made.json()["id"]}
+        path = place.format(**values)
+        path = path if path.startswith("/api/") else f"/api/v2/organizations/{made.json()['id']}{path}"
 
         async def request() -> httpx.Response:
             return await world.post(path, filled(body, values))

@@ -9,6 +9,7 @@ import trio
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.base.secret import Secret
+from coder.domain.provisioning.jobs import MAX_ERROR
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
@@ -110,6 +111,18 @@ async def test_a_failed_build_keeps_its_state_and_timings() -> None:
             await daemon.complete_build(job)
         gone = await world.get(f"/api/v2/workspaces/{workspace['id']}")
         assert gone.status_code == 410
+
+
+async def test_a_daemon_that_says_much_of_its_failure_is_quoted() -> None:
+    """Every list of workspaces carries it."""
+    async with running_coderd(first_user=True) as world:
+        workspace = await create(world, await prepared(world))
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            failed = provisionerd_pb2.FailedJob.WorkspaceBuild()
+            await daemon.fail(job, "why " * 250_000, workspace_build=failed)
+            shown = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]["job"]
+        assert shown["status"] == "failed" and len(shown["error"]) < MAX_ERROR + 50
 
 
 async def test_a_result_that_cannot_be_stored_keeps_the_state() -> None:

@@ -88,7 +88,7 @@ async def test_who_lost_the_right_and_was_not_told_gets_no_job(right: str, monke
             await take_away()
             version = await new_version(world, tags=query.get("tags", {}))
             for stream in (waiting, None):
-                with trio.fail_after(20), pytest.raises(RpcError):
+                with trio.fail_after(20), pytest.raises(RpcError, match="no longer allowed"):
                     await (stream.receive() if stream else daemon.acquire())
             job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
             assert job["status"] == "pending", "somebody who may takes it later"

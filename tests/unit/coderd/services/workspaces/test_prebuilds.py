@@ -12,9 +12,11 @@ import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.foundation.errors import Conflict
+from coder.coderd.services.workspaces import subscriptions
 from coder.coderd.services.workspaces.prebuilds import Reconciled, is_paused, reconcile
-from coder.coderd.services.workspaces.subscriptions import watch_claim
+from coder.coderd.services.workspaces.subscriptions import ClaimWaiter, watch_claim
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents import eventually
 from tests.kit.coderd import running_coderd
@@ -37,7 +39,7 @@ async def test_made_claimed_and_made_again() -> None:
         await settled(world, early.json()["id"])
         await make_ready(world, ahead)
         async with (
-            aclosing(watch_claim(world.ctx, ahead, only_prebuilt=True)) as claims,  # type: ignore[type-var]
+            aclosing(watch_claim(world.ctx, _waiter(ahead), only_prebuilt=True)) as claims,  # type: ignore[type-var]
             trio.open_nursery() as nursery,
         ):
             told: list[Any] = []
@@ -49,7 +51,7 @@ async def test_made_claimed_and_made_again() -> None:
             await eventually(lambda: listens(world))
             claimed = await world.post("/api/v2/users/me/workspaces", body)
             with pytest.raises(Conflict):
-                await anext(watch_claim(world.ctx, UUID(early.json()["id"]), only_prebuilt=True))
+                await anext(watch_claim(world.ctx, _waiter(UUID(early.json()["id"])), only_prebuilt=True))
         owner = (await world.get("/api/v2/users/me")).json()["id"]
         assert told == [{"workspace_id": str(ahead), "reason": "prebuild_claimed", "owner_id": owner}]
         assert claimed.status_code == 201 and claimed.json()["id"] == str(ahead)
@@ -60,6 +62,47 @@ async def test_made_claimed_and_made_again() -> None:
         assert metadata.prebuilt_workspace_build_stage == pb.CLAIM
         assert [one.token for one in metadata.running_agent_auth_tokens] == [TOKEN]
         assert await reconcile(world.ctx) == Reconciled(created=1)
+
+
+def _waiter(workspace_id: UUID) -> ClaimWaiter:
+    return ClaimWaiter(workspace_id, UUID(TOKEN))
+
+
+@pytest.mark.parametrize("only_prebuilt", [True, False])
+async def test_an_agent_waits_for_a_claim_as_long_as_its_token_is_good(
+    only_prebuilt: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "LOOK_EVERY", 0.05)
+    looks, may_hear = 0, subscriptions._may_hear
+
+    async def look(*args: Any) -> bool:
+        nonlocal looks
+        looks += 1
+        return await may_hear(*args)
+
+    monkeypatch.setattr(subscriptions, "_may_hear", look)
+    async with world_with_preset() as (world, _, _preset):
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await make_ready(world, ahead)
+        headers = {"Coder-Session-Token": TOKEN}
+        path = f"/api/v2/workspaceagents/me/reinit{'?wait=true' if only_prebuilt else ''}"
+        async with trio.open_nursery() as nursery:
+            statuses: list[int] = []
+
+            async def wait() -> None:
+                statuses.append((await world.get(path, headers=headers, token="")).status_code)
+
+            nursery.start_soon(wait)
+            with trio.fail_after(20):
+                while looks < 3:
+                    await trio.sleep(0.01)
+            assert statuses == []
+            await world.ctx.db.run(workspace_store.update_workspace, ahead, deleted=True)
+            with trio.fail_after(20):
+                while not statuses:
+                    await trio.sleep(0.01)
+        assert statuses == [401]
 
 
 async def test_asked_for_new_ones() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coder.mesh.core.crypto import cookie
+from coder.mesh.core.crypto import handshake_cookie
 from coder.mesh.core.tunnel import constants, keypairs
 from coder.mesh.core.tunnel.events import HandshakeCompleted, HandshakeGaveUp, KeysExpired, Roamed
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
@@ -233,9 +233,9 @@ def test_a_cookie_is_good_for_two_minutes_on_both_sides() -> None:
     pair.run(6.0)
     assert HandshakeCompleted(pair.a.tunnel.remote) in pair.a.events
     jar = pair.a.tunnel._handshaker.jar
-    for now, signed in ((6.0 + 100, True), (6.0 + cookie.COOKIE_LIFE, False)):
-        assert (jar.sign(b"message", now)[-16:] != cookie.NO_MAC) == signed
-    maker = cookie.CookieMaker(pair.b.device.local.public, pair.b.device._random)
+    for now, signed in ((6.0 + 100, True), (6.0 + handshake_cookie.COOKIE_LIFE, False)):
+        assert (jar.sign(b"message", now)[-16:] != handshake_cookie.NO_MAC) == signed
+    maker = handshake_cookie.CookieMaker(pair.b.device.local.public, pair.b.device._random)
     first = maker.cookie(b"source", 0.0)
     assert maker.cookie(b"source", 119.9) == first != maker.cookie(b"source", 120.0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coder.mesh.core.crypto.box import SharedBox
-from coder.mesh.core.crypto.cookie import mac1_key, mac16
+from coder.mesh.core.crypto.handshake_cookie import mac1_key, mac16
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.wire import disco

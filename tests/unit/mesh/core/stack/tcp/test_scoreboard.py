@@ -34,7 +34,7 @@ def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, i
             model.update({n: "l" for n in range(left, right) if model[n] == "f"})
         elif kind == "r":
             first = min((n for n, s in model.items() if s == "l"), default=None)
-            taken = flight.retransmit(size, now, 1 << 40)
+            taken = flight.take_lost(size, now, 1 << 40)
             assert (taken is None) == (first is None)
             if taken is not None:
                 assert taken[0] == first

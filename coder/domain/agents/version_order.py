@@ -1,4 +1,4 @@
-"""When an agent replaces itself by the program of its server: an order of versions.
+"""Which of two versions is newer: an agent replaces itself by a newer program only (`agent/upgrade/upgrader.py`).
 
 Versions are compared as semver.org 2.0.0 does (its rule 11); what is no version is never newer.
 """

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from coder.domain.agents.upgrades import is_newer
+from coder.domain.agents.version_order import is_newer
 
 IN_ORDER = (
     "v2.9.9", "v2.34.0-1", "v2.34.0-alpha", "v2.34.0-alpha.1", "v2.34.0-alpha.beta", "v2.34.0-beta.2",

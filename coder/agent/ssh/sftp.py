@@ -1,0 +1,296 @@
+"""Files over SSH (SFTP), as the agent's user sees them; relative paths start in the agent's directory.
+
+A disk may be away for ever, and a name may be a pipe nobody writes to: so no system call on a file that could wait is
+made on the event loop, where it would hold up every terminal of the workspace. asyncssh takes one request of a session
+after the other, and so do the threads; what waits is that session alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from io import IOBase
+from itertools import islice
+from typing import IO, Any, TypeVar, TypeVarTuple, cast
+
+import outcome
+import trio
+from trio_asyncio import trio_as_aio
+
+from coder.agent.state import AgentState
+from coder.agent.workspace.files import workdir
+from coder.net.ssh_library import asyncssh
+
+_Write = tuple[IO[bytes], int, bytes]
+Found = TypeVar("Found")
+Arguments = TypeVarTuple("Arguments")
+
+THREADS = 32
+"""Ours: sessions that wait for a disk at a time, apart from all other looks of the agent; others wait for them."""
+MOST_READ = 4 << 20
+"Bytes of one answer: what asyncssh tells clients that ask. A number is any client's word, for which nobody keeps room."
+BEHIND = 2 << 20
+"Ours: bytes of a session that are on their way to the disk, beyond which the client waits for it."
+NAMES = 128
+"Entries of a folder that are read at once: as many as asyncssh puts into one answer."
+IN_THREADS = (
+    "fsetstat", "fstat", "fstatvfs", "fsync", "link", "lsetstat", "lstat", "mkdir", "posix_rename", "readlink",
+    "realpath", "remove", "rename", "rmdir", "setstat", "stat", "statvfs", "symlink",
+)  # fmt: skip
+"""Operations that are asyncssh's own, in a thread."""
+
+_wire = asyncssh.constants
+_FLAGS = {
+    _wire.FXF_APPEND: os.O_APPEND,
+    _wire.FXF_CREAT: os.O_CREAT,
+    _wire.FXF_TRUNC: os.O_TRUNC,
+    _wire.FXF_EXCL: os.O_EXCL,
+}
+_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+"Linux: a read that would wait for a disk is refused instead."
+
+
+class DiskThreads:
+    """Runs calls that may wait, of all sessions of a server.
+
+    Through trio's task for a thread and its bridge to asyncio a call costs four times as much, a third of a transfer in
+    pieces of 32 KiB.
+    """
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(THREADS)
+
+    async def run(self, do: Callable[[*Arguments], Found], *arguments: *Arguments) -> Found:
+        """What `do` returns or raises. Cancelled, it goes on until the disk answers, and is forgotten."""
+        await self._free.acquire()
+        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        token = trio.lowlevel.current_trio_token()
+
+        def deliver(result: outcome.Outcome[Found]) -> None:
+            with suppress(trio.RunFinishedError):  # the agent has ended meanwhile
+                token.run_sync_soon(self._done, future, result)
+
+        trio.lowlevel.start_thread_soon(partial(do, *arguments), deliver)
+        return await future
+
+    def _done(self, future: asyncio.Future[Found], result: outcome.Outcome[Found]) -> None:
+        self._free.release()
+        if future.cancelled():
+            return
+        if isinstance(result, outcome.Error):
+            future.set_exception(result.error)
+        else:
+            future.set_result(result.unwrap())
+
+
+async def start_sftp(channel: asyncssh.SSHServerChannel[bytes], state: AgentState, threads: DiskThreads) -> Sftp:
+    """For one session. Where it starts is looked up first: that is a question to a disk, too."""
+    return Sftp(channel, state, threads, os.fsencode(await trio_as_aio(workdir)(state)))
+
+
+class _Behind:
+    """Writes of one session that were answered and are on their way to the disk, some at a time.
+
+    A thread for each would cost more than the write. They stay in their order, everything else of the session waits for
+    them, and what fails is said by the next write to the file, and by its close.
+    """
+
+    def __init__(self, threads: DiskThreads) -> None:
+        self._threads = threads
+        self._waiting: list[_Write] = []
+        self._size = 0
+        self._task: asyncio.Task[None] | None = None
+        self._failed: dict[IO[bytes], OSError] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return self._task is None
+
+    async def put(self, file: IO[bytes], offset: int, data: bytes) -> None:
+        """Waits where too much is on its way. Raises OSError for a file of which a write has failed."""
+        self.check(file)
+        self._waiting.append((file, offset, data))
+        self._size += len(data)
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._write())
+        if self._size > BEHIND:
+            await self.wait_written()
+
+    async def wait_written(self) -> None:
+        """Until all that was put is on the disk, or has failed."""
+        if self._task is not None:
+            await asyncio.shield(self._task)  # whoever stops waiting does not stop the writing
+
+    def check(self, file: object) -> None:
+        """Raises OSError when a write to this file has failed."""
+        if self._failed and isinstance(file, IOBase) and (error := self._failed.get(cast("IO[bytes]", file))):
+            raise OSError(error.errno, error.strerror)
+
+    def forget(self, file: IO[bytes]) -> OSError | None:
+        """What has failed, of a file that is closed."""
+        return self._failed.pop(file, None)
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                taken, self._waiting = self._waiting, []
+                self._failed |= await self._threads.run(_write_all, taken)
+                self._size -= sum(len(data) for _, _, data in taken)
+        finally:
+            self._task = None
+
+
+class Sftp(asyncssh.SFTPServer):
+    """One session."""
+
+    def __init__(
+        self, channel: asyncssh.SSHServerChannel[bytes], state: AgentState, threads: DiskThreads, base: bytes
+    ) -> None:
+        super().__init__(channel)
+        self._own_channel = channel
+        self._threads = threads
+        self._behind = _Behind(threads)
+        self._base = base
+        self._state = state
+        self._session = state.open_session("ssh")
+        state.counters.count("agent_ssh_server_sftp_connections_total")
+
+    def map_path(self, path: bytes) -> bytes:
+        return path if path.startswith(b"/") else self._base + b"/" + path
+
+    def reverse_map_path(self, path: bytes) -> bytes:
+        return path
+
+    def exit(self) -> None:
+        self._state.close_session(self._session, "ssh")
+        # asyncssh closes the channel without an exit status, which scp takes for a failure.
+        if not self._own_channel.is_closing():
+            self._own_channel.exit(0)
+
+    async def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
+        return await self.in_thread(_open, self.map_path(path), pflags, attrs.permissions)
+
+    async def close(self, file_obj: object) -> None:
+        file = cast("IO[bytes]", file_obj)
+        await self.in_thread(file.close)
+        if error := self._behind.forget(file):
+            raise error
+
+    def read(self, file_obj: object, offset: int, size: int) -> bytes | Awaitable[bytes]:
+        file, size = cast("IO[bytes]", file_obj), min(size, MOST_READ)
+        cached = _read_cached(file, offset, size) if self._behind.is_empty else b""
+        return cached or self.in_thread(_read, file, offset, size)
+
+    async def write(self, file_obj: object, offset: int, data: bytes) -> int:
+        await self._behind.put(cast("IO[bytes]", file_obj), offset, data)
+        return len(data)
+
+    async def scandir(self, path: bytes) -> AsyncIterator[asyncssh.SFTPName]:
+        names = await self.in_thread(_names, self.map_path(path))
+        while found := await self.in_thread(self._described, names):
+            for name in found:
+                yield name
+
+    def _described(self, names: Iterator[asyncssh.SFTPName]) -> list[asyncssh.SFTPName]:
+        """The next entries, as `ls -l` shows them: names of users may have to be asked for."""
+        found = list(islice(names, NAMES))
+        for name in found:
+            self.format_longname(name)
+        return found
+
+    async def in_thread(self, do: Callable[[*Arguments], Found], *arguments: *Arguments) -> Found:
+        """After all writes."""
+        await self._behind.wait_written()
+        return await self._threads.run(do, *arguments)
+
+    def check(self, file: object) -> None:
+        """Raises OSError when a write to this file has failed; for what is no file, too."""
+        self._behind.check(file)
+
+
+def _operation(name: str) -> Callable[..., Awaitable[Any]]:
+    plain = getattr(asyncssh.SFTPServer, name)
+
+    async def run(self: Sftp, *arguments: Any) -> Any:
+        found = await self.in_thread(plain, self, *arguments)
+        self.check(arguments[0])
+        return found
+
+    return run
+
+
+for _name in IN_THREADS:
+    setattr(Sftp, _name, _operation(_name))
+
+
+def _read_cached(file: IO[bytes], offset: int, size: int) -> bytes:
+    """All of it when it is in memory, which it mostly is: the system reads ahead of whoever reads. Else nothing."""
+    if not _NOWAIT:
+        return b""
+    buffer = bytearray(size)
+    try:
+        taken = os.preadv(file.fileno(), [buffer], offset, _NOWAIT)
+    except OSError:
+        return b""  # not yet; or the file system cannot say
+    return bytes(buffer) if taken == size else b""
+
+
+def _read(file: IO[bytes], offset: int, size: int) -> bytes:
+    return os.pread(file.fileno(), size, offset)
+
+
+def _write_all(writes: Sequence[_Write]) -> dict[IO[bytes], OSError]:
+    """What has failed, by file; nothing more is written to that one."""
+    failed: dict[IO[bytes], OSError] = {}
+    for file, offset, data in writes:
+        if file not in failed:
+            try:
+                _write(file, offset, data)
+            except OSError as error:
+                failed[file] = error
+    return failed
+
+
+def _write(file: IO[bytes], offset: int, data: bytes) -> None:
+    """All of it: a disk that is nearly full takes a part, and says so only to whoever comes with the rest."""
+    rest = memoryview(data)
+    while rest:
+        taken = os.pwrite(file.fileno(), rest, offset)
+        rest, offset = rest[taken:], offset + taken
+
+
+def _open(path: bytes, pflags: int, permissions: int | None) -> IO[bytes]:
+    """Unbuffered. A pipe is not waited for: it is no file that could be read from an offset, which the client is told
+    when it tries."""
+    both = _wire.FXF_READ | _wire.FXF_WRITE
+    mode, flags = "rb", os.O_RDONLY
+    if pflags & both == both:
+        mode, flags = "r+b", os.O_RDWR
+    elif pflags & _wire.FXF_WRITE:
+        mode, flags = "wb", os.O_WRONLY
+    for wanted, flag in _FLAGS.items():
+        flags |= flag if pflags & wanted else 0
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666 if permissions is None else permissions)
+    try:
+        return open(descriptor, mode, buffering=0)  # noqa: PTH123 - of a descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _names(path: bytes) -> Iterator[asyncssh.SFTPName]:
+    """Raises OSError at once for what is no folder that may be read."""
+    entries = os.scandir(path)
+
+    def found() -> Iterator[asyncssh.SFTPName]:
+        with entries:
+            for name in (b".", b".."):
+                yield asyncssh.SFTPName(name, attrs=asyncssh.SFTPAttrs.from_local(os.lstat(os.path.join(path, name))))  # noqa: PTH118
+            for entry in entries:
+                attrs = asyncssh.SFTPAttrs.from_local(entry.stat(follow_symlinks=False))
+                yield asyncssh.SFTPName(entry.name, attrs=attrs)
+
+    return found()

@@ -1,0 +1,66 @@
+"""What an application sends to the OAuth2 provider for tokens: a form, and by what it proves itself.
+
+It is counted as whom that names (`rate_limits.counted` says why): the application that has a secret, else the person
+whose consent a code or a token stands for. Whoever shows nothing right is counted by the address.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qs, unquote_plus
+
+from quart import request
+
+from coder.coderd.http.server.auth import context, count_request
+from coder.coderd.http.server.body_reading import read_bytes
+from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.login import oauth2_grants
+from coder.coderd.services.login.oauth2_grants import Client, GrantError
+
+_MAX_FORM = 64 << 10
+MALFORMED = "The request is missing required parameters or is otherwise malformed"
+
+Form = dict[str, str]
+
+
+async def by_client(check: Callable[[Form], str]) -> tuple[Form, Client]:
+    """The form and who has sent it. `check` names what is shown: a code, or a token. Raises GrantError, RateLimited."""
+    try:
+        form = await read_form()
+        shown = check(form)
+        client = await oauth2_grants.prove_client(context(), *named_client(form))
+    except (GrantError, Refusal):
+        await count_request(None)
+        raise
+    await count_request(await oauth2_grants.account_of(context(), client, shown))
+    await oauth2_grants.note_use(context(), client)
+    return form, client
+
+
+async def read_form() -> Form:
+    """The form's fields, each once. Raises GrantError invalid_request."""
+    try:
+        text = (await read_bytes(_MAX_FORM)).decode()
+    except UnicodeDecodeError:
+        raise GrantError("invalid_request", MALFORMED) from None
+    try:
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        raise GrantError("invalid_request", "The form has too many fields") from None
+    if any(len(values) > 1 for values in fields.values()):
+        raise GrantError("invalid_request", "A parameter is given more than once")
+    return {name: values[0] for name, values in fields.items()}
+
+
+def named_client(form: Mapping[str, str]) -> tuple[str, str]:
+    """(client id, secret) from HTTP Basic (RFC 6749 section 2.3.1) or the form."""
+    kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "basic":
+        try:
+            name, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise oauth2_grants.invalid_client() from None
+        return unquote_plus(name), unquote_plus(secret)
+    return form.get("client_id", ""), form.get("client_secret", "")

@@ -1,0 +1,116 @@
+"""The bytes of a request's body: how many may come, how slowly, and whose budget they count for meanwhile.
+
+`limit=` of a route's declaration (1 MiB usually, 64 KiB before anybody signed in: `declarations.py`) is enforced in
+`_receive`. Does not live here: what everybody's bodies may take together (`body_bounds.py`), and what is made of the
+bytes (`json.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, AsyncExitStack
+from typing import BinaryIO, Protocol
+
+import trio
+from quart import request
+
+from coder.coderd.http.server.auth import account, context, remote_ip
+from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share
+from coder.coderd.services.foundation.errors import TooLarge, TooSlow
+
+BODY_PATIENCE = 30.0
+"Seconds a body may take besides what its bytes buy; as long as common reverse proxies wait."
+BODY_SLOWEST = 4096.0
+"Bytes a second below which a sender is not waited for."
+
+BODY_LONGEST = 3600.0
+"Seconds a body may take in the end, whatever it is: an upload of the largest size at 28 KiB a second."
+
+_WRITE_SIZE = 1 << 20
+"Bytes of an upload that go to its file at once: a thread costs more than a few."
+
+
+async def read_bytes(limit: int) -> bytes:
+    """`received` for callers that hold the body no longer than they read it."""
+    async with received(limit) as raw:
+        return raw
+
+
+class Holds(Protocol):
+    """What the bytes of a body count for."""
+
+    def take(self, count: int) -> None:
+        """`count` bytes more; a refusal ends the request."""
+
+
+async def read_for(holder: Holds, limit: int) -> bytes:
+    """As `read_bytes`, for those who count the bytes themselves: they are not their sender's."""
+    pieces: list[bytes] = []
+
+    async def keep(piece: bytes) -> None:
+        pieces.append(piece)
+
+    await _receive(limit, holder, keep)
+    return b"".join(pieces)
+
+
+@contextlib.asynccontextmanager
+async def received(limit: int) -> AsyncIterator[bytes]:
+    """The whole body, at most `limit` bytes, which counts for its sender until the end of the block.
+
+    Raises TooLarge as soon as more has come, TooSlow when it trickles, RateLimited when too much comes at once.
+    """
+    pieces: list[bytes] = []
+
+    async def keep(piece: bytes) -> None:
+        pieces.append(piece)
+
+    async with AsyncExitStack() as held:
+        who = account()
+        if who != STRANGERS:
+            size = min(request.content_length if request.content_length is not None else limit, limit)
+            await held.enter_async_context(context().part(BodyBudget).turn(who, size, BODY_PATIENCE))
+        await _receive(limit, held.enter_context(_share()), keep)
+        raw = b"".join(pieces)
+        pieces.clear()
+        yield raw
+
+
+@contextlib.asynccontextmanager
+async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
+    """The same in a file without a name, at its beginning: for what is meant to be large, and would be memory of
+    everybody's for as long as a slow line takes."""
+    with tempfile.TemporaryFile(prefix="coder-upload-") as file, _share() as share:
+        gathered = bytearray()
+
+        async def keep(piece: bytes) -> None:
+            gathered.extend(piece)
+            if len(gathered) >= _WRITE_SIZE:
+                await trio.to_thread.run_sync(file.write, bytes(gathered))
+                gathered.clear()
+
+        await _receive(limit, share, keep)
+        file.write(gathered)
+        file.seek(0)
+        yield file
+
+
+def _share() -> AbstractContextManager[Share]:
+    return context().part(BodyBudget).sender(account(), remote_ip())
+
+
+async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[None]]) -> None:
+    size, last = 0, trio.current_time() + BODY_LONGEST
+    with trio.move_on_after(BODY_PATIENCE) as scope:
+        async for piece in request.body:
+            share.take(len(piece))
+            size += len(piece)
+            if size > limit:
+                raise TooLarge("Request body too large.", f"The limit is {limit} bytes.")
+            await keep(piece)
+            # Every byte buys time, so that a slow line is served and one byte now and then is not.
+            scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
+        return
+    raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")
