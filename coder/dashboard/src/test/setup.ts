@@ -12,4 +12,5 @@ globalThis.ResizeObserver ??= class {
   unobserve() {}
   disconnect() {}
 };
+window.scrollTo = () => undefined;
 Element.prototype.scrollIntoView ??= () => undefined;
