@@ -247,6 +247,7 @@ def compile_launcher(work: Path, flags: list[str]) -> Path:
         "-Wextra",
         "-static",
         "-s",
+        *libc.wide(),
         *flags,
         "-o",
         str(target),

@@ -155,12 +155,14 @@ static int describe(const char *key, const char *status) {
     }
     for (const char *const *space = spaces; *space; space++) {
         snprintf(path, sizeof path, "/proc/self/ns/%s", *space);
-        if (!stat(path, &info)) add("%s %lu\n", *space, (unsigned long)info.st_ino);
+        if (!stat(path, &info)) add("%s %llu\n", *space, (unsigned long long)info.st_ino);
     }
     if (stat("/", &info)) return 0;
-    add("root %lu %lu nice %d\n", (unsigned long)info.st_dev, (unsigned long)info.st_ino, getpriority(PRIO_PROCESS, 0));
+    unsigned long long device = info.st_dev, inode = info.st_ino; /* 64 bits wide on processors of 32, too */
+    add("root %llu %llu nice %d\n", device, inode, getpriority(PRIO_PROCESS, 0));
     for (int kind = 0; kind < (int)RLIMIT_NLIMITS; kind++)
-        if (!getrlimit(kind, &limit)) add("limit %d %lx %lx\n", kind, (unsigned long)limit.rlim_cur, (unsigned long)limit.rlim_max);
+        if (!getrlimit(kind, &limit))
+            add("limit %d %llx %llx\n", kind, (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
     return add_environment() && used < sizeof identity;
 }
 

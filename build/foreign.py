@@ -73,11 +73,14 @@ def _exchange_file(path: Path, name: Path, wheels: Path, system: Path) -> None:
     path.unlink()
     if "lib-dynload" in name.parts:
         theirs = system / f"usr/lib/python{sysconfig.get_python_version()}/lib-dynload" / _renamed(name.name)
-    elif len(name.parts) == 1 and not theirs.exists():
-        # Of the machine's libraries; those that lie in a wheel are found by who needs them.
-        theirs = _system_library(name.name, system) or theirs
+    elif not theirs.exists():
+        # A wheel for every Python from some version on names its modules otherwise than a source compiled for one. Of
+        # libraries only the machine's are looked for; those that lie in a wheel are found by who needs them.
+        found = sorted(theirs.parent.glob(f"{theirs.name.partition('.')[0]}.*.so")) if theirs.suffix == ".so" else []
+        library = _system_library(name.name, system) if len(name.parts) == 1 else None
+        theirs = next(iter(found), library or theirs)
     if theirs.is_file():
-        shutil.copy2(theirs, path.with_name(_renamed(path.name)))
+        shutil.copy2(theirs, path.with_name(theirs.name))
     elif ".so." not in path.name and not name.parts[0].endswith(".libs"):
         raise SystemExit(f"build: {theirs} is not there, and {name} is not for {libc.machine()}")
 

@@ -36,6 +36,12 @@ def tool(name: str) -> str:
     return f"{TRIPLES[CROSS]}-{name}" if CROSS else name
 
 
+def wide() -> list[str]:
+    """For C on a processor of 32 bits: else a file with a large inode number cannot be looked at, and time ends in
+    2038. Elsewhere the calls keep their names."""
+    return ["-D_FILE_OFFSET_BITS=64", "-D_TIME_BITS=64"] if machine() == "armv7l" else []
+
+
 def _is_32_bit() -> bool:
     return platform.architecture()[0] == "32bit"
 

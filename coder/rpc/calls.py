@@ -138,6 +138,8 @@ async def decode_request(kind: type[Received], data: bytes, limits: MessageLimit
 
 
 def _decode_within(kind: type[Received], data: bytes, limits: MessageLimits | None) -> Received:
+    if limits is not None and len(data) >= LARGE and (excess := limits.explain_encoded(kind.DESCRIPTOR, data)):
+        raise RpcError(0, f"{kind.DESCRIPTOR.full_name}: {excess}")
     message = decode(kind, data)
     if limits is not None and len(data) > limits.harmless_size(kind.DESCRIPTOR):
         excess = limits.explain_excess(message)

@@ -14,6 +14,8 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from coder.rpc.wire_elements import FieldLimit, Fields, explain_elements, fields_of
+
 _TEXTS = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES})
 
 
@@ -24,23 +26,6 @@ class Most:
     elements: int
     size: int
     "Bytes of one text."
-
-
-@dataclass(frozen=True, slots=True)
-class FieldLimit:
-    """One field, as it is looked at."""
-
-    name: str
-    elements: int
-    "0: neither list nor map."
-    is_apart: bool
-    "Its elements do not count towards those of the whole message."
-    size: int
-    "Bytes of a text in it; 0: no text, nor of the values of a map."
-    key_size: int
-    "Bytes of a key; 0: no map with texts for keys."
-    is_map: bool
-    has_messages: bool
 
 
 class MessageLimits:
@@ -61,6 +46,7 @@ class MessageLimits:
         self._together = together
         self._fields: dict[str, FieldLimit] = {}
         self._harmless: dict[str, int] = {}
+        self._walked: dict[str, Fields] = {}
 
     def explain_excess(self, message: Message) -> str:
         """What of `message` is too much; empty when nothing is."""
@@ -81,6 +67,10 @@ class MessageLimits:
                 if excess:
                     return excess
         return ""
+
+    def explain_encoded(self, kind: Any, data: bytes) -> str:
+        """What an encoded message has too many elements of; empty when nothing. Asked before large ones are decoded."""
+        return explain_elements(fields_of(kind, self.of, self._walked), data, self._together)
 
     def of(self, field: FieldDescriptor) -> FieldLimit:
         """The row of one field."""

@@ -20,17 +20,24 @@ import libc
 import modules
 
 HERE = libc.TRIPLES.get(platform.machine(), "")
-THERE = "aarch64-linux-gnu"
+OTHERS = ("aarch64", "armv7l")
 PYTHON = f"usr/lib/python{sysconfig.get_python_version()}"
 pytestmark = [
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="the other processor is arm64"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the others are arm's"),
     pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("readelf"), reason="gcc and binutils needed"),
 ]
 
 
-@pytest.fixture(autouse=True)
-def cross(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libc, "CROSS", "aarch64")
+@pytest.fixture(autouse=True, params=OTHERS)
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(libc, "CROSS", request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def there(machine: str) -> str:
+    """How Debian calls it."""
+    return libc.TRIPLES[machine]
 
 
 class Trees:
@@ -42,18 +49,18 @@ class Trees:
         self.found: modules.Entries = {}
         self.made = place / "made.so"
 
-    def library(self, target: Path, *needs: str, for_machine: int = foreign.MACHINES["aarch64"]) -> None:
+    def library(self, target: Path, *needs: str, for_machine: str = "") -> None:
         """A shared object that asks for libraries of these names."""
         for name in needs:
             self._compile(self.made.with_name(name), f"-Wl,-soname,{name}")
         target.parent.mkdir(parents=True, exist_ok=True)
         self._compile(target, "-Wl,--no-as-needed", *(str(self.made.with_name(name)) for name in needs))
         data = bytearray(target.read_bytes())
-        data[18:20] = for_machine.to_bytes(2, "little")
+        data[18:20] = foreign.MACHINES[for_machine or libc.CROSS].to_bytes(2, "little")
         target.write_bytes(data)
 
     def native(self, name: str) -> None:
-        self.library(self.internal / name, for_machine=foreign.MACHINES["x86_64"])
+        self.library(self.internal / name, for_machine="x86_64")
 
     def _compile(self, target: Path, *flags: str) -> None:
         command = ["gcc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-o", str(target), *flags]
@@ -76,10 +83,11 @@ def trees(tmp_path: Path) -> Trees:
     return Trees(tmp_path)
 
 
-def test_each_kind_of_file_has_its_counterpart(trees: Trees) -> None:
+def test_each_kind_of_file_has_its_counterpart(trees: Trees, machine: str, there: str) -> None:
     dynload = f"python{sysconfig.get_python_version()}/lib-dynload"
     for name in (
         f"{dynload}/_ssl.cpython-311-{HERE}.so", f"wheel/_fast.cpython-311-{HERE}.so", "wheel/_abi.abi3.so",
+        "wheel/_once_abi.abi3.so", "_top.abi3.so",
         "libssl.so.3", "wheel.libs/libmade-1a2b.so.5", "libpython3.11.so.1.0", "wheel/bin/program",
     ):  # fmt: skip
         trees.native(name)
@@ -87,42 +95,47 @@ def test_each_kind_of_file_has_its_counterpart(trees: Trees) -> None:
     (trees.internal / "wheel/WHEEL").write_text(f"Tag: {HERE}")
     (trees.internal / "coder").mkdir()
     (trees.internal / "coder/page.html").write_text("ours")
-    trees.library(trees.system / PYTHON / f"lib-dynload/_ssl.cpython-311-{THERE}.so", "libssl.so.3", "libc.so.6")
-    trees.library(trees.system / f"usr/lib/{THERE}/libssl.so.3", "libcrypto.so.3")
-    trees.library(trees.system / f"lib/{THERE}/libcrypto.so.3", "ld-linux-aarch64.so.1")
-    trees.library(trees.system / f"usr/lib/{THERE}/libpython3.11.so.1.0")
-    trees.library(trees.wheels / f"wheel/_fast.cpython-311-{THERE}.so", "libmade-9f8e.so.5")
+    trees.library(trees.system / PYTHON / f"lib-dynload/_ssl.cpython-311-{there}.so", "libssl.so.3", "libc.so.6")
+    trees.library(trees.system / f"usr/lib/{there}/libssl.so.3", "libcrypto.so.3")
+    trees.library(trees.system / f"lib/{there}/libcrypto.so.3", Path(libc.LOADERS[machine]).name)
+    trees.library(trees.system / f"usr/lib/{there}/libpython3.11.so.1.0")
+    trees.library(trees.wheels / f"wheel/_fast.cpython-311-{there}.so", "libmade-9f8e.so.5")
     trees.library(trees.wheels / "wheel.libs/libmade-9f8e.so.5")
     trees.library(trees.wheels / "wheel/_abi.abi3.so")
+    for name in ("wheel/_once_abi", "_top"):  # compiled from source
+        trees.library(trees.wheels / f"{name}.cpython-311-{there}.so")
     trees.library(trees.wheels / "wheel/bin/program")
-    (trees.wheels / "wheel/WHEEL").write_text(f"Tag: {THERE}")
+    (trees.wheels / "wheel/WHEEL").write_text(f"Tag: {there}")
     assert trees.exchange() == sorted([
-        f"{dynload}/_ssl.cpython-311-{THERE}.so", f"wheel/_fast.cpython-311-{THERE}.so", "wheel/_abi.abi3.so",
+        f"{dynload}/_ssl.cpython-311-{there}.so", f"wheel/_fast.cpython-311-{there}.so", "wheel/_abi.abi3.so",
+        f"wheel/_once_abi.cpython-311-{there}.so", f"_top.cpython-311-{there}.so",
         "libssl.so.3", "libcrypto.so.3", "wheel.libs/libmade-9f8e.so.5", "libpython3.11.so.1.0", "wheel/bin/program",
         "wheel/WHEEL", "coder/page.html",
     ])  # fmt: skip
-    assert (trees.internal / "wheel/WHEEL").read_text().endswith(THERE)
+    assert (trees.internal / "wheel/WHEEL").read_text().endswith(there)
 
 
 @pytest.mark.parametrize(
-    ("collected", "there", "says"),
+    ("collected", "needs", "says"),
     [
-        ("wheel/_fast.so", (), "_fast.so is not for aarch64"),
-        ("wheel/bin/program", (), "program is not for aarch64"),
-        ("wheel/_fast.so", ("libabsent.so.1",), "libabsent.so.1 for aarch64 is neither in a wheel nor installed"),
+        ("wheel/_fast.so", (), "_fast.so is not for MACHINE"),
+        ("wheel/bin/program", (), "program is not for MACHINE"),
+        ("wheel/_fast.so", ("libabsent.so.1",), "libabsent.so.1 for MACHINE is neither in a wheel nor installed"),
     ],
 )
 def test_what_has_no_counterpart_stops_the_build(
-    trees: Trees, collected: str, there: tuple[str, ...], says: str
+    trees: Trees, machine: str, collected: str, needs: tuple[str, ...], says: str
 ) -> None:
     trees.native(collected)
-    if there:
-        trees.library(trees.wheels / collected, *there)
-    with pytest.raises(SystemExit, match=says):
+    if needs:
+        trees.library(trees.wheels / collected, *needs)
+    with pytest.raises(SystemExit, match=says.replace("MACHINE", machine)):
         trees.exchange()
 
 
-def test_everything_is_stripped_by_the_other_processors_tool(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_stripped_by_the_other_processors_tool(
+    trees: Trees, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trees.library(trees.internal / "wheel/_fast.so")
     trees.library(trees.internal / "libssl.so.3")
     (trees.internal / "words.txt").write_text("no program")
@@ -130,13 +143,16 @@ def test_everything_is_stripped_by_the_other_processors_tool(trees: Trees, monke
     calls: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda command, check: calls.append(command))
     foreign.strip(trees.folder)
-    assert calls == [[f"{THERE}-strip", *(str(trees.internal / name) for name in ("libssl.so.3", "wheel/_fast.so"))]]
+    assert calls == [[f"{there}-strip", *(str(trees.internal / name) for name in ("libssl.so.3", "wheel/_fast.so"))]]
 
 
-def test_a_counterpart_for_the_wrong_processor_stops_the_build(trees: Trees) -> None:
+@pytest.mark.parametrize("wrong", [*OTHERS, "x86_64"])
+def test_a_counterpart_for_the_wrong_processor_stops_the_build(trees: Trees, machine: str, wrong: str) -> None:
+    if wrong == machine:
+        return
     trees.native("wheel/_fast.so")
-    trees.library(trees.wheels / "wheel/_fast.so", for_machine=foreign.MACHINES["armv7l"])
-    with pytest.raises(SystemExit, match=r"not for aarch64: .*_fast\.so"):
+    trees.library(trees.wheels / "wheel/_fast.so", for_machine=wrong)
+    with pytest.raises(SystemExit, match=rf"not for {machine}: .*_fast\.so"):
         trees.exchange()
 
 
@@ -164,18 +180,20 @@ def test_sources_that_cannot_be_taken_stop_the_build(trees: Trees, name: str, th
         trees.exchange()
 
 
-def test_python_is_told_how_the_other_one_was_configured(trees: Trees) -> None:
+def test_python_is_told_how_the_other_one_was_configured(trees: Trees, there: str) -> None:
     trees.found = {f"_sysconfigdata__{HERE}": (modules.MODULE, b"")}
     with pytest.raises(SystemExit, match="_sysconfigdata"):
         trees.exchange()
     trees.found = {f"_sysconfigdata__{HERE}": (modules.MODULE, b"")}
-    place = trees.system / PYTHON / f"_sysconfigdata__{THERE}.py"
+    place = trees.system / PYTHON / f"_sysconfigdata__{there}.py"
     place.parent.mkdir(parents=True)
     place.write_text("build_time_vars = {}")
     trees.exchange()
-    assert list(trees.found) == [f"_sysconfigdata__{THERE}"]
+    assert list(trees.found) == [f"_sysconfigdata__{there}"]
 
 
-def test_tools_and_names_are_the_other_processors() -> None:
-    assert libc.machine() == "aarch64" and libc.tool("gcc") == f"{THERE}-gcc"
-    assert libc.places()[0] == f"/lib/{THERE}/libc.so.6"
+def test_tools_and_names_are_the_other_processors(machine: str, there: str) -> None:
+    assert libc.machine() == machine and libc.tool("gcc") == f"{there}-gcc"
+    assert libc.places()[0] == f"/lib/{there}/libc.so.6"
+    # Of 32 bits: as wide as a file system's numbers.
+    assert bool(libc.wide()) is (machine == "armv7l")

@@ -26,6 +26,7 @@ from coder.coderd.services.events import notifications, passcodes
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.policy import Resource
+from coder.domain.access.rate_budgets import MESSAGES
 from coder.domain.access.route_scopes import PUBLIC
 
 blueprint = Blueprint("notifications", __name__, url_prefix="/api/v2")
@@ -123,6 +124,7 @@ async def post_test() -> Response:
     "POST",
     "/notifications/custom",
     scope="notification_message:create",
+    budget=MESSAGES,
     body=CustomNotificationRequest,
     status=204,
 )

@@ -17,6 +17,7 @@ from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
 from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access import scopes
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
 from coder.domain.access.user_agents import kept
@@ -85,6 +86,8 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
         raise refuse("API key secret is invalid.")
     if key.expires_at < ctx.clock.now():
         raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
+    if user.id == PREBUILDS_USER_ID:
+        raise refuse("API key is invalid.")  # nobody is that user; its workspaces had keys once
     if user.status == "suspended" or user.deleted:
         raise Unauthenticated(
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'

@@ -13,6 +13,7 @@ from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from coder.coderd.services.foundation.object_limits import check_limit
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
 from coder.coderd.store.engine.errors import IntegrityError
@@ -96,8 +97,14 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(give_key, user, row)
+    await ctx.db.run(_give_another, user, row, "sessions")
     return token
+
+
+async def _give_another(tx: Tx, user: UserRow, row: KeyRow, kind: str) -> None:
+    """Raises Unauthenticated, Conflict."""
+    await give_key(tx, user, row)
+    await check_limit(tx, kind, user.id)
 
 
 async def create_token(
@@ -111,7 +118,7 @@ async def create_token(
     allow_list: Sequence[str],
     ip: str,
 ) -> str:
-    """A long-lived token. Raises Invalid, Conflict (name taken), NotFound."""
+    """A long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", key_resource(user.id))
     longest = max_lifetime(ctx, user)
     lifetime = lifetime or min(ctx.config.default_token_lifetime, longest)
@@ -135,7 +142,7 @@ async def create_token(
         ip=ip,
     )
     try:
-        await ctx.db.run(give_key, user, row)
+        await ctx.db.run(_give_another, user, row, "tokens")
     except IntegrityError as error:
         raise Conflict(
             f'A token with name "{name}" already exists.',

@@ -13,4 +13,5 @@ globalThis.ResizeObserver ??= class {
   unobserve() {}
   disconnect() {}
 };
+window.scrollTo = () => undefined;
 Element.prototype.scrollIntoView ??= () => undefined;

@@ -10,6 +10,7 @@ import { me } from "../../api/queries/session";
 import type { User } from "../../api/types";
 import { useMe } from "../../app/guards";
 import { Ago } from "../../ui/Ago";
+import { ago } from "../../ui/time";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";
@@ -80,7 +81,7 @@ function columnsOf(ask: (user: User, action: UserAction) => void): Column<User>[
     { id: "login", header: "Login", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{LOGIN_TYPES[row.original.login_type] ?? row.original.login_type}</span> },
     {
       id: "status", header: "Status", meta: { extra: true },
-      cell: ({ row: { original: user } }) => <div className="whitespace-nowrap"><StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText><p className="text-sm text-muted">seen <Ago at={user.last_seen_at} /></p></div>,
+      cell: ({ row: { original: user } }) => <div className="whitespace-nowrap"><StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText><p className="text-sm text-muted">{ago(user.last_seen_at) === "never" ? "has not signed in yet" : <>seen <Ago at={user.last_seen_at} /></>}</p></div>,
     },
     { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <Actions user={row.original} ask={ask} /> },
   ];

@@ -39,7 +39,7 @@ const COLUMNS: Column<Template>[] = [
         <Avatar name={template.name} src={template.icon} square />
         <div className="min-w-0">
           <span className="flex items-center gap-2"><TextLink to={templatePath(template)} className="text-text [overflow-wrap:anywhere]">{template.display_name || template.name}</TextLink>{template.deprecated ? <Tag tone="warn" title={template.deprecation_message}>Deprecated</Tag> : null}</span>
-          <p className="line-clamp-1 text-sm text-muted">{template.description}</p>
+          <p className="text-sm sm:line-clamp-1 text-muted">{template.description}</p>
         </div>
       </div>
     ),

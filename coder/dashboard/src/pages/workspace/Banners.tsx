@@ -12,6 +12,7 @@ import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { agentsOf } from "../workspaces/status";
 import { VERBS } from "./builds/BuildHistory";
 import { FirstErrors } from "./builds/FirstErrors";
+import { NewerVersion } from "./NewerVersion";
 import { startBuild, useBuildAction } from "./builds/builds";
 import { duplicatePath } from "./paths";
 
@@ -40,7 +41,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
         </Notice>
       ) : null}
       {build.status === "stopped" && !workspace.dormant_at ? <Notice kind="info" title="This workspace is stopped.">Start it to reach its agents.</Notice> : null}
-      {workspace.outdated && build.status !== "deleted" ? <Notice kind="info" title="A newer version of its template is active.">{workspace.template_require_active_version ? "Its next start will use it." : "Update when it suits you."}</Notice> : null}
+      {workspace.outdated && build.status !== "deleted" ? <Notice kind="info" title="A newer version of its template is active."><NewerVersion workspace={workspace} />{workspace.template_require_active_version ? "Its next start will use it." : "Update when it suits you."}</Notice> : null}
       {template?.deprecated ? <Notice kind="warning" title="Its template is deprecated.">{template.deprecation_message}</Notice> : null}
       <Unhealthy workspace={workspace} />
     </>

@@ -15,6 +15,7 @@ import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
 import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
 import { ChangeVersion } from "./builds/ChangeVersion";
+import { NewerVersion } from "./NewerVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
 import { Duplicate } from "./Duplicate";
 import { workspacePath } from "./paths";
@@ -77,6 +78,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         What runs in it ends. It is stopped, then started again.
       </Confirm>
       <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={update}>
+        <NewerVersion workspace={workspace} />
         It is built with the active version of its template. What runs in it ends; what the template keeps stays.
       </Confirm>
     </>

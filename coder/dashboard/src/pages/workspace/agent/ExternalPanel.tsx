@@ -9,6 +9,7 @@ import { useMissingProgram } from "../../../api/queries/programs";
 import { externalCredentials } from "../../../api/queries/workspaces";
 import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../../api/types";
 import { Button } from "../../../ui/Button";
+import { WhereToRun } from "./WhereToRun";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
@@ -40,7 +41,7 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
       {credentials.isError ? <Failure error={credentials.error} retry={() => void credentials.refetch()} /> : null}
       {credentials.data ? <CodeBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} /> : null}
       {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
-      <p className="text-sm text-muted">The state above turns green by itself as soon as the agent is there.</p>
+      <WhereToRun command={credentials.data?.command} />
     </div>
   );
 }

@@ -1,0 +1,111 @@
+"""The packages of this environment once more, for another processor: what foreign.py takes its counterparts from.
+
+    python build/wheels.py --target DIR --platform armv7l-manylinux_2_36 [--compile NAME …]
+
+A program is collected from this environment, so exactly its versions are taken. Wheels come from where pip is told.
+What has none for that processor is named by --compile: its source is built with the cross compiler, by this machine's
+Python told how the other one was configured. pip does it: uv takes wheels for a few processors only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+
+import libc
+
+OLDEST = 17
+"The first glibc (2.17) that wheels are marked with by its number."
+CONSTRAINTS = Path(__file__).resolve().parent.parent / "scripts/constraints.txt"
+BUILD_WITH = ("setuptools", "setuptools-scm", "wheel", "cffi", "Cython<3")
+"""What the sources of our packages are built by, whichever of them."""
+TOOLS = ("pip", "setuptools", "uv", "wheel")
+"""Of an environment, not of a program."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", type=Path, required=True, help="a folder for what is installed")
+    parser.add_argument(
+        "--platform", required=True, help="processor-manylinux_2_N, the newest glibc that may be asked for"
+    )
+    parser.add_argument("--compile", action="append", default=[], help="a package that has no wheel there")
+    args = parser.parse_args()
+    machine = args.platform.partition("-")[0]
+    wanted = dict(installed())
+    if absent := [name for name in args.compile if name not in wanted]:
+        raise SystemExit(f"build: to be compiled, and not installed: {', '.join(absent)}")
+    with tempfile.TemporaryDirectory(prefix="coder-wheels-") as folder:
+        made = compiled([f"{name}=={wanted.pop(name)}" for name in args.compile], machine, Path(folder))
+        shutil.rmtree(args.target, ignore_errors=True)
+        tags = [part for tag in tags_of(args.platform) for part in ("--platform", tag)]
+        about = ["--target", str(args.target), "--no-compile", "--implementation", "cp", *tags]
+        about += ["--python-version", ".".join(platform.python_version_tuple()[:2])]
+        listed = [f"{name}=={version}" for name, version in sorted(wanted.items())]
+        pip(sys.executable, "install", "--no-deps", "--only-binary", ":all:", *about, *listed, *map(str, made))
+    return 0
+
+
+def installed() -> Iterator[tuple[str, str]]:
+    """Names, as they are compared, and versions."""
+    for found in distributions():
+        name = normal(found.metadata["Name"])
+        if name not in TOOLS:
+            yield name, found.version
+
+
+def normal(name: str) -> str:
+    return name.replace("_", "-").replace(".", "-").lower()
+
+
+def tags_of(wheels: str) -> list[str]:
+    """What wheels for a platform may be marked with, ours first, then the newest."""
+    machine, _, newest = wheels.partition("-manylinux_2_")
+    numbered = [f"manylinux_2_{minor}_{machine}" for minor in range(int(newest), OLDEST - 1, -1)]
+    return [f"linux_{machine}", *numbered, f"manylinux2014_{machine}"]
+
+
+def compiled(requirements: list[str], machine: str, work: Path) -> list[Path]:
+    """Wheels for the other processor, of packages' sources."""
+    if not requirements:
+        return []
+    print(f"compiling {', '.join(requirements)} for {machine} …", file=sys.stderr)
+    # What builds them runs here and so is this machine's; pip would choose it for the machine that is compiled for.
+    venv.create(work / "tools", with_pip=True)
+    python = str(work / "tools/bin/python")
+    pip(python, "install", "--upgrade", "-c", str(CONSTRAINTS), *BUILD_WITH)
+    options = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--wheel-dir", str(work / "made")]
+    pip(python, "wheel", *options, *requirements, env={**os.environ, **cross_environment(machine)})
+    return sorted((work / "made").glob("*.whl"))
+
+
+def cross_environment(machine: str) -> dict[str, str]:
+    """What makes this machine's Python build extension modules for another (both Debian's, multiarch)."""
+    triple = libc.TRIPLES[machine]
+    return {
+        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+        "_PYTHON_SYSCONFIGDATA_NAME": f"_sysconfigdata__{triple}",
+        "CC": f"{triple}-gcc",
+        "CXX": f"{triple}-g++",
+        # The libraries are Debian's; the wheels for this machine have them, too.
+        "SODIUM_INSTALL": "system",
+        "PYYAML_FORCE_LIBYAML": "1",
+    }
+
+
+def pip(python: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+    command = [python, "-m", "pip", "--disable-pip-version-check", "-q", *arguments]
+    subprocess.run(command, check=True, env=env)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,65 @@
+"""Elements are counted in the encoding, as they would be in the message: what is too much is never decoded."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.message import Message
+
+from coder.rpc import wire_elements
+from coder.rpc.calls import LARGE, decode_request
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2, provisionerd_pb2
+from coder.rpc.request_limits import REQUEST_LIMITS, TOGETHER
+from tests.unit.rpc.test_request_limits import _cases, _filled, _large_plan
+
+
+def explained(message: Message, more: bytes = b"") -> str:
+    return REQUEST_LIMITS.explain_encoded(message.DESCRIPTOR, message.SerializeToString() + more)
+
+
+def test_every_list_is_counted_as_in_the_message() -> None:
+    wrong, looked = [], 0
+    for name, path, what, most in _cases():
+        if what == "elements":
+            looked += 1
+            if refusal := explained(_filled(name, path, what, most)):
+                wrong.append(f"{path[-1].full_name}: {most} refused: {refusal}")
+            refusal = explained(_filled(name, path, what, most + 1))
+            if path[-1].full_name not in refusal or str(most) not in refusal:
+                wrong.append(f"{path[-1].full_name}: {most + 1}: {refusal or 'taken'}")
+    assert looked > 50
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_what_is_too_much_is_not_decoded() -> None:
+    """Its end is no protobuf at all, which nobody finds out."""
+    data = b"\x12\x00" * (2 * LARGE) + b"\xff"
+    with pytest.raises(RpcError, match=r"BatchCreateLogsRequest\.logs has over 65536 elements"):
+        await decode_request(agent_pb2.BatchCreateLogsRequest, data, REQUEST_LIMITS)
+
+
+def test_all_lists_count_together_however_deep() -> None:
+    request = provisionerd_pb2.CompletedJob()
+    for _ in range(33):
+        resource = request.workspace_build.resources.add()
+        resource.agents.MergeFrom([type(resource.agents.add())()] * 1000)
+    assert explained(request) == f"the message has over {TOGETHER} elements"
+
+
+def test_fields_that_are_said_again_and_again_have_an_end() -> None:
+    """One message in pieces, which a decoder would join: none of them has too many."""
+    assert explained(agent_pb2.BatchCreateLogsRequest(), b"\x18\x01" * (wire_elements.MOST_FIELDS + 1)) == (
+        f"the message has over {wire_elements.MOST_FIELDS} fields"
+    )
+
+
+def test_the_largest_genuine_plan_is_a_third_of_the_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire_elements, "MOST_FIELDS", wire_elements.MOST_FIELDS // 3)
+    assert not explained(_large_plan())
+
+
+@pytest.mark.parametrize(
+    "broken", [b"\x12", b"\x12\x05x", b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x13"]
+)
+def test_broken_encodings_are_refused(broken: bytes) -> None:
+    assert explained(agent_pb2.BatchCreateLogsRequest(), broken) == "the message cannot be decoded"
