@@ -7,7 +7,6 @@ plain lines instead.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from coder.cli.colour import paint
 from coder.cli.output import cut, parse_time
+from coder.cli.terminal_text import cleaned, command
 
 if TYPE_CHECKING:
     from coder.api.provisioning.jobs import ProvisionerJobLog
@@ -25,8 +25,6 @@ TAIL = 6
 """Log lines seen below the running stage."""
 KEPT = 2000
 """Lines of the running stage kept, to be shown whole when it fails."""
-_INVISIBLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f]")
-"""Escape sequences and control characters, which would move the cursor under the drawing."""
 
 
 class StageView:
@@ -47,7 +45,7 @@ class StageView:
             self.lines.clear()
         self.last = at
         if log.output:
-            self.lines.append(_INVISIBLE.sub("", log.output).expandtabs(4))
+            self.lines.append(cleaned(log.output, colours=False).expandtabs(4))
         return ended
 
     def end(self, at: datetime | None, *, is_good: bool) -> str:
@@ -97,7 +95,7 @@ class LiveStages:
     def clear(self) -> None:
         """Takes the drawing away; what is written next stands in its place."""
         if self._drawn:
-            sys.stdout.write(f"\x1b[{self._drawn}A\r\x1b[J")
+            command(f"\x1b[{self._drawn}A\r\x1b[J")
             sys.stdout.flush()
             self._drawn = 0
 

@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words == ["command-server"]:
         return _serve_commands()
     _hold_standard_descriptors()
+    _guard_terminals()
     if _completes():
         return _invoke(load("completion words"), ["--", *words])
     if words and words[0] == "--version":
@@ -82,6 +83,16 @@ def _hold_standard_descriptors() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
+
+
+def _guard_terminals() -> None:
+    """Other people's words must not command a person's terminal."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream.isatty():
+            from coder.cli.terminal_text import guarded
+
+            setattr(sys, name, guarded(stream))
 
 
 def _completes() -> bool:

@@ -1,0 +1,82 @@
+"""Other people's words on a person's terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from coder.cli import live_stages, terminal_text
+from coder.cli.terminal_text import TerminalText, cleaned
+from tests.kit.paths import ROOT
+from tests.kit.terminal import Terminal
+
+KEPT = {"\n", "\t"}
+SEQUENCES = {
+    "clear the screen": "\x1b[2J", "to the line above": "\x1b[1A", "beginning of the line": "\r", "a bell": "\x07",
+    "a title": "\x1b]0;root@prod\x07", "a title, ended by ST": "\x1b]2;x\x1b\\", "the clipboard": "\x1b]52;c;aGk=\x07",
+    "a link": "\x1b]8;;https://example.com\x1b\\", "a report": "\x1b[6n", "device attributes": "\x1b[>c",
+    "reset": "\x1bc", "another character set": "\x1b(0", "a device string": "\x1bP$q\x1b\\", "eight bits": "\x9b2J",
+    "eight bits, a title": "\x9d0;x\x9c", "kitty's": "\x1b_Ga=d\x1b\\", "an unended title": "\x1b]0;x",
+    "the other way round": "\u202e", "alternate screen": "\x1b[?1049h", "half a sequence": "\x1b[", "escape": "\x1b",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES.values(), ids=SEQUENCES)
+def test_nothing_commands_a_terminal(sequence: str) -> None:
+    found = cleaned(f"name{sequence}")
+    assert found.startswith("name")
+    assert "\x1b" not in found
+    assert not [char for char in found if unicodedata.category(char) == "Cc"]
+    assert cleaned(f"a{sequence}\nb").endswith("\nb"), "what follows is shown"
+
+
+def test_of_the_control_characters_two_are_kept() -> None:
+    for number in (*range(0x20), *range(0x7F, 0xA0)):
+        char = chr(number)
+        assert cleaned(f"a{char}") == (f"a{char}" if char in KEPT else "a"), hex(number)
+
+
+def test_text_and_colours_stay() -> None:
+    for text in ("Größe ✔ 名前 \U0001f600", "\x1b[31mred\x1b[0m", "\x1b[38;2;1;2;3mx\x1b[m", "a\tb\nc"):
+        assert cleaned(text) == text
+    assert cleaned("\x1b[31mred\x1b[0m\r\n", colours=False) == "red\n"
+
+
+def test_a_stream_of_words_and_its_own_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    stream = TerminalText(raw, "utf-8", "strict", line_buffering=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert stream.write("a\x1b[2Jb\n") == 7
+    stream.writelines(["c\x07\n"])
+    print("d\x1b]0;x\x07")
+    terminal_text.command("\x1b[1A")
+    stages = live_stages.LiveStages()
+    stages._drawn = 2
+    stages.clear()
+    stream.flush()
+    assert raw.getvalue() == b"ab\nc\nd\n\x1b[1A\x1b[2A\r\x1b[J"
+
+
+@pytest.mark.parametrize("to_terminal", [True, False])
+def test_a_command_guards_its_terminal_and_nothing_else(to_terminal: bool, tmp_path: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "TERM": "xterm"}
+    word = "nope\x1b]0;title\x07\x1b[2J"
+    if to_terminal:
+        terminal = Terminal([sys.executable, "-m", "coder", word], env)
+        try:
+            shown = terminal.expect('unrecognized subcommand "nope"')
+        finally:
+            terminal.close()
+        assert b"\x1b]0" not in shown
+        assert b"\x1b[2J" not in shown
+    else:
+        done = subprocess.run(
+            [sys.executable, "-m", "coder", word], env=env, check=False, capture_output=True, text=True
+        )
+        assert word in done.stderr
