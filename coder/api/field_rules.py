@@ -44,7 +44,6 @@ from coder.domain.foundation.field_rules import unless_empty as optional
 from coder.domain.foundation.zero import NIL_UUID
 from coder.domain.provisioning.provisioners import PROVISIONERS
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS, TRANSITIONS
-from coder.domain.workspaces.workspaces import AUTOMATIC_UPDATES
 
 Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule, ...]]]
 
@@ -98,7 +97,6 @@ NEW: Table = {
         "template_id": (),
         "template_version_id": (),
         "name": (rules.WORKSPACE_NAME,),
-        "automatic_updates": (optional(one_of(*AUTOMATIC_UPDATES)),),
     },
     CreateWorkspaceBuildRequest: {
         "transition": (one_of(*TRANSITIONS),),

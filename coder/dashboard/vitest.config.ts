@@ -8,5 +8,6 @@ export default defineConfig({
     include: ["src/**/*.test.{ts,tsx}"],
     css: false,
     pool: "threads",
+    testTimeout: 60_000, // a limit for slow machines, not a wait
   },
 });

@@ -72,15 +72,18 @@ SWITCH = """async theme => {
     const running = document.getAnimations().filter(one => one instanceof CSSTransition);
     await Promise.allSettled(running.map(one => one.finished));
 }"""
-TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 def excess(page: Page, measure: str) -> int:
-    """What an expression gives once the page has laid itself out anew: nothing beyond 0, or so much for good."""
+    """What a function gives once the page has laid itself out anew: nothing beyond 0, or so much for good.
+
+    A function and no expression: asking an expression again would be `eval`, which the page forbids.
+    """
     from playwright.sync_api import TimeoutError as Missed
 
     with contextlib.suppress(Missed):
-        page.wait_for_function(f"({measure}) <= 0", timeout=LAYOUT_MS)
+        page.wait_for_function(f"() => ({measure})() <= 0", timeout=LAYOUT_MS)
     return int(page.evaluate(measure))
 
 

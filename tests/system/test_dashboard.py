@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import AXE, SOON, faults, launched, listed_pages, missing
+from tests.kit.browser import AXE, PHONE, SOON, WIDE, excess, faults, is_error, launched, listed_pages, missing
 from tests.kit.loopback import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -248,6 +248,28 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
     expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
 
 
+TERMINAL_SIZES = (
+    WIDE, {"width": 1000, "height": 417}, {"width": 1920, "height": 1080}, PHONE, {"width": 844, "height": 390},
+    {"width": 320, "height": 568}, WIDE,
+)  # fmt: skip
+# The rows, where the last one ends, and how much room they have: the box stands on the window's edge, less its padding.
+_ROWS = """() => {
+    const box = document.querySelector("[data-testid=terminal]");
+    const rows = [...box.querySelectorAll(".xterm-rows > div")];
+    const [first, last, room] = [rows[0], rows.at(-1), box].map(one => one.getBoundingClientRect());
+    return { rows: rows.length, top: first.top - room.top, left: room.bottom - last.bottom, row: last.height,
+        right: room.right - box.querySelector(".xterm-screen").getBoundingClientRect().right,
+        below: box.parentElement.getBoundingClientRect().bottom - innerHeight,
+        page: document.documentElement.scrollHeight - innerHeight };
+}"""
+# Beyond 0 while a row is cut or would still fit, while the page is longer than the window, or ends before it.
+_LEFT_OUT = f"""() => {{
+    const now = ({_ROWS})();
+    const cut = Math.max(-now.top, -now.left, -now.right), spare = now.left - now.row;
+    return Math.ceil(Math.max(cut, spare, now.page, Math.abs(now.below)) - 0.01);
+}}"""
+
+
 def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserContext) -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
     page.get_by_role("button", name="New workspace").click()
@@ -263,6 +285,9 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(terminal.get_by_test_id("terminal-status")).to_have_attribute("data-status", "connected")
     terminal.keyboard.type("echo $((6*7))-from-here\n")
     expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
+    for size in TERMINAL_SIZES:
+        terminal.set_viewport_size(size)  # type: ignore[arg-type]
+        assert excess(terminal, _LEFT_OUT) <= 0, (size, terminal.evaluate(_ROWS))
     terminal.reload()  # the same terminal: what was on the screen is there again
     expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
     terminal.close()
@@ -310,8 +335,24 @@ def test_pages_that_are_not_there(page: Page) -> None:
 def test_without_an_account(browser: Browser, server: Loopback) -> None:
     context = browser.new_context(base_url=server.url)
     page = context.new_page()
-    page.goto("/install")
+    said: list[str] = []
+    page.on(
+        "console", lambda message: said.append(message.text) if is_error(message) and "404" in message.text else None
+    )
+    page.goto("/install?os=linux")
     expect(page.get_by_text(f"curl -fsSL {server.url}/install.sh | sh")).to_be_visible()
+    expect(page.get_by_text("This server has no program for Linux.")).to_be_visible()
+    shelf = server.folder / "cache/bin"
+    shelf.mkdir(parents=True)
+    (shelf / "coder-linux-arm64").write_bytes(b"\x7fELF of another machine")
+    page.reload()
+    expect(
+        page.get_by_text("This server has no program for Linux on Intel/AMD, 64-bit and ARM, 32-bit.")
+    ).to_be_visible()
+    with page.expect_download() as fetched:
+        page.get_by_role("link", name="ARM, 64-bit").click()
+    assert fetched.value.path().read_bytes() == b"\x7fELF of another machine"
+    assert said == []
     page.goto("/no-such-page")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.goto(f"/@ana-admin/{MACHINE}")

@@ -108,6 +108,10 @@ def test_an_account_is_suspended_activated_and_given_a_password(page: Page, serv
     password = page.get_by_role("dialog").get_by_test_id("command").inner_text()
     page.get_by_test_id("confirm-button").click()
     expect(page.get_by_text("Successfully updated the user password.")).to_be_visible()
+    kept = page.get_by_role("dialog", name="The new password of bob")
+    expect(kept.get_by_test_id("command")).to_have_text(password)
+    kept.get_by_role("button", name="I have saved it").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
     login = server.request("POST", "/api/v2/users/login", {"email": "bob@example.com", "password": password})
     assert login["session_token"]
 
@@ -207,7 +211,7 @@ def test_a_job_waits_and_says_why(page: Page, server: Loopback) -> None:
     call(server, "POST", f"/organizations/{organization}/templateversions", wanted | {"tags": {"gpu": "yes"}})
     page.goto("/organizations/coder/provisioner-jobs")
     waiting = page.get_by_role("listitem").filter(has=page.get_by_test_id("job-why"))
-    expect(waiting).to_contain_text("No daemon may run this job")
+    expect(waiting).to_contain_text("No provisioner may run this job")
     waiting.get_by_role("button", name="Details of").click()
     expect(waiting.get_by_role("region", name="Why it waits")).to_contain_text("gpu=yes")
     expect(waiting.get_by_test_id("command")).to_contain_text("--tag gpu=yes")

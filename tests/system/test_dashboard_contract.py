@@ -72,9 +72,13 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 
 def with_provider(server: Loopback) -> None:
-    """An account elsewhere that people could link: nothing answers there, and nothing is asked before somebody does."""
+    """An account elsewhere that people could link: nothing answers there, and nothing is asked before somebody does.
+
+    Nor does anything take the mail; that some is set up is enough for the form of those who forgot their password.
+    """
     link, forge = "CODER_EXTERNAL_AUTH_0_", "https://forge.example.com"
     server.variables = {
+        "CODER_EMAIL_SMARTHOST": "127.0.0.1:9",
         f"{link}ID": "forge", f"{link}TYPE": "custom", f"{link}DISPLAY_NAME": "Forge", f"{link}CLIENT_ID": "coder",
         f"{link}CLIENT_SECRET": "a secret of ours", f"{link}AUTH_URL": f"{forge}/auth",
         f"{link}TOKEN_URL": f"{forge}/token", f"{link}VALIDATE_URL": f"{forge}/me",
@@ -222,7 +226,7 @@ def test_a_phone_loses_nothing_of_a_table(
     page.wait_for_load_state("networkidle")
     wide = page.evaluate(_TABLES)
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    excess(page, f"Math.max(0, ...({_TABLES})().map(one => one.over))")
+    excess(page, f"() => Math.max(0, ...({_TABLES})().map(one => one.over))")
     narrow = page.evaluate(_TABLES)
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert [one["label"] for one in narrow] == [one["label"] for one in wide] != []

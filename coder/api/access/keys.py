@@ -50,6 +50,8 @@ class UserSession(ApiStruct):
     last_used: datetime
     expires_at: datetime
     ip_address: str
+    user_agent: str
+    'Of the program that used it last; "" when none has said.'
     login_type: LoginType
     scopes: list[str]
     current: bool

@@ -76,6 +76,13 @@ class NotificationTemplate(ApiStruct):
     enabled_by_default: bool
 
 
+class PasscodeDelivery(ApiStruct):
+    """How one-time passcodes reach people who cannot sign in."""
+
+    available: bool
+    "Whether anything is set up that takes them there."
+
+
 class NotificationsSettings(ApiStruct):
     notifier_paused: bool
 

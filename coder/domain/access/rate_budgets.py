@@ -38,6 +38,8 @@ FILES = Budget("files", 12)
 "As upstream."
 REGISTRATION = Budget("registration", 10, whole_route=True)
 "Clients that register themselves; ours: nobody is asked who they are, and each is a row that stays."
+MESSAGES = Budget("messages", 30)
+"What people have sent to themselves. Ours: all messages of a deployment wait in one queue for one mail server."
 PUBLIC_ROUTE = Budget("public", whole_route=True)
 "Outside of the API, or with a secret in the path. Ours: upstream counts none of these."
 GUESSES = Budget("guesses", 60, whole_route=True, refused=frozenset({401, 403}))

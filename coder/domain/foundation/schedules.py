@@ -127,8 +127,15 @@ def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) 
             first_text, dash, last_text = span.partition("-")
             first = _number(first_text, names)
             last = _number(last_text, names) if dash else (high if step_text else first)
-        if not low <= first <= last <= high or step < 1:
-            raise ScheduleError(f"parse schedule: failed to parse field: {part!r} is out of range {low}-{high}")
+        fault = (
+            f"beginning of range ({first}) below minimum ({low})" if first < low
+            else f"end of range ({last}) above maximum ({high})" if last > high
+            else f"beginning of range ({first}) beyond end of range ({last})" if first > last
+            else "step of range should be a positive number" if step < 1
+            else ""
+        )  # fmt: skip
+        if fault:
+            raise ScheduleError(f"parse schedule: {fault}: {part}")
         values.update(range(first, last + 1, step))
     return frozenset(values)
 
@@ -138,7 +145,9 @@ def _number(text: str, names: dict[str, int] | None) -> int:
         return names[text.lower()]
     number = decimal(text)
     if number is None:
-        raise ScheduleError(f"parse schedule: failed to parse int from {text}")
+        raise ScheduleError(
+            f'parse schedule: failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
+        )
     return number
 
 

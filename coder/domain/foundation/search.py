@@ -8,10 +8,15 @@ it knows with the typed getters of `Terms` and asks `refusals()` at the end, whi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 from uuid import UUID
+
+from coder.domain.foundation.go_uuid import read_uuid
+
+Value = TypeVar("Value")
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
@@ -98,23 +103,52 @@ class Terms:
             return None
         value = parse_rfc3339(text)
         if value is None:
-            year = text[: len(text) - len(text.lstrip("0123456789"))]
-            at = text if len(year) < 4 else text[4:]
             self.refuse(
-                key,
-                f'Query param "{key}" must be a valid date format ({_GO_TIME}): parsing time "{text}" as '
-                f'"{_GO_TIME}": cannot parse "{at}" as "{"2006" if len(year) < 4 else "-"}"',
+                key, f'Query param "{key}" must be a valid date format ({_GO_TIME}): {explain_time(text, _GO_TIME)}'
             )
         return value
 
     def uuid(self, key: str) -> UUID | None:
         text = self.one(key)
-        return self._uuid(key, text) if text else None
+        if not text:
+            return None
+        try:
+            return read_uuid(text)
+        except ValueError:
+            self.refuse(key, f'Query param "{key}" must be a valid uuid')
+            return None
 
     def uuids(self, key: str) -> list[UUID]:
         """Comma-separated ids."""
-        found = [self._uuid(key, part) for value in self.many(key) for part in value.split(",") if part]
-        return [value for value in found if value is not None]
+        return self.list_of(key, read_uuid)
+
+    def int64(self, key: str) -> int | None:
+        """None when the key is absent or no whole number that a database can hold (which is recorded)."""
+        text = self.one(key)
+        fault = int_fault(text) if text else ""
+        if fault:
+            self.refuse(key, f'Query param "{key}" must be a valid 64-bit integer: {fault}')
+        return None if fault or not text else int(text)
+
+    def list_of(self, key: str, read: Callable[[str], Value]) -> list[Value]:
+        """Comma-separated values, as `read` (which raises ValueError) takes each; faults are told of in one refusal."""
+        values = self.many(key)
+        if not values or not values[0]:
+            return []
+        found, faults = read_list([part for value in values for part in value.split(",")], read)
+        if faults:
+            self.refuse(key, invalid_values(key, faults))
+        return found
+
+    def choices(self, key: str, allowed: Collection[str]) -> list[str]:
+        """Comma-separated words, each one of `allowed`."""
+
+        def read(text: str) -> str:
+            if text not in allowed:
+                raise ValueError(f'"{text}" is not a valid value')
+            return text
+
+        return self.list_of(key, read)
 
     def choice(self, key: str, allowed: Iterable[str]) -> str:
         """The value if it is one of `allowed` (refused otherwise), or an empty string."""
@@ -133,13 +167,6 @@ class Terms:
             FieldRefusal(key, f'"{key}" is not a valid query param') for key in self._values if key not in self._taken
         ]
         return [*self._refusals, *unknown]
-
-    def _uuid(self, key: str, text: str) -> UUID | None:
-        try:
-            return UUID(text)
-        except ValueError:
-            self.refuse(key, f'Query param "{key}" must be a valid uuid: {explain_bad_uuid(text)}')
-            return None
 
 
 def parse_query(query: str, default_key: str, *, lower: bool = True) -> Terms:
@@ -161,11 +188,57 @@ def parse_query(query: str, default_key: str, *, lower: bool = True) -> Terms:
     return Terms(values)
 
 
-def explain_bad_uuid(text: str) -> str:
-    """The words Go's uuid package uses."""
-    return f"invalid UUID length: {len(text)}" if len(text) not in {32, 36, 38, 45} else "invalid UUID format"
+_INT = re.compile(r"[+-]?[0-9]{1,30}")
 
 
+def int_fault(text: str, bits: int = 64) -> str:
+    """Why Go's strconv.ParseInt refuses a text, in its words; empty when it does not."""
+    if not _INT.fullmatch(text):
+        return f'strconv.ParseInt: parsing "{text}": invalid syntax'
+    if not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+        return f'strconv.ParseInt: parsing "{text}": value out of range'
+    return ""
+
+
+def positive_fault(text: str) -> str:
+    """The same for pages: whole numbers of 32 bits, 0 or more."""
+    return int_fault(text, 32) or ("value is negative" if int(text) < 0 else "")
+
+
+def read_list(parts: Iterable[str], read: Callable[[str], Value]) -> tuple[list[Value], list[str]]:
+    """What `read` makes of each part, and what it raised (ValueError); of a list with a fault nothing is kept."""
+    found: list[Value] = []
+    faults: list[str] = []
+    for part in parts:
+        try:
+            found.append(read(part))
+        except ValueError as error:
+            faults.append(str(error))
+    return ([] if faults else found), faults
+
+
+def invalid_values(name: str, faults: Iterable[str]) -> str:
+    """The sentence for a parameter that is a list, whatever is wrong with its members."""
+    return f'Query param "{name}" has invalid values: ' + "\n".join(faults)
+
+
+def explain_time(text: str, layout: str = "2006-01-02T15:04:05Z07:00") -> str:
+    """Why a text is no RFC 3339 time, or no day, as Go says it: the first part of the layout that is not there."""
+    at = text
+    for element, wanted in _TIME_PARTS if "T" in layout else _TIME_PARTS[:_DAY_PARTS]:
+        found = re.match(element, at)
+        if found is None:
+            return f'parsing time "{text}" as "{layout}": cannot parse "{at}" as "{wanted}"'
+        at = at[found.end() :]
+    said = f'extra text: "{at}"' if at else "day out of range"
+    return f'parsing time "{text}": {said}'
+
+
+_TIME_PARTS = (
+    (r"\d{4}", "2006"), ("-", "-"), (r"\d\d", "01"), ("-", "-"), (r"\d\d", "02"), ("T", "T"), (r"\d\d", "15"),
+    (":", ":"), (r"\d\d", "04"), (":", ":"), (r"\d\d(?:\.\d+)?", "05"), (r"Z|[+-]\d\d:\d\d", "Z07:00"),
+)  # fmt: skip
+_DAY_PARTS = 5
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 
 

@@ -78,7 +78,7 @@ def forecast(
     if not mine:
         known = any(fits(job, one.offer, strict=strict) for one in daemons if not one.key_revoked)
         return NoForecast(
-            "every daemon that may run it is offline" if known else "there is no daemon that may ever run it"
+            "every provisioner that may run it is offline" if known else "there is no provisioner that may ever run it"
         )
     if starts_now(job, waiting, here, strict=strict):
         return Forecast(now, now, history.samples)

@@ -162,7 +162,7 @@ def _scope_text(reason: Reason) -> str:
     theirs = reason.daemon.offer.tags
     if theirs.get(SCOPE) == SCOPE_USER:
         return f"runs jobs of the user {theirs.get(OWNER, '')} only (scope=user)"
-    return "runs jobs of the organization, this one wants a daemon of its owner (scope=user)"
+    return "runs jobs of the organization, this one wants a provisioner of its owner (scope=user)"
 
 
 def _more(reason: Reason) -> str:

@@ -20,6 +20,8 @@ SHARE_LEVELS = ("owner", "organization", "authenticated", "public")
 """From narrow to wide."""
 SHARE_PROTOCOLS = ("http", "https")
 MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
+MOST_SHARED_PORTS = 256
+"Of one workspace, ours."
 _USE = frozenset({"read", "ssh", "application_connect", "start", "stop"})
 WORKSPACE_ROLES: dict[str, frozenset[str]] = {
     # Nobody may delete what they could not make again.
@@ -63,11 +65,15 @@ def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) 
     return None if isinstance(parsed, FieldRefusal) else parsed.next_after(now, allowed_days=allowed_days)
 
 
-def explain_port_share(port: int, level: str, max_level: str) -> FieldRefusal | None:
-    """Why a port may not be shared that way (unknown levels and protocols are the decoder's business)."""
+def explain_port_share(port: int, level: str, protocol: str, max_level: str) -> FieldRefusal | None:
+    """Why a port may not be shared that way: the first reason, in upstream's order."""
+    if level not in SHARE_LEVELS[1:]:
+        return FieldRefusal("share_level", "Port sharing level not allowed.")
+    if protocol not in SHARE_PROTOCOLS:
+        return FieldRefusal("protocol", "Port protocol not allowed.")
     if not MIN_SHARED_PORT <= port <= MAX_SHARED_PORT:
         return FieldRefusal("port", f"Port must be between {MIN_SHARED_PORT} and {MAX_SHARED_PORT}.")
-    if level not in SHARE_LEVELS[1:] or SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level):
+    if SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level):
         return FieldRefusal("share_level", "Port sharing level not allowed.")
     return None
 

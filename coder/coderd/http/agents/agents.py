@@ -15,10 +15,11 @@ from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.base.struct import ApiStruct
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
+from coder.coderd.http.provisioning.job_logs import read_after, wants_follow, wants_text
 from coder.coderd.http.server.auth import context, count_request, credentials, known_as, optional_caller, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT
 from coder.coderd.http.server.json import read_body, reply
-from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.query import go_int, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
 from coder.coderd.services.access.rate_limits import counted
@@ -33,7 +34,6 @@ from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
 from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.coderd.services.workspaces import subscriptions
 from coder.domain.access.route_scopes import AGENT, OPTIONAL, PUBLIC
-from coder.domain.foundation.numbers import decimal
 from coder.domain.foundation.search import parse_rfc3339
 
 blueprint = Blueprint("agents", __name__, url_prefix="/api/v2/workspaceagents")
@@ -287,14 +287,13 @@ async def get_connection(agent: str) -> Response:
 )
 async def get_logs(agent: str) -> Response:
     agent_id = path_uuid(agent)
-    query = Query()
-    after, before = query.positive("after"), query.positive("before")
-    query.check()
-    if "follow" in request.args and request.args["follow"] not in {"false", "0"}:
+    after, before = read_after(request.args), max(go_int(request.args.get("before", "")) or 0, 0)
+    as_text = wants_text(request.args)
+    if wants_follow(request.args):
         await agents.load_agent(context(), subject(), agent_id)
         return needs_upgrade()
     logs = await agents.list_logs(context(), subject(), agent_id, after=after, before=before)
-    if query.text("format") == "text":
+    if as_text:
         text = "".join(f"{log.created_at.isoformat()} [{log.level}] {log.output}\n" for log in logs)
         return Response(text, 200, content_type="text/plain; charset=utf-8")
     return reply(logs)
@@ -305,7 +304,8 @@ async def get_logs(agent: str) -> Response:
 )
 async def follow_logs(agent: str) -> None:
     """Every stored line, then new ones as they come, in lists; ends when a newer build takes over."""
-    after = decimal(websocket.args.get("after", "")) or 0
+    after = read_after(websocket.args)
+    wants_text(websocket.args, follow=True)
     await over_websocket(subscriptions.follow_logs(context(), subject(), path_uuid(agent), after))
 
 

@@ -26,6 +26,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.events import insights
 from coder.coderd.services.events.insights import Window
 from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.domain.foundation.search import explain_time
 
 blueprint = Blueprint("insights", __name__, url_prefix="/api/v2")
 
@@ -106,7 +107,7 @@ async def get_user_latency() -> Response:
 @_counted
 async def get_template_usage() -> Response:
     """`interval` is day, week or empty; `sections` empty means both."""
-    window = _window()
+    window = _window("interval", "sections")
     interval = request.args.get("interval", "")
     if interval not in _INTERVALS:
         raise _wrong("interval", "must be one of [day week]")
@@ -131,14 +132,15 @@ async def get_status_counts() -> Response:
     return reply(_StatusCounts(status_counts=await insights.status_counts(context(), subject(), _zone())))
 
 
-def _offset() -> int:
-    return Query().hours("tz_offset")
+def _offset(*others: str) -> int:
+    query = Query()
+    query.only("tz_offset", *others)
+    return query.hours("tz_offset")
 
 
 def _zone() -> tzinfo:
-    name = request.args.get("timezone", "")
+    name, offset = request.args.get("timezone", ""), _offset("timezone")
     if not name:
-        offset = _offset()
         return timezone(timedelta(hours=offset)) if offset else UTC
     try:
         return ZoneInfo(name)
@@ -146,8 +148,10 @@ def _zone() -> tzinfo:
         raise Invalid("Invalid timezone.", f"unknown time zone {name}") from error
 
 
-def _window() -> Window:
+def _window(*others: str) -> Window:
+    """Of the query, in which nothing may stand but that and `others`."""
     query = Query()
+    query.only("start_time", "end_time", "template_ids", *others)
     texts = {name: query.require(name) for name in ("start_time", "end_time")}
     template_ids = query.uuids("template_ids")
     query.check()
@@ -167,8 +171,7 @@ def _time(name: str, text: str) -> datetime:
     if moment is None or moment.tzinfo is None:
         raise _wrong(
             name,
-            f'{label} must be a valid date format ({_LAYOUT}): parsing time "{text}" as "{_LAYOUT}": '
-            f'cannot parse "{text}" as "2006"',
+            f"{label} must be a valid date format ({_LAYOUT}): {explain_time(text, _LAYOUT)}",
         )
     now = context().clock.now().astimezone(moment.tzinfo)
     if moment > now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1):

@@ -11,6 +11,7 @@ from coder.api.events.notifications import (
     NotificationPreference,
     NotificationsSettings,
     NotificationTemplate,
+    PasscodeDelivery,
     UpdateNotificationTemplateMethod,
     UpdateUserNotificationPreferences,
 )
@@ -21,10 +22,12 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.events import notifications
+from coder.coderd.services.events import notifications, passcodes
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.policy import Resource
+from coder.domain.access.rate_budgets import MESSAGES
+from coder.domain.access.route_scopes import PUBLIC
 
 blueprint = Blueprint("notifications", __name__, url_prefix="/api/v2")
 
@@ -49,6 +52,12 @@ async def put_settings() -> Response:
     if not await notifications.set_paused(context(), subject(), body.notifier_paused):
         return Response(b"", 304)
     return reply(body)
+
+
+@route(blueprint, "GET", "/notifications/passcodes", scope=PUBLIC, answers=PasscodeDelivery)
+async def get_passcode_delivery() -> Response:
+    """For the page of those who forgot their password: without a way to them no code would ever come."""
+    return reply(PasscodeDelivery(available=await passcodes.can_be_sent(context())))
 
 
 @route(
@@ -115,6 +124,7 @@ async def post_test() -> Response:
     "POST",
     "/notifications/custom",
     scope="notification_message:create",
+    budget=MESSAGES,
     body=CustomNotificationRequest,
     status=204,
 )

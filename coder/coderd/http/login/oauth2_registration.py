@@ -76,10 +76,19 @@ async def post_register() -> Response:
     return reply(answer, 201)
 
 
-@route(blueprint, "GET", "/oauth2/register", scope=PUBLIC, budget=PUBLIC_ROUTE, others={405: NOTHING}, refuses=(403,))
+@route(
+    blueprint,
+    "GET",
+    ("/oauth2/register", "/oauth2/revoke", "/oauth2/tokens"),
+    scope=PUBLIC,
+    budget=PUBLIC_ROUTE,
+    others={405: NOTHING},
+    refuses=(403,),
+)
 @experimental
-async def get_registration() -> Response:
-    return Response(b"", 405, {"Allow": "POST"})
+async def get_nothing() -> Response:
+    """Not a page of the dashboard, which any other address below the root is."""
+    return Response(b"", 405, {"Allow": "DELETE, POST" if request.path.endswith("/tokens") else "POST"})
 
 
 @route(

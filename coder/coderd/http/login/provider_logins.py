@@ -7,24 +7,25 @@ import secrets
 from datetime import datetime
 from email.utils import format_datetime
 from html import escape
-from typing import TYPE_CHECKING, cast
+from typing import cast, get_args
 from urllib.parse import quote, urlsplit
 
 from quart import Blueprint, Response, request
 
+from coder.api.base.enums import LoginType
 from coder.api.login.external_auth import ExternalAuthDevice
 from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
 from coder.api.people.passwords import ConvertLoginRequest
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
-from coder.coderd.http.server.auth import caller, context, remote_ip, subject
+from coder.coderd.http.server.auth import caller, context, remote_ip, subject, user_agent
 from coder.coderd.http.server.declarations import BYTES
 from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Invalid, NotFound, Unauthenticated
+from coder.coderd.services.foundation.errors import Invalid, Unauthenticated
 from coder.coderd.services.login import github_login, oidc, provider_login
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, authorize_url, exchange
 from coder.coderd.services.login.oidc import OidcProvider
@@ -35,15 +36,13 @@ from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.login.identity import ClaimProblem, Fields, person_of
 
-if TYPE_CHECKING:
-    from coder.api.base.enums import LoginType
-
 blueprint = Blueprint("provider_logins", __name__, url_prefix="/api/v2/users")
 
 STATE_COOKIE = "oauth_state"
 REDIRECT_COOKIE = "oauth_redirect"
 VERIFIER_COOKIE = "oauth_pkce_verifier"
 CONVERSION_COOKIE = "coder_oauth_convert_jwt"
+_NOT_SET_UP = "The oauth2 method requested is not configured!"
 _TYPES = ("github", "oidc")
 
 
@@ -60,7 +59,7 @@ _TYPES = ("github", "oidc")
 async def oidc_callback() -> Response:
     ctx = context()
     if not oidc.enabled(ctx):
-        raise NotFound("OIDC is not set up on this deployment.")
+        raise Invalid(_NOT_SET_UP)
     provider = ctx.part(OidcProvider)
     check_provider_error("oidc")
     endpoint = await provider.endpoint()
@@ -91,6 +90,7 @@ async def oidc_callback() -> Response:
             allow_signups=config.oidc_allow_signups,
             signups_disabled=config.oidc_signups_disabled_text,
             ip=remote_ip(),
+            user_agent=user_agent(),
             convert=convert,
         )
     )
@@ -109,7 +109,7 @@ async def oidc_callback() -> Response:
 async def github_callback() -> Response:
     ctx = context()
     if not github_login.enabled(ctx):
-        raise NotFound("GitHub login is not set up on this deployment.")
+        raise Invalid(_NOT_SET_UP)
     check_provider_error("oauth2")
     by_device = ctx.config.oauth2_github_device_flow
     code = request.args.get("code", "")
@@ -133,6 +133,7 @@ async def github_callback() -> Response:
             {},
             allow_signups=ctx.config.oauth2_github_allow_signups,
             ip=remote_ip(),
+            user_agent=user_agent(),
             convert=convert,
         )
     )
@@ -299,7 +300,8 @@ async def post_convert_login(user: str) -> Response:
     require(subject(), "update_personal", user_resource(row.id))
     body = await read_body(ConvertLoginRequest)
     if body.to_type not in _TYPES:
-        raise Invalid(f"Invalid login type {body.to_type!r}.", f"One of {', '.join(_TYPES)}.")
+        known = body.to_type in get_args(LoginType) and body.to_type
+        raise Invalid(f'{"Cannot convert to" if known else "Unknown"} login type "{body.to_type}".')
     state, cookie, expires = await provider_login.begin_conversion(context(), row, body.to_type, body.password)
     response = reply(
         OAuthConversionResponse(

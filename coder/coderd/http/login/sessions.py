@@ -17,7 +17,7 @@ from coder.api.people.user_requests import CreateFirstUserRequest, CreateFirstUs
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.audited import about
-from coder.coderd.http.server.auth import caller, context, remote_ip
+from coder.coderd.http.server.auth import caller, context, remote_ip, user_agent
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.events import passcodes
@@ -93,7 +93,7 @@ async def get_auth_methods() -> Response:
 )
 async def post_login() -> Response:
     body = await read_body(LoginWithPasswordRequest)
-    token = await sessions.login(context(), body.email, body.password, remote_ip())
+    token = await sessions.login(context(), body.email, body.password, remote_ip(), user_agent())
     response = reply(LoginWithPasswordResponse(session_token=token), 201)
     set_session_cookie(response, token)
     return response

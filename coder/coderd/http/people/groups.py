@@ -8,6 +8,7 @@ from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
 from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
+from coder.coderd.http.people.user_search import USER_PAGE, asked_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import message, read_body, reply
@@ -81,7 +82,7 @@ async def delete_group(group: str) -> Response:
     "GET",
     "/groups/<id:group>/members",
     scope="group:read",
-    query={"limit": int, "offset": int, "q": str},
+    query=USER_PAGE,
     answers=GroupMembersResponse,
 )
 async def get_members(group: str) -> Response:
@@ -130,7 +131,7 @@ async def get_organization_group(organization: str, name: str) -> Response:
     "GET",
     "/organizations/<organization>/groups/<name>/members",
     scope="group:read",
-    query={"limit": int, "offset": int, "q": str},
+    query=USER_PAGE,
     answers=GroupMembersResponse,
 )
 async def get_organization_group_members(organization: str, name: str) -> Response:
@@ -145,8 +146,5 @@ async def _shown(row: GroupRow) -> Response:
 
 
 async def _members(row: GroupRow) -> Response:
-    query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
-    query.check()
-    search = query.text("q").lower()
-    return reply(await groups.members_page(context(), subject(), row, search=search, offset=offset, limit=limit))
+    wanted = asked_page("Invalid member search query.")
+    return reply(await groups.members_page(context(), subject(), row, wanted))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
@@ -17,6 +15,7 @@ from coder.api.people.organizations import (
 )
 from coder.api.people.roles import UpdateRoles
 from coder.api.people.user_names import MinimalUser
+from coder.coderd.http.people.user_search import USER_PAGE, asked_page, check_terms
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import search
@@ -24,18 +23,20 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Forbidden, Invalid
+from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.services.people import organizations, user_views, users
 from coder.coderd.services.people.organizations import OrganizationRow
 from coder.coderd.services.people.users import UserFilter
 from coder.domain.access.policy import Resource
+from coder.domain.access.route_scopes import ANY_KEY
 from coder.domain.foundation.search import parse_query
 
 blueprint = Blueprint("organizations", __name__, url_prefix="/api/v2/organizations")
 
 
-@route(blueprint, "GET", "", scope="organization:read", answers=list[Organization])
+@route(blueprint, "GET", "", scope=ANY_KEY, answers=list[Organization])
 async def get_organizations() -> Response:
+    """Those the caller may read: with a narrow key, those it reaches."""
     found = await organizations.list_organizations(context(), subject())
     return reply([organizations.organization_view(row) for row in found])
 
@@ -104,8 +105,8 @@ async def delete_organization(organization: str) -> Response:
 )
 async def get_members(organization: str) -> Response:
     row = await _organization(organization)
-    user_id, system = _member_query(Query().text("q"))
-    members, _ = await organizations.list_members(context(), subject(), row, user_id=user_id, system=system)
+    wanted = _member_query(Query().text("q"))
+    members, _ = await organizations.list_members(context(), subject(), row, wanted)
     titles = await organizations.role_titles(context(), row.id, members)
     return reply([organizations.member_with_user_view(member, titles) for member in members])
 
@@ -115,17 +116,13 @@ async def get_members(organization: str) -> Response:
     "GET",
     "/<organization>/paginated-members",
     scope="organization_member:read",
-    query={"limit": int, "offset": int, "q": str},
+    query=USER_PAGE,
     answers=PaginatedMembersResponse,
 )
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)
-    query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
-    query.check()
-    members, count = await organizations.list_members(
-        context(), subject(), row, search=query.text("q").lower(), offset=offset, limit=limit
-    )
+    wanted = asked_page("Invalid member search query.")
+    members, count = await organizations.list_members(context(), subject(), row, wanted)
     titles = await organizations.role_titles(context(), row.id, members)
     return reply(
         PaginatedMembersResponse(
@@ -134,16 +131,15 @@ async def get_paginated_members(organization: str) -> Response:
     )
 
 
-def _member_query(text: str) -> tuple[UUID | None, bool]:
+def _member_query(text: str) -> UserFilter:
     terms = parse_query(text, "user_id")
-    user_id, system = terms.uuid("user_id"), terms.boolean("include_system")
-    terms.one("github_user_id")
-    wrong = terms.refusals()
-    if wrong:
-        raise Invalid(
-            "Invalid organization member search query.", validations=[(item.field, item.detail) for item in wrong]
-        )
-    return user_id, bool(system)
+    wanted = UserFilter(
+        only_id=terms.uuid("user_id"),
+        include_system=bool(terms.boolean("include_system")),
+        github_com_user_id=terms.int64("github_user_id") or None,
+    )
+    check_terms(terms, "Invalid organization member search query.")
+    return wanted
 
 
 @route(
@@ -212,7 +208,7 @@ async def put_member_roles(organization: str, user: str) -> Response:
     "GET",
     "/<organization>/members/<user>/workspaces/available-users",
     scope=("user:read", "workspace:create"),
-    query={"limit": int, "offset": int, "q": str},
+    query=USER_PAGE,
     answers=list[MinimalUser],
 )
 async def get_available_users(organization: str, user: str) -> Response:
@@ -221,11 +217,7 @@ async def get_available_users(organization: str, user: str) -> Response:
     await users.find_person(context(), subject(), user)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden
-    query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
-    query.check()
-    wanted = UserFilter(search=query.text("q").lower(), limit=limit, offset=offset)
-    found, _ = await users.list_users(context(), subject(), wanted)
+    found, _ = await users.list_users(context(), subject(), asked_page())
     return reply([user_views.minimal_user(one) for one in found if row.id in one.organization_ids])
 
 

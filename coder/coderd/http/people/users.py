@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from quart import Blueprint, Response
 
@@ -14,102 +13,38 @@ from coder.api.people.passwords import UpdateUserPasswordRequest, UserLoginType
 from coder.api.people.roles import UpdateRoles, UserRoles
 from coder.api.people.user_requests import CreateUserRequestWithOrgs, UpdateUserProfileRequest
 from coder.api.people.users import GetUsersResponse, User
+from coder.coderd.http.people.user_search import USER_PAGE, asked_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
-from coder.coderd.http.server.declarations import search
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound
+from coder.coderd.services.foundation.errors import Forbidden, NotFound
 from coder.coderd.services.people import git_ssh_keys, organizations, user_views, users
-from coder.coderd.services.people.users import UserFilter, user_resource
+from coder.coderd.services.people.users import user_resource
 from coder.domain.access.rate_budgets import PASSWORDS
-from coder.domain.foundation.search import parse_query
+from coder.domain.access.route_scopes import ANY_KEY
 
 if TYPE_CHECKING:
     from coder.coderd.services.access.authentication import Caller
     from coder.coderd.services.foundation.context import Context
 
 blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
-USER_SEARCH = search(
-    "created_after created_before github_com_user_id last_seen_after last_seen_before "
-    "login_type name role search service_account status"
-)
-
-_STATUSES = ("active", "dormant", "suspended")
-_LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
 
 
 @route(
     blueprint,
     "GET",
     "",
-    scope="user:read",
-    query={
-        "after_id": UUID,
-        "limit": int,
-        "offset": int,
-        "q": USER_SEARCH,
-    },
+    scope=ANY_KEY,  # a narrow key sees the people it reaches, be it none
+    query=USER_PAGE,
     answers=GetUsersResponse,
 )
 async def get_users() -> Response:
     """Everybody for those who may read users; just themselves for the others."""
-    query = Query()
-    after_id, limit, offset = query.uuid("after_id"), query.positive("limit"), query.positive("offset")
-    query.check()
-    wanted = search_filter(query.text("q"), after_id=after_id, limit=limit, offset=offset)
-    rows, count = await users.list_users(context(), subject(), wanted)
+    rows, count = await users.list_users(context(), subject(), asked_page())
     return reply(GetUsersResponse(users=[user_views.user_view(row) for row in rows], count=count))
-
-
-def search_filter(text: str, **page: object) -> UserFilter:
-    """Reads the `q=` of user lists. Raises Invalid."""
-    terms = parse_query(text, "search")
-    wanted = UserFilter(
-        search=terms.one("search"),
-        name=terms.one("name"),
-        statuses=_choices(terms, "status", _STATUSES),
-        roles=[role for value in terms.many("role") for role in value.split(",")],
-        login_types=_choices(terms, "login_type", _LOGIN_TYPES),
-        last_seen_before=terms.time("last_seen_before"),
-        last_seen_after=terms.time("last_seen_after"),
-        created_before=terms.time("created_before"),
-        created_after=terms.time("created_after"),
-        github_com_user_id=_integer(terms, "github_com_user_id"),
-        service_account=terms.boolean("service_account"),
-        **page,  # type: ignore[arg-type]
-    )
-    wrong = terms.refusals()
-    if wrong:
-        raise Invalid("Invalid user search query.", validations=[(item.field, item.detail) for item in wrong])
-    return wanted
-
-
-def _choices(terms: object, key: str, allowed: tuple[str, ...]) -> list[str]:
-    found = []
-    for value in terms.many(key):  # type: ignore[attr-defined]
-        for part in value.split(","):
-            if part in allowed:
-                found.append(part)
-            else:
-                terms.refuse(key, f'Query param "{key}" has invalid values: "{part}" is not a valid value')  # type: ignore[attr-defined]
-    return found
-
-
-def _integer(terms: object, key: str) -> int | None:
-    text = terms.one(key)  # type: ignore[attr-defined]
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        terms.refuse(  # type: ignore[attr-defined]
-            key,
-            f'Query param "{key}" must be a valid 64-bit integer: strconv.ParseInt: parsing "{text}": invalid syntax',
-        )
-        return None
 
 
 @route(

@@ -5,6 +5,7 @@ Versions, dry runs and builds share this; finding the job and asking who may rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import aclosing
 from uuid import UUID
 
@@ -14,25 +15,18 @@ from quart import Response, request, websocket
 from coder.api.base import codec
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.json import reply
-from coder.coderd.http.server.query import Query
+from coder.coderd.http.server.query import go_int
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.provisioning.job_logs import follow_logs, format_log, present_log, read_logs
-
-_BAD_QUERY = "Query parameters have invalid values."
 
 
 async def send_job_logs(job_id: UUID) -> Response:
     """`GET …/logs`: `after` is a log id, `format` json or text. `before` is accepted and ignored, as upstream does."""
-    query = Query(_BAD_QUERY)
-    after, _before = query.positive("after"), query.positive("before")
-    query.check()
-    shape = query.text("format", "json") or "json"
-    if shape not in {"json", "text"}:
-        raise Invalid("Invalid format parameter.", 'Allowed values are "json" and "text".')
-    if _wants_follow(request.args):
+    after, as_text = read_after(request.args), wants_text(request.args)
+    if wants_follow(request.args):
         return _upgrade_required()
     rows = await read_logs(context(), job_id, after)
-    if shape == "text":
+    if as_text:
         return Response("".join(map(format_log, rows)), content_type="text/plain; charset=utf-8")
     return reply([present_log(row) for row in rows])
 
@@ -40,8 +34,8 @@ async def send_job_logs(job_id: UUID) -> Response:
 async def stream_job_logs(job_id: UUID) -> None:
     """`GET …/logs?follow` as a WebSocket: one object a message, closed with 1000 when everything was sent."""
     ctx = context()
-    after = _read_after(websocket.args.get("after", ""))
-    as_text = websocket.args.get("format", "json") == "text"
+    after = read_after(websocket.args)
+    wants_text(websocket.args, follow=True)
     await websocket.accept()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -49,8 +43,7 @@ async def stream_job_logs(job_id: UUID) -> None:
             async with aclosing(follow_logs(ctx, job_id, after)) as batches:
                 async for rows in batches:
                     for row in rows:
-                        text = format_log(row) if as_text else codec.encode(present_log(row)).decode()
-                        await websocket.send(text)
+                        await websocket.send(codec.encode(present_log(row)).decode())
             nursery.cancel_scope.cancel()
     if ctx.stopping.is_set():
         await websocket.close(1001, "the server is stopping")
@@ -63,8 +56,18 @@ async def _leave_on_stop(stopping: trio.Event, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-def _wants_follow(args: object) -> bool:
-    return "follow" in args and args["follow"].lower() not in {"0", "f", "false"}  # type: ignore[operator,index]
+def wants_follow(args: Mapping[str, str]) -> bool:
+    return "follow" in args and args["follow"].lower() not in {"0", "f", "false"}
+
+
+def wants_text(args: Mapping[str, str], *, follow: bool = False) -> bool:
+    """`?format=`: lines for people instead of JSON, of what there is. Raises Invalid."""
+    shape = args.get("format", "") or "json"
+    if shape not in {"json", "text"}:
+        raise Invalid("Invalid format parameter.", 'Allowed values are "json" and "text".')
+    if shape == "text" and (follow or wants_follow(args)):
+        raise Invalid("Text format is not supported with follow mode.", "Use format=json or omit the follow parameter.")
+    return shape == "text"
 
 
 def _upgrade_required() -> Response:
@@ -74,9 +77,9 @@ def _upgrade_required() -> Response:
     return Response(body, 426, headers, content_type="text/plain; charset=utf-8")
 
 
-def _read_after(text: str) -> int:
-    # -1 is how genuine clients say "from the beginning".
-    try:
-        return max(int(text or "0"), 0)
-    except ValueError as error:
-        raise Invalid(_BAD_QUERY, validations=[("after", 'Query param "after" must be a valid integer')]) from error
+def read_after(args: Mapping[str, str]) -> int:
+    """`?after=`, the number of a log line; -1 is how genuine clients say "from the beginning". Raises Invalid."""
+    after = go_int(args.get("after", "") or "0")
+    if after is None:
+        raise Invalid('Query param "after" must be an integer.', validations=[("after", "Must be an integer")])
+    return max(after, 0)

@@ -33,8 +33,7 @@ from coder.coderd.services.provisioning.job_lists import JobFilter
 from coder.coderd.services.provisioning.provisioners import DaemonFilter
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PROVISIONER
-from coder.domain.foundation.numbers import decimal
-from coder.domain.foundation.search import Terms
+from coder.domain.foundation.search import Terms, positive_fault
 from coder.domain.provisioning.jobs import STATUSES
 from coder.domain.provisioning.provisioners import DAEMON_STATUSES
 
@@ -58,7 +57,7 @@ async def get_jobs(organization: str) -> Response:
     initiator = terms.one("initiator")
     which = JobFilter(
         ids=terms.uuids("ids"),
-        statuses=_choices(terms, "status", (*STATUSES, "unknown")),
+        statuses=terms.choices("status", (*STATUSES, "unknown")),
         tags=_tags(terms),
         limit=_limit(terms),
     )
@@ -128,7 +127,7 @@ async def get_daemons(organization: str) -> Response:
         ids=terms.uuids("ids"),
         tags=_tags(terms),
         offline=bool(terms.boolean("offline")),
-        statuses=_choices(terms, "status", DAEMON_STATUSES),
+        statuses=terms.choices("status", DAEMON_STATUSES),
         max_age=_max_age(terms),
     )
     _check(terms)
@@ -232,19 +231,10 @@ def _limit(terms: Terms) -> int:
     text = terms.one("limit")
     if not text:
         return _LIMIT
-    number = decimal(text)
-    if number is None or number >= 1 << 31:
-        terms.refuse("limit", f'Query param "limit" must be a valid 32-bit positive integer: "{text}"')
-        return 0
-    return number
-
-
-def _choices(terms: Terms, key: str, allowed: tuple[str, ...]) -> list[str]:
-    found = [part for value in terms.many(key) for part in value.split(",") if part]
-    for part in found:
-        if part not in allowed:
-            terms.refuse(key, f'Query param "{key}" has invalid values: "{part}" is not one of {", ".join(allowed)}')
-    return found
+    fault = positive_fault(text)
+    if fault:
+        terms.refuse("limit", f'Query param "limit" must be a valid 32-bit positive integer: {fault}')
+    return 0 if fault else int(text)
 
 
 def _tags(terms: Terms) -> Mapping[str, str] | None:

@@ -56,6 +56,12 @@ def remote_ip() -> str:
     return here.headers.get("Remote-Addr", "") or ""
 
 
+def user_agent() -> str:
+    """What the client says it is."""
+    here = websocket if has_websocket_context() else request
+    return here.headers.get("User-Agent", "") or ""
+
+
 def known_as(account: str) -> None:
     """For those who prove themselves by something else than a key of a person: what their bodies count for."""
     g.account = account

@@ -25,8 +25,10 @@ from coder.api.field_rules import NEW
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal
+from coder.coderd.services.foundation.errors import BAD_BODY, Invalid, InvalidFields, Refusal
 from coder.coderd.services.foundation.fields import check_request
+from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
+from coder.domain.foundation.search import explain_time
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -105,16 +107,34 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     if document is None:
         document = {}
     if not isinstance(document, dict):
-        raise Invalid("Request body must be valid JSON.", f"Expected an object, got {type(document).__name__}.")
+        raise Invalid(BAD_BODY, f"Expected an object, got {type(document).__name__}.")
+    filled = with_zeros(document, kind)
     try:
-        body = msgspec.convert(with_zeros(document, kind), kind)
+        body = msgspec.convert(filled, kind)
     except msgspec.ValidationError as error:
         missing_field = re.search(r"missing required field `([^`]+)`", str(error))
         if missing_field:
             raise InvalidFields((missing_field[1], required_detail())) from error
-        raise Invalid("Request body must be valid JSON.", str(error)) from error
+        raise Invalid(BAD_BODY, _explain_type(str(error), filled)) from error
     check_new(body, required)
     return body
+
+
+_FAULT = re.compile(r"Invalid (UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")
+
+
+def _explain_type(said: str, document: Any) -> str:
+    """In Go's words where clients see what was wrong with a text: an id, a time. Else as the decoder says it."""
+    fault = _FAULT.fullmatch(said)
+    if fault is None:
+        return said
+    value = document
+    for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", fault[2]):
+        value = value[int(number)] if number else value[name]
+    if fault[1] != "UUID":
+        return explain_time(str(value))
+    found = parse_uuid(str(value))
+    return found.reason if isinstance(found, NotUuid) else said
 
 
 def check_new(body: msgspec.Struct, required: Sequence[str] = ()) -> None:
@@ -131,12 +151,12 @@ def _decode(raw: bytes) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         if not raw.strip():
-            raise Invalid("Request body must be valid JSON.", "EOF") from error
+            raise Invalid(BAD_BODY, "EOF") from error
         try:
             return _decode_as_go(raw)
         except (ValueError, RecursionError):
             detail = "unexpected EOF" if "truncated" in str(error) else str(error)
-            raise Invalid("Request body must be valid JSON.", detail) from error
+            raise Invalid(BAD_BODY, detail) from error
 
 
 def _decode_as_go(raw: bytes) -> Any:
@@ -178,7 +198,7 @@ def with_zeros(document: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
             elif value is None:
                 filled.pop(name, None)
         elif type(value) is int and not -_INT64 <= value < _INT64:
-            raise Invalid("Request body must be valid JSON.", f"{name} is out of range")
+            raise Invalid(BAD_BODY, f"{name} is out of range")
         elif nested is not None:
             if isinstance(value, dict):
                 filled[name] = with_zeros(value, nested)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -10,12 +9,12 @@ from uuid import UUID
 from quart import request
 
 from coder.coderd.services.foundation.errors import Invalid
+from coder.domain.foundation.go_uuid import read_uuid
+from coder.domain.foundation.search import int_fault, invalid_values, parse_go_bool, positive_fault, read_list
 
-_MAX = (1 << 31) - 1
 _MAX_HOURS = 14
 """No place on earth is farther from UTC."""
 SESSION_PARAMETER = "coder_session_token"
-_INT = re.compile(r"[+-]?[0-9]{1,30}")
 
 
 class Query:
@@ -38,18 +37,10 @@ class Query:
         text = self.text(name)
         if not text:
             return 0
-        label = f'Query param "{name}" must be a valid 32-bit positive integer'
-        value = go_int(text)
-        if value is None:
-            self.refuse(name, f'{label}: strconv.ParseInt: parsing "{text}": invalid syntax')
-            return 0
-        if value < 0:
-            self.refuse(name, f"{label}: value is negative")
-            return 0
-        if value > _MAX:
-            self.refuse(name, f'{label}: strconv.ParseInt: parsing "{text}": value out of range')
-            return 0
-        return value
+        fault = positive_fault(text)
+        if fault:
+            self.refuse(name, f'Query param "{name}" must be a valid 32-bit positive integer: {fault}')
+        return 0 if fault else int(text)
 
     def hours(self, name: str) -> int:
         """An offset from UTC, 0 when absent. Raises Invalid at once."""
@@ -58,7 +49,7 @@ class Query:
         if value is None:
             self.refuse(
                 name,
-                f'Query param "{name}" must be a valid integer: strconv.ParseInt: parsing "{text}": invalid syntax',
+                f'Query param "{name}" must be a valid integer: strconv.Atoi: parsing "{text}": invalid syntax',
             )
         elif abs(value) > _MAX_HOURS:
             self.refuse(name, f'Query param "{name}" must be a valid integer between -{_MAX_HOURS} and {_MAX_HOURS}')
@@ -74,24 +65,30 @@ class Query:
     def boolean(self, name: str) -> bool:
         return self.text(name).lower() in {"1", "t", "true"}
 
+    def flag(self, name: str) -> bool:
+        """The same; what is no boolean is refused."""
+        text = self.text(name)
+        value = parse_go_bool(text) if text else False
+        if value is None:
+            fault = f'strconv.ParseBool: parsing "{text}": invalid syntax'
+            self.refuse(name, f'Query param "{name}" must be a valid boolean: {fault}')
+        return bool(value)
+
     def uuid(self, name: str) -> UUID | None:
         text = self.text(name)
         if not text:
             return None
         try:
-            return UUID(text)
+            return read_uuid(text)
         except ValueError:
             self.refuse(name, f'Query param "{name}" must be a valid uuid')
             return None
 
     def uuids(self, name: str) -> list[UUID]:
         """Comma-separated."""
-        found = []
-        for part in filter(None, self.text(name).split(",")):
-            try:
-                found.append(UUID(part))
-            except ValueError:
-                self.refuse(name, f'Query param "{name}" has invalid values: invalid UUID length: {len(part)}')
+        found, faults = read_list(self.text(name).split(",") if self.text(name) else [], read_uuid)
+        if faults:
+            self.refuse(name, invalid_values(name, faults))
         return found
 
     def require(self, name: str) -> str:
@@ -111,7 +108,7 @@ class Query:
 
 def go_int(text: str) -> int | None:
     """A number as Go's strconv reads it: no blanks, no underscores, digits of ASCII alone. None for anything else."""
-    return int(text) if _INT.fullmatch(text) else None
+    return None if int_fault(text) else int(text)
 
 
 MAX_PARAMETERS = 1000
@@ -136,6 +133,6 @@ def read_arguments(raw: bytes) -> dict[str, list[str]]:
 def path_uuid(text: str) -> UUID:
     """A UUID in a path. Raises Invalid as upstream does."""
     try:
-        return UUID(text)
+        return read_uuid(text)
     except ValueError as error:
-        raise Invalid(f'Invalid UUID "{text}".', f"invalid UUID length: {len(text)}") from error
+        raise Invalid(f'Invalid UUID "{text}".', str(error)) from error

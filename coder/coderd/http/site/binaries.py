@@ -12,8 +12,10 @@ from collections.abc import AsyncIterator
 import trio
 from quart import Blueprint, Response, request
 
+from coder.api.site.programs import Program
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, NOTHING, TEXT
+from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site.site import FROM_FILES, framed
 from coder.coderd.services.foundation.errors import NotFound
@@ -21,16 +23,22 @@ from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinar
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.foundation.numbers import decimal
 
-blueprint = Blueprint("binaries", __name__, url_prefix="/bin")
+blueprint = Blueprint("binaries", __name__)
 
 _CHUNK = 1 << 18
 _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 
 
+@route(blueprint, "GET", "/api/v2/programs", scope=PUBLIC, answers=list[Program])
+async def get_programs() -> Response:
+    """Which of them are here: a page that asked each file by itself would meet errors for those that are not."""
+    return reply(context().part(Binaries).listed())
+
+
 @route(
     blueprint,
     "GET",
-    "/<name>",
+    "/bin/<name>",
     scope=PUBLIC,
     budget=FROM_FILES,
     answers=(BYTES, TEXT),
@@ -42,7 +50,7 @@ async def get_binary(name: str) -> Response:
         return await _beside(shelf, *name.rsplit(".", 1))
     binary = await shelf.find(name, _accepted(request.headers.get("Accept-Encoding", "")))
     if binary is None:
-        raise NotFound(f"There is no {name} on this server.", await shelf.explain_missing(name))
+        raise NotFound(f"There is no {name} on this server.", shelf.explain_missing(name))
     headers = {
         "ETag": binary.etag,
         "X-Original-Content-Length": str(binary.size),
@@ -73,7 +81,7 @@ async def _beside(shelf: Binaries, name: str, kind: str) -> Response:
     if kind == "asc":
         body = await shelf.signature(name)
     if body is None:
-        raise NotFound(f"There is no {name}.{kind} on this server.", await shelf.explain_missing(name))
+        raise NotFound(f"There is no {name}.{kind} on this server.", shelf.explain_missing(name))
     return framed(Response(body, 200, {"Cache-Control": "no-cache"}, content_type="text/plain; charset=utf-8"))
 
 

@@ -159,7 +159,14 @@ async def get_rich_parameters(version: str) -> Response:
     return reply(await template_versions.list_parameters(context(), subject(), path_uuid(version)))
 
 
-@route(blueprint, "GET", f"{_VERSION}/variables", scope="template:read", answers=list[TemplateVersionVariable])
+@route(
+    blueprint,
+    "GET",
+    f"{_VERSION}/variables",
+    scope="template:read",
+    answers=list[TemplateVersionVariable],
+    refuses=(425,),
+)
 async def get_variables(version: str) -> Response:
     """Values of sensitive ones are not shown."""
     return reply(await template_versions.list_variables(context(), subject(), path_uuid(version)))

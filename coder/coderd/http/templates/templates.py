@@ -23,7 +23,7 @@ from coder.api.templates.templates import (
     TemplateExample,
     UpdateTemplateMeta,
 )
-from coder.coderd.http.people.users import USER_SEARCH, search_filter
+from coder.coderd.http.people.user_search import USER_SEARCH, check_terms, search_filter
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import NOTHING, search
@@ -31,7 +31,6 @@ from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.workspace_access import load_template
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.templates import template_acl, template_versions, templates
@@ -195,14 +194,15 @@ async def get_daily_users(template: str) -> Response:
 )
 async def get_versions(template: str) -> Response:
     """Oldest first."""
-    query = Query()
+    query, flags = Query(), Query("Invalid query parameters.")
     page = VersionPage(
-        include_archived=query.boolean("include_archived"),
+        include_archived=flags.flag("include_archived"),
         after_id=query.uuid("after_id"),
         limit=query.positive("limit"),
         offset=query.positive("offset"),
     )
     query.check()
+    flags.check()
     return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), page))
 
 
@@ -228,7 +228,6 @@ async def patch_active_version(template: str) -> Response:
     "/templates/<id:template>/versions/archive",
     scope="template:update",
     body=ArchiveTemplateVersionsRequest,
-    allow_empty=True,
     answers=ArchiveTemplateVersionsResponse,
     audit=Audited("template", "write"),
 )
@@ -335,7 +334,5 @@ async def _filter(ctx: Context, subject: Subject, query: str, organization_id: U
     )
     if author == "me":
         terms.uuid("author_id")
-    wrong = terms.refusals()
-    if wrong:
-        raise Invalid("Invalid template search query.", validations=[(item.field, item.detail) for item in wrong])
+    check_terms(terms, "Invalid template search query.")
     return which

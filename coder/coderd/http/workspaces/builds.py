@@ -24,7 +24,7 @@ from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import users
 from coder.coderd.services.workspaces import builds
 from coder.coderd.services.workspaces.builds import BuildPage, decode_state
-from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.search import explain_time, parse_rfc3339
 
 blueprint = Blueprint("builds", __name__, url_prefix="/api/v2")
 
@@ -48,7 +48,7 @@ async def get_builds(workspace: str) -> Response:
     query.check()
     since = parse_rfc3339(query.text("since")) if query.text("since") else None
     if query.text("since") and since is None:
-        raise Invalid("bad since format, must be RFC3339", f'cannot parse "{query.text("since")}"')
+        raise Invalid("bad `since` format, must be RFC3339", explain_time(query.text("since")))
     which = BuildPage(since=since, after=after, limit=limit, offset=offset)
     return reply(await builds.list_builds(context(), subject(), workspace_id, which))
 

@@ -29,10 +29,11 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields
 from coder.coderd.services.workspaces import workspace_settings
 from coder.coderd.services.workspaces.workspace_settings import PortShareRow
-from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.field_rules import failed
+from coder.domain.foundation.search import explain_time, parse_rfc3339
 from coder.domain.foundation.zero import NIL_UUID
 
 blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
@@ -41,7 +42,7 @@ blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
 class _Extension(ApiStruct):
     """`PutExtendWorkspaceRequest` with the time still a text, so that the refusal can name it."""
 
-    deadline: str
+    deadline: str | None = None
 
 
 @route(
@@ -90,11 +91,11 @@ async def put_extend(workspace: str) -> Response:
     """Moves the deadline of a running workspace, later or sooner."""
     workspace_id = path_uuid(workspace)
     text = (await read_body(_Extension)).deadline
+    if text is None:
+        raise InvalidFields(failed("deadline", "required", "0001-01-01 00:00:00 +0000 UTC"))
     deadline = parse_rfc3339(text)
     if deadline is None:
-        layout = "2006-01-02T15:04:05Z07:00"
-        detail = f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"'
-        raise Invalid("Request body must be valid JSON.", detail)
+        raise Invalid("Request body must be valid JSON.", explain_time(text))
     await workspace_settings.extend(context(), subject(), workspace_id, deadline)
     return message(f"Deadline updated to {text}.")
 

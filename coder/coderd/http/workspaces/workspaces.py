@@ -19,11 +19,13 @@ from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
+from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import organizations, users
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.provisioning import quotas
 from coder.coderd.services.workspaces import builds, external_agents, subscriptions, workspaces
 from coder.domain.access.route_scopes import ANY_KEY
+from coder.domain.foundation.search import parse_go_bool
 
 if TYPE_CHECKING:
     from coder.coderd.services.access.authentication import Caller
@@ -108,7 +110,7 @@ async def post_member_workspace(organization: str, user: str) -> Response:
 )
 async def get_workspace_by_name(user: str, name: str) -> Response:
     owner = await users.find_user(context(), subject(), user)
-    deleted = Query().boolean("include_deleted")
+    deleted = _include_deleted("include_deleted")
     found = await workspaces.get_workspace_by_name(context(), subject(), owner.id, name, include_deleted=deleted)
     return reply(found)
 
@@ -132,7 +134,7 @@ async def get_build_by_number(user: str, name: str, number: str) -> Response:
     refuses=(410,),
 )
 async def get_workspace(workspace: str) -> Response:
-    deleted = Query().boolean("include_deleted")
+    deleted = _include_deleted("deleted")
     found = await workspaces.get_workspace(context(), subject(), path_uuid(workspace), include_deleted=deleted)
     return reply(found)
 
@@ -151,6 +153,16 @@ async def patch_workspace(workspace: str) -> Response:
     body = await read_body(UpdateWorkspaceRequest)
     await workspaces.rename_workspace(context(), subject(), path_uuid(workspace), body)
     return no_content()
+
+
+def _include_deleted(field: str) -> bool:
+    """`?include_deleted=`; the two routes that take it name it differently when it is no boolean. Raises Invalid."""
+    text = Query().text("include_deleted")
+    value = parse_go_bool(text) if text else False
+    if value is None:
+        said = f'Invalid boolean value "{text}" for "include_deleted" query param.'
+        raise Invalid(said, validations=[(field, "Must be a valid boolean")])
+    return value
 
 
 @route(blueprint, "GET", "/workspaces/<id:workspace>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)

@@ -7,6 +7,7 @@ nobody has, so that a list is no way to find out who there is, nor to let somebo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
+_ROLES = frozenset({"admin", "use"})
+"""What access lists give, of workspaces and of templates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One part of a change of an access list."""
+
+    field: str
+    roles: Mapping[str, str]
+    "Id -> role; an empty one is taken away."
+
+
 async def hold_users(tx: Tx, organization_id: UUID, roles: Mapping[str, str]) -> None:
     """Before an access list is locked: whoever is put into it does not leave the organization meanwhile, which takes
     people out of its lists."""
@@ -27,7 +41,27 @@ async def hold_users(tx: Tx, organization_id: UUID, roles: Mapping[str, str]) ->
     await organization_store.hold_members(tx, organization_id, given)
 
 
-async def unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
+async def role_faults(
+    tx: Tx, subject: Subject, organization_id: UUID, kind: str, groups: Asked, users: Asked
+) -> list[tuple[str, str]]:
+    """What is wrong with a change of an access list, as validations: groups first, each with its roles and then ids.
+
+    An entry that takes a role away passes whatever it names: it may have been deleted meanwhile.
+    """
+    wrong: list[tuple[str, str]] = []
+    for asked, what, unknown in ((groups, "group", _unknown_groups), (users, "user", _unknown_users)):
+        given = {key: role for key, role in asked.roles.items() if role}
+        for key, role in sorted(asked.roles.items()):
+            if role and role not in _ROLES:
+                wrong.append((asked.field, f'role "{role}" is not a valid {kind} role'))
+            if as_uuid(key) is None:
+                wrong.append((asked.field, f"{key} is not a valid UUID."))
+        absent = await unknown(tx, subject, organization_id, {key: role for key, role in given.items() if as_uuid(key)})
+        wrong += [(asked.field, f"{what} with ID {key} does not exist") for key in absent]
+    return wrong
+
+
+async def _unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
     """Ids of `roles` that get a role and are nobody's the caller may name."""
     given = [key for key, role in roles.items() if role]
     living = await store.living_users(tx, given, organization_id)
@@ -35,7 +69,7 @@ async def unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: 
     return [key for key in given if as_uuid(key) not in known]
 
 
-async def unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
+async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
     """Ids of `roles` that get a role and are no group's the caller may name."""
     given = [key for key, role in roles.items() if role]
     places = await store.organizations_of_groups(tx, given)

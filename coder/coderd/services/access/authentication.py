@@ -17,11 +17,14 @@ from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
 from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access import scopes
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
+from coder.domain.access.user_agents import kept
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 _TOUCH_EVERY = timedelta(hours=1)  # last_used and sliding are written at most this often, as upstream does
 
@@ -83,6 +86,8 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
         raise refuse("API key secret is invalid.")
     if key.expires_at < ctx.clock.now():
         raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
+    if user.id == PREBUILDS_USER_ID:
+        raise refuse("API key is invalid.")  # nobody is that user; its workspaces had keys once
     if user.status == "suspended" or user.deleted:
         raise Unauthenticated(
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
@@ -124,7 +129,20 @@ async def _touch(
     stale = now - key.last_used >= _TOUCH_EVERY
     if not stale and expires_at is None and user.status != "dormant":
         return False
-    await ctx.db.run(key_store.touch, key.id, user.id, now, expires_at, credentials.remote_ip, user.status == "dormant")
+
+    async def write(tx: Tx) -> None:
+        await key_store.touch(
+            tx,
+            key.id,
+            user.id,
+            now,
+            expires_at=expires_at,
+            ip=credentials.remote_ip,
+            user_agent=kept(credentials.user_agent),
+            activate=user.status == "dormant",
+        )
+
+    await ctx.db.run(write)
     return True
 
 

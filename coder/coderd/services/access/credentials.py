@@ -23,15 +23,17 @@ class Credentials:
     token: str = ""
     from_cookie: bool = False
     remote_ip: str = ""
+    user_agent: str = ""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], query: Mapping[str, list[str]], remote_ip: str = "") -> Credentials:
         """Finds the token. `headers` have lower-case names. Cookie before query before headers."""
+        user_agent = headers.get("user-agent", "")
         cookie = headers.get("cookie", "")
         if SESSION_COOKIE in cookie:
             token = cookie_value(cookie, SESSION_COOKIE)
             if token:
-                return cls(token, True, remote_ip)
+                return cls(token, True, remote_ip, user_agent)
         for token in (
             _first(query, SESSION_COOKIE),
             headers.get(SESSION_HEADER, ""),
@@ -39,8 +41,8 @@ class Credentials:
             _first(query, "access_token"),
         ):
             if token:
-                return cls(token, False, remote_ip)
-        return cls("", False, remote_ip)
+                return cls(token, False, remote_ip, user_agent)
+        return cls("", False, remote_ip, user_agent)
 
 
 def cookie_value(header: str, name: str) -> str:

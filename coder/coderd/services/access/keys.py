@@ -13,12 +13,14 @@ from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from coder.coderd.services.foundation.object_limits import check_limit
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import users as user_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Resource, Subject
+from coder.domain.access.user_agents import kept
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def new_key(
     allow_list: Sequence[str] = ANY,
     token_name: str = "",
     ip: str = "",
+    user_agent: str = "",
 ) -> tuple[KeyRow, str]:
     """A row to insert and the token that opens it."""
     key_id, secret = _random(10), _random(22)
@@ -66,6 +69,7 @@ def new_key(
         token_name=token_name,
         scopes=tuple(scopes),
         allow_list=tuple(allow_list),
+        user_agent=kept(user_agent),
     )
     return row, f"{key_id}-{secret}"
 
@@ -93,8 +97,14 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(give_key, user, row)
+    await ctx.db.run(_give_another, user, row, "sessions")
     return token
+
+
+async def _give_another(tx: Tx, user: UserRow, row: KeyRow, kind: str) -> None:
+    """Raises Unauthenticated, Conflict."""
+    await give_key(tx, user, row)
+    await check_limit(tx, kind, user.id)
 
 
 async def create_token(
@@ -108,7 +118,7 @@ async def create_token(
     allow_list: Sequence[str],
     ip: str,
 ) -> str:
-    """A long-lived token. Raises Invalid, Conflict (name taken), NotFound."""
+    """A long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", key_resource(user.id))
     longest = max_lifetime(ctx, user)
     lifetime = lifetime or min(ctx.config.default_token_lifetime, longest)
@@ -132,7 +142,7 @@ async def create_token(
         ip=ip,
     )
     try:
-        await ctx.db.run(give_key, user, row)
+        await ctx.db.run(_give_another, user, row, "tokens")
     except IntegrityError as error:
         raise Conflict(
             f'A token with name "{name}" already exists.',
@@ -191,6 +201,7 @@ async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[U
             last_used=row.last_used,
             expires_at=row.expires_at,
             ip_address=str(row.ip_address),
+            user_agent=row.user_agent,
             login_type=cast("LoginType", row.login_type),
             scopes=list(row.scopes),
             current=row.id == subject.key_id,

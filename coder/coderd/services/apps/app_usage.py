@@ -24,6 +24,7 @@ from coder.coderd.store.apps import apps as store
 from coder.coderd.store.apps.apps import SessionRow
 from coder.coderd.store.events import connection_log as log_store
 from coder.coderd.store.events.connection_log import ConnectionRow
+from coder.domain.access.user_agents import kept
 
 if TYPE_CHECKING:
     from coder.coderd.services.apps.app_access import AppContext
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 LOG_AGAIN = timedelta(hours=1)
 """A visitor who stays is not a new connection. Upstream's word on this is not known."""
 _MAX_REMEMBERED = 10_000
-_MAX_USER_AGENT = 512
 
 
 class AppUsage:
@@ -63,7 +63,7 @@ class AppUsage:
         kind = "port_forwarding" if request.port else "workspace_app"
         now = self._ctx.clock.now()
         agent_name = visited.agent.name if visited.agent else ""
-        user_agent = user_agent[:_MAX_USER_AGENT].replace("\0", "")
+        user_agent = kept(user_agent)
         # Not the user agent, nor all of an address: a visitor says what he likes there, and each time another thing.
         visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, network_of(ip), status)
         last = self._logged.get(visitor)

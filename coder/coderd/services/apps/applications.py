@@ -71,6 +71,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
         scopes=(SCOPE,),
         allow_list=allow,
         ip=caller.credentials.remote_ip,
+        user_agent=caller.credentials.user_agent,
     )
     row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
     await ctx.db.run(key_store.insert_key, row)

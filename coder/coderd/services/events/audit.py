@@ -28,7 +28,7 @@ from coder.coderd.store.events.audit import AuditSnapshot, EntryFilter, EntryRow
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.policy import Resource, Subject, allowed_organizations
 from coder.domain.events import audit as laws
-from coder.domain.foundation.search import Terms, parse_query
+from coder.domain.foundation.search import Terms, explain_time, parse_query
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -247,7 +247,6 @@ def _day(terms: Terms, key: str) -> datetime | None:
     except ValueError:
         terms.refuse(
             key,
-            f'Query param "{key}" must be a valid date format (2006-01-02): parsing time "{text}" as "2006-01-02": '
-            f'cannot parse "{text}" as "2006"',
+            f'Query param "{key}" must be a valid date format (2006-01-02): {explain_time(text, "2006-01-02")}',
         )
         return None

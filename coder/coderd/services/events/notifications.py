@@ -32,6 +32,7 @@ from coder.coderd.store.site import site as site_store
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.events.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST, MessageTemplate
 from coder.domain.events.notification_texts import BY_ID, Reader, render
+from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -110,6 +111,12 @@ async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> li
     return (["inbox"] if site.inbox else []) + ([chosen] if chosen in site.methods else [])
 
 
+async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
+    """Whether such messages reach somebody who cannot sign in: the inbox alone would not."""
+    ways = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
+    return any(way != "inbox" for way in ways)
+
+
 # ---- what administrators set
 
 
@@ -162,6 +169,9 @@ def dispatch_methods(ctx: Context) -> NotificationMethodsResponse:
     return NotificationMethodsResponse(available=list(METHODS), default=ctx.config.notifications_method)
 
 
+_CHOICES = "smtp, webhook, inbox"
+
+
 async def set_template_method(ctx: Context, subject: Subject, template_id: UUID, method: str) -> bool:
     """False when it was so already. Raises NotFound, Invalid."""
     require(subject, "update", Resource("notification_template"))
@@ -170,7 +180,9 @@ async def set_template_method(ctx: Context, subject: Subject, template_id: UUID,
     if method and method not in METHODS:
         raise Invalid(
             "Invalid request to update notification template method",
-            validations=[("method", f"{method!r} is not a valid method; smtp, webhook are the available options")],
+            validations=[
+                ("method", f'"{method}" is not a valid method; smtp, webhook, inbox are the available options')
+            ],
         )
     return await ctx.db.run(store.put_method, template_id, method)
 
@@ -193,9 +205,9 @@ async def set_preferences(
     wanted: dict[UUID, bool] = {}
     for text, value in disabled.items():
         try:
-            wanted[UUID(text)] = bool(value)
+            wanted[read_uuid(text)] = bool(value)
         except ValueError as error:
-            raise Invalid("Unable to parse notification template UUID.", f"invalid UUID length: {len(text)}") from error
+            raise Invalid("Unable to parse notification template UUID.", str(error)) from error
     unknown = [str(template_id) for template_id in wanted if template_id not in BY_ID]
     if unknown:
         raise Failed("Failed to update user notifications preferences.", f"no such template: {unknown[0]}")

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.services.events.notifications import Notification, NotificationSite, enqueue, site_of
+from coder.coderd.services.events.notifications import (
+    Notification,
+    NotificationSite,
+    enqueue,
+    leaves_the_dashboard,
+    site_of,
+)
 from coder.coderd.store.people import users as user_store
 from coder.domain.events.notification_templates import ONE_TIME_PASSCODE
 
@@ -27,6 +33,11 @@ async def request_passcode(ctx: Context, email: str) -> None:
     if user is None or user.login_type != "password" or user.status == "suspended":
         return
     await ctx.db.run(_send, user.id, secrets.token_urlsafe(24), site_of(ctx), ctx.clock.now())
+
+
+async def can_be_sent(ctx: Context) -> bool:
+    """Whether asking for one is of any use."""
+    return await leaves_the_dashboard(ctx, ONE_TIME_PASSCODE)
 
 
 async def _send(tx: Tx, user_id: UUID, passcode: str, site: NotificationSite, now: datetime) -> None:

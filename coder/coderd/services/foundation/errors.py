@@ -65,6 +65,10 @@ class Forbidden(Refusal):
         super().__init__(message or "Forbidden.", detail or ("" if message else FORBIDDEN_DETAIL))
 
 
+BAD_BODY = "Request body must be valid JSON."
+"""Of a request that cannot be decoded, be it for a value that its type does not allow."""
+
+
 class NotFound(Refusal):
     """No such object, or none the caller may know of (404)."""
 

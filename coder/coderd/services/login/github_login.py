@@ -127,7 +127,9 @@ async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> A
 
 async def begin_device(ctx: Context) -> ExternalAuthDevice:
     """Raises Invalid when it is off, BadGateway."""
-    if not (enabled(ctx) and ctx.config.oauth2_github_device_flow):
+    if not enabled(ctx):
+        raise Invalid("Github OAuth2 is not enabled.")
+    if not ctx.config.oauth2_github_device_flow:
         raise Invalid("Device flow is not enabled for Github OAuth2.")
     form = {"client_id": ctx.config.oauth2_github_client_id, "scope": " ".join(_SCOPES)}
     try:

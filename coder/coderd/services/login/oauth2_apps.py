@@ -147,7 +147,7 @@ async def delete_secret(ctx: Context, subject: Subject, app_id: UUID, secret_id:
     row = await get_app(ctx, subject, app_id)
     require(subject, "delete", _SECRET)
     if not await ctx.db.run(store.delete_secret, row.id, secret_id):
-        raise NotFound("OAuth2 application secret not found.")
+        raise NotFound
 
 
 async def dynamic_registration(ctx: Context) -> bool:

@@ -74,7 +74,9 @@ class Tokens:
 
 
 async def find_app(ctx: Context, client_id: str) -> OAuth2AppRow:
-    """Raises GrantError invalid_client, for an id that is none as well."""
+    """Raises GrantError: invalid_request without an id, invalid_client for an unknown one and what is none."""
+    if not client_id:
+        raise GrantError("invalid_request", "Missing client_id parameter")
     try:
         app_id = UUID(client_id)
     except ValueError:

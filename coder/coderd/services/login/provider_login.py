@@ -72,6 +72,7 @@ class Attempt:
     allow_signups: bool
     signups_disabled: str = ""
     ip: str = ""
+    user_agent: str = ""
     convert: Conversion | None = None
 
 
@@ -124,7 +125,8 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
         attempt.granted.expires_at,
         dict(attempt.claims),
     )
-    row, token = keys.new_key(user.id, attempt.login_type, ctx.config.session_duration, now, ip=attempt.ip)
+    lifetime = ctx.config.session_duration
+    row, token = keys.new_key(user.id, attempt.login_type, lifetime, now, ip=attempt.ip, user_agent=attempt.user_agent)
     await user_links.put_link(tx, link)
     await user_store.update_user(tx, user.id, **changes)
     await user_store.wake_user(tx, user.id, now)

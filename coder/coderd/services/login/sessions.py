@@ -55,13 +55,13 @@ async def _still_empty(tx: Tx) -> None:
         raise Conflict(_EXISTS)
 
 
-async def login(ctx: Context, email: str, password: str, ip: str) -> str:
+async def login(ctx: Context, email: str, password: str, ip: str, user_agent: str = "") -> str:
     """A session token. Raises Unauthenticated with the same words for every wrong guess."""
     found = await ctx.db.read(user_store.get_user_by_email, email)
     right = await verify_password(found.hashed_password if found else "", password)
     user = _admitted(ctx, found if right else None)
     now = ctx.clock.now()
-    row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip)
+    row, token = keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 
     async def write(tx: Tx) -> None:
         # Hashing takes its time: what the password opened may be closed by now, and its sessions ended.
@@ -95,14 +95,14 @@ async def logout(ctx: Context, caller: Caller) -> None:
 
 
 async def change_with_passcode(ctx: Context, email: str, password: str, passcode: str) -> None:
-    """Raises Invalid with the same words whatever was wrong."""
+    """Raises Invalid with the same words whatever was wrong but the new password, which is looked at first."""
+    check_strength(password, "Invalid password.")
     user = await ctx.db.read(user_store.get_user_by_email, email)
     stored = await ctx.db.read(user_store.get_passcode, user.id) if user else None
     hashed, expires_at = stored or (None, None)
     valid = hmac.compare_digest(hashed or b"", hash_secret(passcode)) and hashed is not None
     if user is None or not valid or expires_at is None or expires_at < ctx.clock.now():
         raise Invalid("Incorrect email or one-time passcode.")
-    check_strength(password, "Invalid password.")
     if await verify_password(user.hashed_password, password):
         raise Invalid("New password cannot match old password.")
     if not await users.replace_password(ctx, user.id, password, hashed):

@@ -17,13 +17,11 @@ from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people.custom_roles import CustomRoleRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Resource, Subject, allowed_ids
 from coder.domain.access.resources import ACTIONS
 from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.organizations import OrganizationRow
@@ -77,29 +75,38 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
     """Replaces what the role of that name may do. Raises Forbidden, Invalid, NotFound."""
     _require(subject, organization, "update")
     permissions = _checked(subject, organization, wanted)
-    row = await ctx.db.read(store.get_role, organization.id, wanted.name)
-    if row is None:
-        raise NotFound
     values: dict[str, Any] = {"display_name": wanted.display_name, "permissions": permissions}
-    await ctx.db.run(_update, row, values, ctx.clock.now())
-    changed = await ctx.db.read(store.get_role, organization.id, wanted.name)
+    now = ctx.clock.now()
+
+    async def write(tx: Tx) -> CustomRoleRow | None:
+        row = await store.get_role(tx, organization.id, wanted.name, lock=True)
+        if row is None:
+            raise NotFound
+        _check_denials(subject, organization, row.permissions, permissions)
+        await store.update_role(tx, row.id, updated_at=now, **values)
+        return await store.get_role(tx, organization.id, wanted.name)
+
+    changed = await ctx.db.run(write)
     if changed is None:
         raise NotFound
     return role_view(changed)
 
 
-async def _update(tx: Tx, row: CustomRoleRow, values: dict[str, Any], now: datetime) -> None:
-    await store.update_role(tx, row.id, updated_at=now, **values)
-
-
 async def delete_role(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> None:
-    """Members who have it lose it. Raises Forbidden, NotFound, Invalid (a built-in role)."""
+    """Members who have it lose it, and what it denied them is theirs again. Raises Forbidden, NotFound, Invalid (a
+    built-in role)."""
     _require(subject, organization, "delete")
     if name in ORGANIZATION_ROLES or name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
-    if await ctx.db.read(store.get_role, organization.id, name) is None:
-        raise NotFound
-    await ctx.db.run(store.delete_role, organization.id, name)
+
+    async def write(tx: Tx) -> None:
+        row = await store.get_role(tx, organization.id, name, lock=True)
+        if row is None:
+            raise NotFound
+        _check_denials(subject, organization, row.permissions, {})
+        await store.delete_role(tx, organization.id, name)
+
+    await ctx.db.run(write)
 
 
 def _require(subject: Subject, organization: OrganizationRow, action: str) -> None:
@@ -145,14 +152,29 @@ def _check_permission(subject: Subject, organization: OrganizationRow, permissio
         raise Invalid("Failed to validate role permissions.", f'invalid resource type "{kind}"')
     if action != "*" and action not in known:
         raise Invalid("Failed to validate role permissions.", f'invalid action "{action}" for type "{kind}"')
-    if permission.negate:
-        return  # taking something away escalates nothing
-    for one in known if action == "*" else (action,):
-        if not may(subject, one, Resource(kind, organization_id=organization.id)):
+    if not permission.negate:  # taking something away escalates nothing
+        _check_grant(subject, organization, kind, action)
+
+
+def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, action: str) -> None:
+    """Raises Forbidden. A key that reaches some objects of a kind cannot speak for all of them."""
+    for one in ACTIONS.get(kind, ()) if action == "*" else (action,):
+        limited = allowed_ids(subject, kind) is not None
+        if limited or not may(subject, one, Resource(kind, organization_id=organization.id)):
             raise Forbidden(
                 "Invalid role: you cannot grant what you may not do yourself.",
                 f'You may not "{one}" objects of type "{kind}" in this organization.',
             )
+
+
+def _check_denials(
+    subject: Subject, organization: OrganizationRow, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
+    """What a role denies no more is given back, also to whoever takes the denial out. Raises Forbidden."""
+    stay = after.get("organization_denied", {})
+    for kind, actions in before.get("organization_denied", {}).items():
+        for action in sorted(set(actions) - set(stay.get(kind, ()))):
+            _check_grant(subject, organization, kind, action)
 
 
 def _table(permissions: Sequence[PermissionSpec], *, negate: bool) -> dict[str, list[str]]:

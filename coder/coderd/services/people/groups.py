@@ -7,6 +7,7 @@ name. Group members see their groups; who is in them is for those who may read g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -104,18 +105,12 @@ async def show(ctx: Context, subject: Subject, row: GroupRow, *, with_members: b
 
 
 async def members_page(
-    ctx: Context, subject: Subject, row: GroupRow, *, search: str, offset: int, limit: int
+    ctx: Context, subject: Subject, row: GroupRow, wanted: user_store.UserFilter
 ) -> GroupMembersResponse:
     """One page of the members the caller may see: all of them, or oneself."""
     everybody = may(subject, "read", Resource("group_member", organization_id=row.organization_id))
-    people, count = await ctx.db.read(
-        store.page_members,
-        row.id,
-        search=search,
-        only=None if everybody else subject.user_id,
-        offset=offset,
-        limit=limit,
-    )
+    seen = wanted if everybody else replace(wanted, only_id=subject.user_id)
+    people, count = await ctx.db.read(store.page_members, row.id, seen)
     return GroupMembersResponse(users=[reduced_user(user) for user in people], count=count)
 
 

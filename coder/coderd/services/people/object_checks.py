@@ -21,6 +21,7 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -55,15 +56,16 @@ async def answer_checks(ctx: Context, subject: Subject, checks: Mapping[str, Obj
 
 
 def _id_of(check: ObjectCheck) -> UUID:
+    try:
+        found = read_uuid(check.object_id)
+    except ValueError as error:
+        said = f'Object "{check.object_id}" id is not a valid uuid.'
+        raise InvalidFields(("resource_id", str(error)), message=said) from error
     kind = check.resource.type
     if kind not in _LOADERS:
         said = f'Object type "{kind}" does not support "resource_id" field.'
         raise InvalidFields(("resource_type", said), message=said)
-    try:
-        return UUID(check.object_id)
-    except ValueError as error:
-        said = f'Object "{check.object_id}" id is not a valid uuid.'
-        raise InvalidFields(("resource_id", f"invalid UUID length: {len(check.object_id)}"), message=said) from error
+    return found
 
 
 async def _load(tx: Tx, wanted: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:

@@ -17,13 +17,15 @@ from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields
-from coder.coderd.services.people.organizations import lock_organization, organization_resource
+from coder.coderd.services.foundation.errors import BAD_BODY, Forbidden, Invalid
+from coder.coderd.services.people.organizations import lock_organization, organization_resource, require_assign
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.site import site
 from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.roles import ORGANIZATION_ROLES
+from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
 if TYPE_CHECKING:
@@ -153,14 +155,33 @@ async def change_role_sync(
     organization: OrganizationRow,
     change: Callable[[RoleSyncSettings], RoleSyncSettings],
 ) -> RoleSyncSettings:
+    """Raises Forbidden, and Invalid for roles the caller may not give."""
     require_sync(subject, "update", organization)
 
     async def write(tx: Tx) -> RoleSyncSettings:
-        changed = change(await load_role_sync(tx, organization.id))
+        stored = await load_role_sync(tx, organization.id)
+        changed = change(stored)
+        given = _given_otherwise(stored, changed)
+        if given:  # who may not give a role by hand has no provider give it
+            require_assign(subject, organization.id, given)
         await site.put_config(tx, role_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
+
+
+def _given_otherwise(before: RoleSyncSettings, after: RoleSyncSettings) -> set[str]:
+    """Roles that a login gives or takes by one of the settings and not by the other.
+
+    Words that are mapped to nothing are names of roles themselves, so another field may give every role there is.
+    """
+    was, becomes = before.mapping or {}, after.mapping or {}
+    words = {word for word in was.keys() | becomes.keys() if was.get(word) != becomes.get(word)}
+    roles = {role for word in words for role in (*was.get(word, ()), *becomes.get(word, ()))}
+    roles |= was.keys() ^ becomes.keys()
+    if after.field not in {"", before.field}:  # without one everybody keeps what they have
+        roles |= {*ORGANIZATION_ROLES, *(role for given in becomes.values() for role in given)}
+    return roles
 
 
 async def change_organization_sync(
@@ -199,16 +220,16 @@ def _check_filter(expression: str | None) -> None:
     try:
         compiled(expression or "")
     except PatternProblem as error:
-        raise InvalidFields(("regex_filter", f"is no regular expression: {error}")) from error
+        raise Invalid(BAD_BODY, f"error parsing regexp: {error}") from error
 
 
 def _check_ids(mapping: Mapping[str, Sequence[str]]) -> None:
-    for given, gets in mapping.items():
+    for gets in mapping.values():
         for text in gets:
             try:
-                UUID(text)
-            except ValueError:
-                raise InvalidFields(("mapping", f'"{given}" is mapped to "{text}", which is no UUID')) from None
+                read_uuid(text)
+            except ValueError as error:
+                raise Invalid(BAD_BODY, str(error)) from error
 
 
 async def claim_fields(ctx: Context, subject: Subject, organization: OrganizationRow | None) -> list[str] | None:

@@ -28,8 +28,9 @@ from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people.organizations import MemberRow
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
-from coder.domain.access.policy import Resource, Subject, allowed_organizations
+from coder.domain.access.policy import Resource, Subject, allowed_organizations, scope_allows
 from coder.domain.access.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
+from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.people.users import UserRow
+    from coder.coderd.store.people.users import UserFilter, UserRow
 
 # What a user-admin may hand out: roles which give nothing over other people's things.
 _HARMLESS = frozenset({"organization-workspace-access", "agents-access", IMPLICIT_ORGANIZATION_ROLE})
@@ -69,12 +70,14 @@ async def _find(tx: Tx, reference: str) -> OrganizationRow | None:
     if reference == "default":
         return await store.get_default_organization(tx)
     try:
-        return await store.get_organization(tx, UUID(reference))
+        return await store.get_organization(tx, read_uuid(reference))
     except ValueError:
         return await store.get_organization_by_name(tx, reference)
 
 
 async def list_organizations(ctx: Context, subject: Subject) -> list[OrganizationRow]:
+    if subject.kind != "system" and not scope_allows(subject, "read", "organization"):
+        return []
     allowed = allowed_organizations(subject, "read", "organization")
     return await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
 
@@ -152,7 +155,7 @@ async def _update(
     # Compared with what they are now: what others just took back is not everybody's to give.
     changed = set() if roles is None else set(roles).symmetric_difference(present.default_member_roles)
     if roles is not None and changed:
-        _require_assign(subject, organization_id, changed)
+        require_assign(subject, organization_id, changed)
         values["default_member_roles"] = roles
     if values.get("name", present.name) != present.name:
         _check_reserved(values["name"])
@@ -220,26 +223,10 @@ def _taken() -> Conflict:
 
 
 async def list_members(
-    ctx: Context,
-    subject: Subject,
-    organization: OrganizationRow,
-    *,
-    user_id: UUID | None = None,
-    search: str = "",
-    offset: int = 0,
-    limit: int = 0,
-    system: bool = False,
+    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UserFilter
 ) -> tuple[list[MemberRow], int]:
     require(subject, "read", organization_resource(organization.id))
-    return await ctx.db.read(
-        store.list_members,
-        organization.id,
-        only=user_id,
-        search=search,
-        offset=offset,
-        limit=limit,
-        system=system,
-    )
+    return await ctx.db.read(store.list_members, organization.id, wanted)
 
 
 async def get_member(
@@ -268,7 +255,8 @@ async def add_member(
     try:
         await ctx.db.run(write)
     except IntegrityError as error:
-        raise Invalid("User is already an organization member.", f"{user.username} is a member already.") from error
+        said = f"{user.username} is already a member of {organization.display_name}"
+        raise Invalid("User is already an organization member.", said) from error
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
@@ -303,7 +291,7 @@ async def set_member_roles(
             "You cannot change your own organization roles.",
             "Another user with the appropriate permissions must change your roles.",
         )
-    _require_assign(subject, organization.id)
+    require_assign(subject, organization.id)
     wanted = sorted(set(roles))
 
     async def write(tx: Tx) -> MemberRow:
@@ -315,7 +303,7 @@ async def set_member_roles(
         if member is None:
             raise NotFound
         # Compared with what they are now: what others just gave is not everybody's to take.
-        _require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
+        require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
         await store.update_member_roles(tx, organization.id, user.id, wanted)
         return replace(member, roles=wanted)
 
@@ -323,7 +311,7 @@ async def set_member_roles(
     return member_view(row, await role_titles(ctx, organization.id, [row]))
 
 
-def _require_assign(subject: Subject, organization_id: UUID, changed: Iterable[str] = ()) -> None:
+def require_assign(subject: Subject, organization_id: UUID, changed: Iterable[str] = ()) -> None:
     """May the caller give roles here, and give or take each of `changed`? Raises Forbidden, Invalid."""
     if not may(subject, "assign", Resource("assign_org_role", organization_id=organization_id)):
         raise Forbidden

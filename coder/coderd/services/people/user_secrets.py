@@ -5,7 +5,7 @@ Only their owner may do anything with them; an owner of the site may not, either
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -16,6 +16,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
+from coder.coderd.services.foundation.object_limits import check_limit
 from coder.coderd.services.foundation.sandbox import EvaluationError, Sandbox, SandboxFailedError, refused_evaluation
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import user_secrets as store
@@ -66,10 +67,16 @@ async def create_secret(ctx: Context, subject: Subject, user: UserRow, wanted: C
     _require(subject, "create", user)
     row = _new_row(ctx, user, wanted.name, wanted.value, wanted)
     try:
-        await ctx.db.run(store.insert_secret, row)
+        await ctx.db.run(_insert, user, [row])
     except IntegrityError as error:
         raise _taken(error) from error
     return secret_view(row)
+
+
+async def _insert(tx: Tx, user: UserRow, rows: Sequence[UserSecretRow]) -> None:
+    for row in rows:
+        await store.insert_secret(tx, row)
+    await check_limit(tx, "secrets", user.id)
 
 
 def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateUserSecretRequest) -> UserSecretRow:
@@ -112,8 +119,14 @@ async def update_secret(
     )
     if wanted.value is not UNSET:
         values["value"] = _sealer(ctx).seal(wanted.value)
+    values["updated_at"] = ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        await store.update_secret(tx, row.id, values)
+        await check_limit(tx, "secrets", user.id)
+
     try:
-        await ctx.db.run(store.update_secret, row.id, {**values, "updated_at": ctx.clock.now()})
+        await ctx.db.run(write)
     except IntegrityError as error:
         raise _taken(error) from error
     return await get_secret(ctx, subject, user, name)
@@ -146,13 +159,8 @@ async def import_secrets(
     for name, value in pairs.items():
         spec.env_name = name
         rows.append(_new_row(ctx, user, name, value, spec))
-
-    async def write(tx: Tx) -> None:
-        for row in rows:
-            await store.insert_secret(tx, row)
-
     try:
-        await ctx.db.run(write)
+        await ctx.db.run(_insert, user, rows)
     except IntegrityError as error:
         raise _taken(error) from error
     return [secret_view(row) for row in rows]

@@ -8,6 +8,7 @@ from coder.api.people.user_skills import UserSkill, UserSkillMetadata
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
+from coder.coderd.services.foundation.object_limits import check_limit
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
@@ -16,6 +17,7 @@ from coder.domain.people.user_skills import SkillHead, read_head
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.users import UserRow
 
 
@@ -56,8 +58,13 @@ async def create_skill(ctx: Context, subject: Subject, user: UserRow, content: s
     head = _head(content)
     now = ctx.clock.now()
     row = SkillRow(new_uuid(), user.id, head.name, head.description, content, now, now)
+
+    async def write(tx: Tx) -> None:
+        await store.insert_skill(tx, row)
+        await check_limit(tx, "skills", user.id)
+
     try:
-        await ctx.db.run(store.insert_skill, row)
+        await ctx.db.run(write)
     except IntegrityError as error:
         raise Conflict(f'A skill named "{head.name}" already exists.') from error
     return skill_view(row)
@@ -71,7 +78,12 @@ async def update_skill(ctx: Context, subject: Subject, user: UserRow, name: str,
     if head.name != row.name:
         raise InvalidFields(("content", f'the head says name "{head.name}", but the skill is called "{row.name}"'))
     values = {"description": head.description, "content": content, "updated_at": ctx.clock.now()}
-    await ctx.db.run(store.update_skill, row.id, values)
+
+    async def write(tx: Tx) -> None:
+        await store.update_skill(tx, row.id, values)
+        await check_limit(tx, "skills", user.id)
+
+    await ctx.db.run(write)
     return skill_view(await _load(ctx, user, name))
 
 

@@ -22,9 +22,10 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from coder.domain.access.policy import Resource, Subject, allowed_ids
+from coder.domain.access.policy import Resource, Subject, allowed_ids, scope_allows
 from coder.domain.access.roles import SITE_ROLES
 from coder.domain.foundation.field_rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
+from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     if reference == "me":
         return await user_store.get_user(tx, subject.user_id)
     try:
-        user_id = UUID(reference)
+        user_id = read_uuid(reference)
     except ValueError:
         return await user_store.get_user_by_name(tx, reference)
     return await user_store.get_user(tx, user_id)
@@ -122,7 +123,9 @@ async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRo
 
 
 async def list_users(ctx: Context, subject: Subject, wanted: user_store.UserFilter) -> tuple[list[UserRow], int]:
-    """Everybody for those who may read users; just themselves for the others."""
+    """Everybody for those who may read users; just themselves for the others, nobody for a key that reads none."""
+    if subject.kind != "system" and not scope_allows(subject, "read", "user"):
+        return [], 0
     if not may(subject, "read", Resource("user")):
         wanted = replace(wanted, only_id=subject.user_id)
     listed = allowed_ids(subject, "user")

@@ -64,6 +64,7 @@ async def complete_build(
         ai_task_app_id=_task_app(result, inserted.app_ids),
         has_external_agent=inserted.has_external_agent,
     )
+    await build_store.settle_cost(tx, build.id)
     await _settle_workspace(tx, workspace, build, now, template.autostart_days if template else 127)
     await _tell_claimed(tx, workspace, build)
 

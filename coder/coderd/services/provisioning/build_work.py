@@ -1,6 +1,7 @@
 """A workspace build as a provisioner daemon gets it: parameters, state, and everything Terraform may ask about.
 
-The owner's session token is made here, at the last moment: a fresh one for every start, none for stop and delete.
+The owner's session token is made here, at the last moment: a fresh one for every start of a person's workspace, none
+for stop and delete.
 What the end of a build means is `build_results.py`.
 """
 
@@ -149,7 +150,9 @@ async def _session_token(
 ) -> str:
     name = f"{workspace.owner_id}_{workspace.id}_session_token"
     await key_store.replace_token(tx, workspace.owner_id, name)
-    if build.transition != "start":
+    if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
+        # The system user's key would open every workspace that waits, of whatever template and organization, and
+        # whoever is given the workspace could read it there.
         return ""
     key_id, secret = _random_text(10), _random_text(22)
     await key_store.insert_key(

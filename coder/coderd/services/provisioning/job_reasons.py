@@ -51,7 +51,7 @@ HISTORY = timedelta(days=30)
 HISTORY_JOBS = 500
 """As much of the past as a forecast looks at."""
 
-_NOBODY = "a provisioner daemon"
+_NOBODY = "a provisioner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ async def park_job(ctx: Context, subject: Subject, organization_id: UUID, job_id
 async def _park(tx: Tx, job_id: UUID, parked: bool) -> None:
     job = await job_store.get_job(tx, job_id, lock=True)
     if job is None or job.status != "pending":
-        raise Invalid("The job does not wait for a provisioner daemon.", "Only pending jobs can be parked.")
+        raise Invalid("The job does not wait for a provisioner.", "Only pending jobs can be parked.")
     await store.set_parked(tx, job_id, parked=parked)
 
 
@@ -236,17 +236,15 @@ def summarize(found: Waiting) -> str:
             by = f" by {found.worker_name}" if found.worker_name else ""
             return f"The job does not wait: it is {found.job.status}{by}."
         case "starts_now":
-            return "An idle daemon takes the job at once."
+            return "An idle provisioner takes the job at once."
         case "queued":
             return (
                 f"The job is number {found.place.position} of {found.place.size} for {fitting} "
-                f"daemon{'s' if fitting != 1 else ''} that may run it; all are busy or have others to run first."
+                f"provisioner{'s' if fitting != 1 else ''} that may run it; all are busy or have others to run first."
             )
         case "all_offline":
             if fitting == 1:
-                return "The only daemon that may run the job is offline or out of reach; it runs when that comes back."
-            return (
-                f"All {fitting} daemons that may run the job are offline or out of reach; it runs when one comes back."
-            )
+                return "The only provisioner that may run it is offline or out of reach; it runs when that comes back."
+            return f"All {fitting} provisioners that may run it are offline or out of reach; it runs when one is back."
         case "nobody":
-            return "No daemon may run this job: start one with the tags it wants, or change the tags."
+            return "No provisioner may run this job: start one with the tags it wants, or change the tags."

@@ -3,6 +3,10 @@
 The budget is what the groups of the member allow together, Everyone included. While no group of an organization has
 an allowance there is no limit (-1): quotas begin with the first one, not with the first build that costs something.
 What a template's resources cost is said by `coder_metadata.daily_cost`.
+
+A workspace costs what its newest build says, and a new build says what the one before it did until something is known:
+a build that is refused, fails or is canceled leaves what runs running. Being granted raises the cost at once, only what
+has ended well lowers it.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from coder.domain.access.policy import Subject
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 
 UNLIMITED = -1
 
@@ -55,8 +60,10 @@ async def _quota(tx: Tx, organization_id: UUID, owner_id: UUID) -> Quota:
 async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
     """Decides about the build of a job, and counts its cost when it may go on. Raises Invalid for other jobs.
 
-    A build that costs no more than the one before it always may: stopping and deleting must never be refused.
+    A build that costs no more than the one before it always may: stopping and deleting must never be refused. Less than
+    nothing is nothing: no workspace pays for another.
     """
+    daily_cost = max(daily_cost, 0)
     build = await build_store.get_build_by_job(tx, job_id)
     workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build else None
     if build is None or workspace is None:
@@ -69,8 +76,17 @@ async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
     dearer = previous is None or daily_cost > previous.daily_cost
     if quota.budget != UNLIMITED and dearer and daily_cost > 0 and consumed > quota.budget:
         return Quota(quota.consumed, quota.budget, granted=False)
-    await build_store.update_build(tx, build.id, daily_cost=daily_cost)
+    await build_store.update_build(tx, build.id, daily_cost=max(build.daily_cost, daily_cost), granted_cost=daily_cost)
     return _shown(Quota(consumed, quota.budget))
+
+
+async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
+    """Whether somebody may have a workspace of another's that runs already. Held until the transaction ends."""
+    await group_store.lock_quota(tx, owner_id)
+    quota = await _quota(tx, workspace.organization_id, owner_id)
+    build = await build_store.get_latest_build(tx, workspace.id)
+    cost = build.daily_cost if build else 0
+    return quota.budget == UNLIMITED or cost == 0 or quota.consumed + cost <= quota.budget
 
 
 def _shown(quota: Quota) -> Quota:

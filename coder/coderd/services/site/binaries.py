@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from coder.api.site.programs import Program
 from coder.base.own_binary import own_binary, own_name
-from coder.coderd.services.site.packed_program import Cut, read_packed
+from coder.coderd.services.site.packed_program import Cut, Packed, read_packed
 from coder.domain.agents.init_scripts import PLATFORMS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from coder.coderd.services.foundation.context import Context
 
 ENCODINGS = {"zstd": ".zst", "gzip": ".gz"}
@@ -50,9 +53,14 @@ class ServedBinary:
         return f'"{self.sha1}{"-" if self.encoding else ""}{self.encoding}"'
 
 
+def name_of(system: str, arch: str) -> str:
+    """What a platform's program is called."""
+    return f"coder-{system}-{arch}{'.exe' if system == 'windows' else ''}"
+
+
 def names() -> tuple[str, ...]:
     """Every name a platform's program may have."""
-    return tuple(f"coder-{system}-{arch}{'.exe' if system == 'windows' else ''}" for system, arch in PLATFORMS)
+    return tuple(name_of(system, arch) for system, arch in PLATFORMS)
 
 
 def packages() -> tuple[str, ...]:
@@ -76,18 +84,23 @@ class Binaries:
         full, file_name = name.startswith("coder-full-"), name.replace("coder-full-", "coder-", 1)
         if file_name not in (*names(), *packages()):
             return None
-        for path in self._candidates(file_name):
-            try:
-                stat = path.stat()
-                packed = read_packed(path, stat.st_size)
-            except OSError:
-                continue
-            if not path.is_file() or (full and packed.is_slim):
+        for path, packed, stat in self._there(file_name):
+            if full and packed.is_slim:
                 continue
             if packed.slim is not None and not full:
                 return await self._hashed(path, packed.slim, stat)
             return await self._encoded(await self._hashed(path, Cut(stat.st_size, b""), stat), encodings)
         return None
+
+    def listed(self) -> list[Program]:
+        """Every platform's program, whether there is one or not. Reads no file beyond its end."""
+        found = []
+        for system, arch in PLATFORMS:
+            name = name_of(system, arch)
+            there = any(True for _ in self._there(name))
+            remedy = "" if there else self._remedy(name)
+            found.append(Program(name=name, os=system, architecture=arch, available=there, remedy=remedy))
+        return found
 
     async def signature(self, name: str) -> bytes | None:
         """A detached signature of a program, made by whoever built it; of the slim one under its own name."""
@@ -100,12 +113,20 @@ class Binaries:
                 return path.read_bytes()
         return None
 
-    def _candidates(self, name: str) -> list[Path]:
+    def _there(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
+        """The files of that name that can be read, the one that counts first."""
         found = [folder / name for folder in self._folders]
         own = own_binary()
         if own is not None and name == own_name():
             found.append(own)
-        return found
+        for path in found:
+            try:
+                stat = path.stat()
+                packed = read_packed(path, stat.st_size)
+            except OSError:
+                continue
+            if path.is_file():
+                yield path, packed, stat
 
     async def _encoded(self, binary: ServedBinary, encodings: tuple[str, ...]) -> ServedBinary:
         for encoding in encodings:
@@ -125,16 +146,19 @@ class Binaries:
                 self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
         return ServedBinary(path, cut, *self._hashes[key])
 
-    async def explain_missing(self, name: str) -> str:
+    def explain_missing(self, name: str) -> str:
         """What is there instead, and how the missing one is made."""
-        built = [other for other in names() if await self.find(other) is not None]
+        built = [program.name for program in self.listed() if program.available]
         have = f"Built here: {', '.join(built)}." if built else "No program was built here yet."
         if name.replace("coder-full-", "coder-", 1) not in names():
             return f"{have} Names are: {', '.join(names())}."
-        how = f"Build {name} with build/build.py and put it into {self._folders[0]}."
+        how = self._remedy(name)
         if not name.startswith(("coder-linux", "coder-full-linux")):
             how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the same command."
         return f"{have} {how}"
+
+    def _remedy(self, name: str) -> str:
+        return f"Build {name} with build/build.py and put it into {self._folders[0]}."
 
 
 def _digests(path: Path, cut: Cut) -> tuple[str, str]:

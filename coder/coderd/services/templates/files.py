@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from datetime import timedelta
 from typing import TYPE_CHECKING, BinaryIO, cast
 from uuid import UUID
 
@@ -12,7 +13,7 @@ import trio
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.services.foundation.errors import Invalid, NotFound
+from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.templates import archives
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.templates import files as store
@@ -22,6 +23,7 @@ from coder.domain.access.policy import Resource, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
 
 TAR = "application/x-tar"
 # A conversion takes a core: two at once, the others wait.
@@ -29,10 +31,15 @@ _CONVERSIONS = trio.CapacityLimiter(2)
 _ZIPS = ("application/zip", "application/x-zip-compressed")
 MAX_UPLOAD = 100 << 20
 """Bytes of one upload, packed."""
+MOST_UNUSED, MOST_UNUSED_BYTES = 200, 1 << 30
+"""Uploads of one user that no job was made of, ours: every member may upload, and nobody else sees it."""
+UNUSED_FOR = timedelta(hours=1)
+"""After which they go when there is no room."""
 
 
 async def upload(ctx: Context, subject: Subject, content_type: str, content: BinaryIO) -> tuple[UUID, bool]:
-    """The file's id, and whether it is new. Raises Invalid (type, unreadable or exploding archive)."""
+    """The file's id, and whether it is new. Raises Invalid (type, unreadable or exploding archive),
+    Conflict (too many)."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind != TAR and kind not in _ZIPS:
         raise Invalid(f'Unsupported content type header "{content_type}".')
@@ -54,7 +61,7 @@ async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID
         return found, False
     row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, b"")
     try:
-        await ctx.db.run(store.insert_large_file, row, content)
+        await ctx.db.run(_insert, row, content)
     except IntegrityError:
         # The same upload raced us: its row is as good as ours.
         found = await ctx.db.read(store.find_file, digest, subject.user_id)
@@ -62,6 +69,24 @@ async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID
             return found, False
         raise
     return row.id, True
+
+
+async def _insert(tx: Tx, row: FileRow, content: BinaryIO) -> None:
+    """Raises Conflict for somebody who uploads and makes nothing of it."""
+    await store.insert_large_file(tx, row, content)
+    if not await _too_much(tx, row):
+        return
+    await store.delete_unused(tx, row.created_by, row.created_at - UNUSED_FOR)
+    if await _too_much(tx, row):
+        raise Conflict(
+            "You have too many uploads that nothing was made of.",
+            f"At most {MOST_UNUSED} with {MOST_UNUSED_BYTES >> 20} MiB; what is older than an hour makes room.",
+        )
+
+
+async def _too_much(tx: Tx, row: FileRow) -> bool:
+    count, size = await store.count_unused(tx, row.created_by)
+    return count > MOST_UNUSED or size > MOST_UNUSED_BYTES
 
 
 def _digest(content: BinaryIO) -> str:

@@ -114,8 +114,12 @@ async def _files(ctx: Context, spec: _Wish) -> Documents:
         return stored_template(ctx, spec.file_id, None)
     example = find_example(spec.example_id)
     if example is None:
-        raise NotFound("Example not found.")
+        raise _no_example(spec)
     return bundled_template(spec.example_id, example.archive)
+
+
+def _no_example(spec: _Wish) -> NotFound:
+    return NotFound("Example not found.", f'example with id "{spec.example_id}" not found: example not found')
 
 
 def _check_request(body: CreateTemplateVersionRequest) -> None:
@@ -196,7 +200,7 @@ async def _file(tx: Tx, spec: _Wish, now: datetime) -> UUID:
         return file.id
     example = find_example(spec.example_id)
     if example is None:
-        raise NotFound("Example not found.")
+        raise _no_example(spec)
     digest = hashlib.sha256(example.archive).hexdigest()
     found = await file_store.find_file(tx, digest, spec.user_id)
     if found is not None:

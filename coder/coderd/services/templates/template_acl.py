@@ -13,7 +13,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
-from coder.coderd.services.access.acl_actors import hold_users, unknown_groups, unknown_users
+from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
 from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.user_views import reduced_user, user_view
@@ -27,8 +27,6 @@ from coder.domain.access.policy import Subject
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-
-ROLES = ("admin", "use")
 
 
 class AclChange(ApiStruct):
@@ -93,16 +91,10 @@ async def _update(
     tx: Tx, subject: Subject, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]
 ) -> None:
     row = await lock_template(tx, subject, template_id)
-    wrong: list[tuple[str, str]] = []
-    for field, roles, unknown in (
-        ("user_perms", users, unknown_users),
-        ("group_perms", groups, unknown_groups),
-    ):
-        for role in sorted({role for role in roles.values() if role and role not in ROLES}):
-            wrong.append((field, f'role "{role}" is not a valid Template role'))
-        wrong += [(field, f"{key} does not exist") for key in await unknown(tx, subject, row.organization_id, roles)]
+    asked = Asked("group_perms", groups), Asked("user_perms", users)
+    wrong = await role_faults(tx, subject, row.organization_id, "template", *asked)
     if wrong:
-        raise Invalid("Invalid request to update template ACL!", validations=wrong)
+        raise Invalid("Invalid request to update template ACL", validations=wrong)
     await store.update_template(
         tx, row.id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
     )

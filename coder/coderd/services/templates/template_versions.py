@@ -30,7 +30,7 @@ from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.login.required_logins import wanted_of
 from coder.coderd.services.provisioning.jobs import cancel_job, load_places, match_provisioners
-from coder.coderd.services.templates.loaded_versions import _load, load_version, lock_version
+from coder.coderd.services.templates.loaded_versions import LoadedVersion, _load, load_version, lock_version
 from coder.coderd.services.templates.new_template_versions import explain_taken
 from coder.coderd.services.templates.template_version_view import (
     present_parameter,
@@ -162,16 +162,19 @@ async def find_template(ctx: Context, subject: Subject, organization_id: UUID, n
 
 async def list_parameters(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionParameter]:
     """Raises TooEarly while the import runs."""
-    loaded = await load_version(ctx, subject, version_id)
-    if loaded.job.completed_at is None:
-        raise TooEarly("Template version job has not finished")
+    _check_imported(await load_version(ctx, subject, version_id))
     return [present_parameter(row) for row in await ctx.db.read(store.list_parameters, version_id)]
 
 
 async def list_variables(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionVariable]:
-    """Values of sensitive ones are not shown."""
-    await load_version(ctx, subject, version_id)
+    """Values of sensitive ones are not shown. Raises TooEarly while the import runs."""
+    _check_imported(await load_version(ctx, subject, version_id))
     return [present_variable(row) for row in await ctx.db.read(store.list_variables, version_id)]
+
+
+def _check_imported(loaded: LoadedVersion) -> None:
+    if loaded.job.completed_at is None:
+        raise TooEarly("Template version job has not finished")
 
 
 async def list_presets(ctx: Context, subject: Subject, version_id: UUID) -> list[Preset]:

@@ -30,7 +30,7 @@ from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
-from coder.domain.access.policy import Subject
+from coder.domain.access.policy import Resource, Subject
 from coder.domain.provisioning.tags import normalize_tags
 from coder.domain.templates.parameters import keep_parameters, resolve_parameters
 from coder.domain.workspaces.builds import is_active
@@ -144,7 +144,7 @@ async def enqueue_build(
         log_level=request.log_level,
         deadline=None,
         max_deadline=None,
-        daily_cost=0,
+        daily_cost=last.daily_cost if last else 0,  # see services/provisioning/quotas.py
         template_version_preset_id=request.preset_id,
         has_ai_task=None,
         has_external_agent=None,
@@ -168,7 +168,7 @@ async def _version(
     wanted = request.version_id or (last.template_version_id if last else template.active_version_id)
     version = await version_store.get_version(tx, wanted)
     if version is None or version.organization_id != template.organization_id:
-        raise Invalid(f'Template version "{wanted}" does not exist.', "template version not found")
+        raise Invalid("template version does not exist", f"get template version {wanted}: no such version")
     if version.template_id != template.id:
         raise Invalid(
             "template version doesn't match template",
@@ -206,7 +206,7 @@ def _check_privileges(
     manages = may(subject, "update", template_resource(template))
     if (request.state is not None or request.orphan) and not manages:
         raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
-    if request.log_level and not manages:
+    if request.log_level and not may(subject, "read", Resource("deployment_config")):
         raise Invalid(_DEBUG_ADMINS, _DEBUG_ADMINS)
     if request.log_level and not rules.terraform_debug_mode:
         raise Invalid(_DEBUG_OFF, _DEBUG_OFF)

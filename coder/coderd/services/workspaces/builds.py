@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,6 +56,7 @@ from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow, BuildView
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Resource, Subject
+from coder.domain.foundation.search import int_fault
 from coder.domain.provisioning.allowed_actions import is_silent, may_cancel
 from coder.domain.workspaces.builds import is_active
 
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
 _DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
 "What a transition does to a workspace, as its refusal says it."
@@ -146,7 +149,9 @@ def decode_state(text: str | UnsetType) -> bytes:
     try:
         return base64.b64decode(text, validate=True) if text else b""
     except (binascii.Error, ValueError) as error:
-        raise Invalid("Request body must be valid JSON.", "illegal base64 data in state") from error
+        good = _BASE64.match(text if isinstance(text, str) else "")
+        at = good.end() if good else 0
+        raise Invalid("Request body must be valid JSON.", f"illegal base64 data at input byte {at}") from error
 
 
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
@@ -201,12 +206,13 @@ async def get_build_by_number(
     ctx: Context, subject: Subject, owner_id: UUID, name: str, number_text: str
 ) -> WorkspaceBuild:
     """By owner, workspace name and number. Raises NotFound, Invalid."""
+    fault = int_fault(number_text, 32)
+    if fault:
+        raise Invalid("Failed to parse build number as integer.", fault)
     view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name)
     if view is None:
         raise NotFound
     require(subject, "read", workspace_resource(view.workspace))
-    if not number_text.isascii() or not number_text.isdigit() or len(number_text) > 9:
-        raise Invalid("Failed to parse build number as integer.", f'parsing "{number_text}": invalid syntax')
     found = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
     if found is None:
         raise NotFound(_UNKNOWN_BUILD.format(name=view.workspace.name, number=int(number_text)))
@@ -269,10 +275,7 @@ async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: s
     Precondition (the job is not in the expected state).
     """
     if expect and expect not in {"pending", "running"}:
-        raise Invalid(
-            f'Invalid expect_status "{expect}". Only "pending" or "running" are allowed.',
-            validations=[("expect_status", "must be pending or running")],
-        )
+        raise Invalid(f"Invalid expect_status \"{expect}\". Only 'running' or 'pending' are allowed.")
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
     if not _allows_cancel(subject, workspace) and not _may_cancel(view.job, ctx.clock.now()):
@@ -297,7 +300,7 @@ async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: d
     job = await job_store.get_job(tx, build.job_id, lock=True)
     workspace = await lock_workspace(tx, subject, build.workspace_id)
     if expect and job is not None and job.status != expect:
-        raise Precondition(f'Job is not in the expected state. Expected: "{expect}", actual: "{job.status}".')
+        raise Precondition("Job is not in the expected state.", f'Expected: "{expect}", actual: "{job.status}".')
     allowed = _allows_cancel(subject, workspace)
     if job is not None and job.completed_at is None and not allowed and not _may_cancel(job, now):
         raise Forbidden(_NO_CANCEL)

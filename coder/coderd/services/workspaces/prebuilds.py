@@ -22,6 +22,7 @@ from coder.coderd.services.access.workspace_access import load_template, lock_te
 from coder.coderd.services.events import prebuild_notifications
 from coder.coderd.services.events.notifications import NotificationSite, enqueue, site_of
 from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.provisioning import quotas
 from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
@@ -216,7 +217,8 @@ async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> list[EnqueuedBui
 
 
 async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> WorkspaceRow | None:
-    """A prebuilt workspace of the preset, now `wanted`'s in everything but id and age. None: there is none ready.
+    """A prebuilt workspace of the preset, now `wanted`'s in everything but id and age. None: there is none ready, or
+    its new owner's quota is too small for it; it runs already, and no later refusal would stop it.
 
     The caller builds it: that is its second build, and its first as theirs.
     """
@@ -224,7 +226,7 @@ async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> Workspa
         return None
     workspace_id = await store.lock_claimable(tx, preset_id)
     before = await workspace_store.get_workspace(tx, workspace_id) if workspace_id else None
-    if before is None or workspace_id is None:
+    if before is None or workspace_id is None or not await quotas.affords(tx, before, wanted.owner_id):
         return None
     changes: workspace_store.WorkspaceChanges = {
         "owner_id": wanted.owner_id,

@@ -52,7 +52,7 @@ def _plain(subject: Subject, terms: Terms) -> dict[str, Any]:
         "last_used_before": terms.time("last_used_before"),
         "last_used_after": terms.time("last_used_after"),
         "outdated": terms.boolean("outdated"),
-        "parameters": [_parameter(text) for text in terms.many("param")],
+        "parameters": terms.list_of("param", _parameter),
         "has_ai_task": terms.boolean("has-ai-task"),
         "has_external_agent": terms.boolean("has_external_agent"),
         "shared": terms.boolean("shared"),
@@ -87,7 +87,10 @@ def _agent_statuses(terms: Terms) -> list[str]:
 
 
 def _parameter(text: str) -> tuple[str, str | None]:
-    name, equals, value = text.partition("=")
+    """`name` or `name=value`. Raises ValueError."""
+    name, equals, value = text.strip().partition("=")
+    if "=" in value:
+        raise ValueError(f"query element \"{text}\" can only contain 1 '='")
     return name, value if equals else None
 
 

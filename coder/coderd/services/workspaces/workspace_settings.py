@@ -15,7 +15,7 @@ from msgspec import UNSET
 from coder.api.agents.agent_ports import WorkspaceAgentPortShare, WorkspaceAgentPortShares
 from coder.api.workspaces.workspace_settings import WorkspaceACL, WorkspaceGroup, WorkspaceUser
 from coder.api.workspaces.workspaces import Workspace
-from coder.coderd.services.access.acl_actors import hold_users, unknown_groups, unknown_users
+from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
@@ -40,8 +40,7 @@ from coder.domain.foundation.search import FieldRefusal
 from coder.domain.templates.parameters import resolve_parameters
 from coder.domain.workspaces.workspaces import (
     AUTOMATIC_UPDATES,
-    SHARE_PROTOCOLS,
-    WORKSPACE_ROLES,
+    MOST_SHARED_PORTS,
     explain_deadline,
     explain_port_share,
     explain_ttl,
@@ -219,16 +218,15 @@ async def share_port(ctx: Context, subject: Subject, share: PortShareRow) -> Wor
 
 async def _share_port(tx: Tx, subject: Subject, share: PortShareRow) -> None:
     view = await lock_workspace(tx, subject, share.workspace_id)
-    refusal = explain_port_share(share.port, share.share_level, view.template.max_port_share_level)
+    refusal = explain_port_share(share.port, share.share_level, share.protocol, view.template.max_port_share_level)
     if refusal is not None:
         raise Invalid(refusal.detail, validations=[(refusal.field, refusal.detail)])
-    if share.protocol not in SHARE_PROTOCOLS:
-        said = "Port protocol not allowed."
-        raise Invalid(said, validations=[("protocol", said)])
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
     await share_store.put_port_share(tx, share)
+    if len(await share_store.list_port_shares(tx, share.workspace_id)) > MOST_SHARED_PORTS:
+        raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
     await notify_shared_less(tx)  # whoever came in by a wider share
 
 
@@ -236,7 +234,7 @@ async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent
     async def write(tx: Tx) -> None:
         await lock_workspace(tx, subject, workspace_id)
         if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):
-            raise NotFound
+            raise NotFound("Share not found.")
         await notify_shared_less(tx)
 
     await ctx.db.run(write)
@@ -305,7 +303,10 @@ async def update_acl(
         # Ids have several spellings; asked in ours, nobody gets past a check with another.
         if str(subject.user_id) in acl_store.by_id(user_roles):
             raise Invalid("You cannot change your own workspace sharing role.")
-        await _check_actors(tx, subject, row.organization_id, user_roles, group_roles)
+        asked = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
+        wrong = await role_faults(tx, subject, row.organization_id, "workspace", *asked)
+        if wrong:
+            raise Invalid("Invalid request to update workspace ACL", validations=wrong)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
         await _edit(tx, row, user_acl=user_acl, group_acl=group_acl)
         await notify_shared_less(tx)
@@ -348,21 +349,6 @@ async def _lock_shareable(
             )
     require(subject, "share", workspace_resource(row))
     return row
-
-
-async def _check_actors(
-    tx: Tx, subject: Subject, organization_id: UUID, user_roles: Mapping[str, str], group_roles: Mapping[str, str]
-) -> None:
-    wrong: list[tuple[str, str]] = []
-    for field, roles, unknown in (
-        ("user_roles", user_roles, unknown_users),
-        ("group_roles", group_roles, unknown_groups),
-    ):
-        for role in {role for role in roles.values() if role and role not in WORKSPACE_ROLES}:
-            wrong.append((field, f'role "{role}" is not a valid workspace role'))
-        wrong += [(field, f"{key} does not exist") for key in await unknown(tx, subject, organization_id, roles)]
-    if wrong:
-        raise Invalid("Invalid request to update workspace ACL.", validations=wrong)
 
 
 def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:

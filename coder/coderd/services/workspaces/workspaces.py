@@ -50,7 +50,7 @@ from coder.coderd.store.workspaces.workspace_search import WorkspacePage, Worksp
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import Resource, Subject, allowed_ids, decide, scope_allows
 from coder.domain.foundation.search import FieldRefusal
-from coder.domain.workspaces.workspaces import explain_ttl, next_start, parse_autostart
+from coder.domain.workspaces.workspaces import AUTOMATIC_UPDATES, explain_ttl, next_start, parse_autostart
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -120,12 +120,15 @@ async def create_workspace(
 
 def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     template_id, version_id = given_id(body.template_id), given_id(body.template_version_id)
-    updates = body.automatic_updates or "never"
     schedule = body.autostart_schedule or None
     if schedule is not None:
         _refuse("Invalid Autostart Schedule.", parse_autostart(schedule))
     ttl_ms = body.ttl_ms if isinstance(body.ttl_ms, int) else None
     _refuse("Invalid Workspace Time to Shutdown.", explain_ttl(ttl_ms))
+    updates = body.automatic_updates or "never"
+    if updates not in AUTOMATIC_UPDATES:
+        wrong = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
+        _refuse("Invalid Workspace Automatic Updates setting.", wrong)
     return CreateSpec(
         owner_id=owner_id,
         name=body.name,
@@ -182,12 +185,17 @@ async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
         if version is None:
             raise Invalid(
                 f'Template version "{spec.version_id}" doesn\'t exist.',
-                validations=[("template_version_id", "template version not found")],
+                validations=[("template_version_id", "template not found")],
             )
         if version.template_id is None:
             raise Invalid(
                 "Template version is not linked to a template.",
                 validations=[("template_version_id", "template version is not linked to a template")],
+            )
+        if version.archived:
+            raise Invalid(
+                "Archived template versions cannot be used to make a workspace.",
+                validations=[("template_version_id", "template version archived")],
             )
         template_id = version.template_id
     # Held: else one that is being deleted, or shut to the caller, would get a workspace after that.
@@ -323,10 +331,7 @@ async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, w
         if wanted.name == row.name:
             return
         if not ctx.config.allow_workspace_renames:
-            raise Invalid(
-                "Workspace renames are not allowed.",
-                "Enable --allow-workspace-renames to let people rename workspaces.",
-            )
+            raise Invalid("Workspace renames are not allowed.")
         if not may(subject, "update", workspace_resource(row)):
             raise Forbidden
         await workspace_store.update_workspace(tx, row.id, name=str(wanted.name))

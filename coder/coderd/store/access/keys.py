@@ -37,6 +37,8 @@ class KeyRow:
     token_name: str
     scopes: Sequence[str]
     allow_list: Sequence[str]
+    user_agent: str = ""
+    "Of whoever used it last, as `coder/domain/access/user_agents.py` keeps it."
 
 
 _OrganizationRoles = Mapping[UUID, frozenset[str]]
@@ -169,10 +171,20 @@ async def find_rights(tx: Tx, user_ids: Collection[UUID]) -> dict[UUID, Rights]:
 
 
 async def touch(
-    tx: Tx, key_id: str, user_id: UUID, now: datetime, expires_at: datetime | None, ip: str, activate: bool
+    tx: Tx,
+    key_id: str,
+    user_id: UUID,
+    now: datetime,
+    *,
+    expires_at: datetime | None,
+    ip: str,
+    user_agent: str,
+    activate: bool,
 ) -> None:
     """Records that a key was used, slides it when `expires_at` is given, wakes a dormant user."""
     values: dict[str, Any] = {"last_used": now, "ip_address": ip}  # being used changes nothing of the key itself
+    if user_agent:  # a program that says nothing takes nothing away
+        values["user_agent"] = user_agent
     if expires_at is not None:
         values["expires_at"] = expires_at
     await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import func, select
 
 from coder.coderd.store.tables.identity import groups, organizations, users
+from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -23,7 +24,7 @@ class FoundGroup:
 def as_uuid(text: str) -> UUID | None:
     """The id a text is, if it is one."""
     try:
-        return UUID(text)
+        return read_uuid(text)
     except ValueError:
         return None
 

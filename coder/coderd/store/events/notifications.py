@@ -18,6 +18,8 @@ from coder.coderd.store.tables.identity import inbox_notifications, organization
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
+MOST_IN_INBOX = 1000
+"""Of one reader."""
 CHANNEL = "notification_messages"
 """Told when there is something to send."""
 
@@ -91,7 +93,7 @@ async def next_due(tx: Tx) -> datetime | None:
 
 
 async def insert_inbox(tx: Tx, row: MessageRow) -> None:
-    """The message as an entry of its reader's inbox; a second delivery changes nothing."""
+    """The message as an entry of its reader's inbox, which forgets the oldest; a second delivery changes nothing."""
     payload = row.payload
     statement = insert(inbox_notifications).values(
         id=row.id,
@@ -105,6 +107,10 @@ async def insert_inbox(tx: Tx, row: MessageRow) -> None:
         created_at=row.created_at,
     )
     await tx.execute(statement.on_conflict_do_nothing())
+    mine = inbox_notifications.c.user_id == row.user_id
+    newest = select(inbox_notifications.c.created_at).where(mine).order_by(inbox_notifications.c.created_at.desc())
+    last = newest.offset(MOST_IN_INBOX - 1).limit(1).scalar_subquery()
+    await tx.execute(delete(inbox_notifications).where(mine, inbox_notifications.c.created_at < last))
 
 
 # ---- who wants what, and how

@@ -50,9 +50,10 @@ async def hold_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> set
     return {row[0] for row in rows}
 
 
-async def get_role(tx: Tx, organization_id: UUID, name: str) -> CustomRoleRow | None:
+async def get_role(tx: Tx, organization_id: UUID, name: str, *, lock: bool = False) -> CustomRoleRow | None:
     condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
-    row = (await tx.execute(select(*_COLUMNS).where(*condition))).one_or_none()
+    statement = select(*_COLUMNS).where(*condition)
+    row = (await tx.execute(statement.with_for_update() if lock else statement)).one_or_none()
     return None if row is None else CustomRoleRow(*row)
 
 

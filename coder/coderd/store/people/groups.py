@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import and_, delete, func, insert, literal, or_, select, union_all, update
+from sqlalchemy import and_, delete, func, insert, literal, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
-from coder.coderd.store.people.users import USER_COLUMNS, UserRow
+from coder.coderd.store.people.users import USER_COLUMNS, UserFilter, UserRow, conditions
 from coder.coderd.store.tables.identity import group_members, groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
@@ -117,26 +117,17 @@ async def list_members(tx: Tx, group_ids: Sequence[UUID]) -> dict[UUID, list[Use
     return found
 
 
-async def page_members(
-    tx: Tx, group_id: UUID, *, search: str = "", only: UUID | None = None, offset: int = 0, limit: int = 0
-) -> tuple[list[UserRow], int]:
+async def page_members(tx: Tx, group_id: UUID, wanted: UserFilter) -> tuple[list[UserRow], int]:
     """One page of members and how many there are in all."""
     statement = (
         select(*USER_COLUMNS, func.count().over())
         .join(_MEMBERSHIP, users.c.id == _MEMBERSHIP.c.user_id)
-        .where(_MEMBERSHIP.c.group_id == group_id, ~users.c.deleted, ~users.c.is_system)
+        .where(_MEMBERSHIP.c.group_id == group_id, *conditions(wanted))
         .order_by(func.lower(users.c.username))
-        .offset(offset)
+        .offset(wanted.offset)
     )
-    if only is not None:
-        statement = statement.where(users.c.id == only)
-    if search:
-        pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        statement = statement.where(
-            or_(users.c.username.ilike(pattern), users.c.email.ilike(pattern), users.c.name.ilike(pattern))
-        )
-    if limit:
-        statement = statement.limit(limit)
+    if wanted.limit:
+        statement = statement.limit(wanted.limit)
     rows = list(await tx.execute(statement))
     return [UserRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 

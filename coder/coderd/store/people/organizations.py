@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, select, update
 
+from coder.coderd.store.people.users import UserFilter, conditions
 from coder.coderd.store.tables.identity import groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
@@ -197,34 +198,17 @@ async def get_member(tx: Tx, organization_id: UUID, user_id: UUID, *, lock: bool
     return None if row is None else MemberRow(*row)
 
 
-async def list_members(
-    tx: Tx,
-    organization_id: UUID,
-    *,
-    only: UUID | None = None,
-    search: str = "",
-    offset: int = 0,
-    limit: int = 0,
-    system: bool = False,
-) -> tuple[list[MemberRow], int]:
-    """Members by username and how many there are."""
+async def list_members(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple[list[MemberRow], int]:
+    """A page of members by username and how many there are (0 when the page is empty)."""
     statement = (
         select(*_MEMBER, func.count().over())
         .join(users, users.c.id == organization_members.c.user_id)
-        .where(~users.c.deleted, organization_members.c.organization_id == organization_id)
+        .where(organization_members.c.organization_id == organization_id, *conditions(wanted))
+        .order_by(func.lower(users.c.username))
+        .offset(wanted.offset)
     )
-    if not system:
-        statement = statement.where(~users.c.is_system)
-    if only is not None:
-        statement = statement.where(organization_members.c.user_id == only)
-    if search:
-        pattern = "%" + search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        statement = statement.where(
-            or_(users.c.username.ilike(pattern), users.c.email.ilike(pattern), users.c.name.ilike(pattern))
-        )
-    statement = statement.order_by(func.lower(users.c.username)).offset(offset)
-    if limit:
-        statement = statement.limit(limit)
+    if wanted.limit:
+        statement = statement.limit(wanted.limit)
     rows = list(await tx.execute(statement))
     return [MemberRow(*row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 

@@ -144,7 +144,7 @@ async def has_other_owner(tx: Tx, user_id: UUID) -> bool:
 
 async def list_users(tx: Tx, wanted: UserFilter) -> tuple[list[UserRow], int]:
     """A page in the order of names, and how many there are in all (0 when the page is empty)."""
-    statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*_conditions(wanted))
+    statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*conditions(wanted))
     statement = statement.order_by(func.lower(users.c.username)).offset(wanted.offset)
     if wanted.limit:
         statement = statement.limit(wanted.limit)
@@ -152,7 +152,8 @@ async def list_users(tx: Tx, wanted: UserFilter) -> tuple[list[UserRow], int]:
     return [_row(row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 
 
-def _conditions(wanted: UserFilter) -> list[Any]:
+def conditions(wanted: UserFilter) -> list[Any]:
+    """What narrows a list of people: of all of them, of an organization's, of a group's."""
     conditions: list[Any] = [~users.c.deleted]
     if not wanted.include_system:
         conditions.append(~users.c.is_system)

@@ -32,6 +32,7 @@ workspace_builds = Table(
     Column("has_ai_task", Boolean),
     Column("has_external_agent", Boolean),
     Column("ai_task_app_id", Uuid),
+    Column("granted_cost", Integer),
     UniqueConstraint("workspace_id", "build_number"),
     Index("ix_workspace_builds_template_version_id", "template_version_id"),
 )

@@ -176,6 +176,7 @@ api_keys = Table(
     Column("token_name", Text, nullable=False, server_default=""),
     Column("scopes", TextArray, nullable=False, server_default="{coder:all}"),
     Column("allow_list", TextArray, nullable=False, server_default="{*:*}"),
+    Column("user_agent", Text, nullable=False, server_default=""),
     Index("ix_api_keys_user_id", "user_id"),
 )
 Index(

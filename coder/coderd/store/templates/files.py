@@ -7,9 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, insert, literal_column, select, text
+from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, literal_column, select, text
 
+from coder.coderd.store.people.object_counts import lock_objects
 from coder.coderd.store.tables.identity import files
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.templates import template_version_terraform
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -83,3 +86,22 @@ async def insert_large_file(tx: Tx, row: FileRow, content: BinaryIO) -> None:
 
 async def insert_file(tx: Tx, row: FileRow) -> None:
     await tx.execute(insert(files).values({name: getattr(row, name) for name in FileRow.__slots__}))
+
+
+def _unused(user_id: UUID) -> ColumnElement[bool]:
+    """Files of a user of which nothing was made."""
+    job = exists().where(provisioner_jobs.c.file_id == files.c.id)
+    modules = exists().where(template_version_terraform.c.module_files_id == files.c.id)
+    return and_(files.c.created_by == user_id, ~job, ~modules)
+
+
+async def count_unused(tx: Tx, user_id: UUID) -> tuple[int, int]:
+    """(how many, bytes). Of two at once the second counts what the first uploaded."""
+    await lock_objects(tx, "files", user_id)
+    size = func.coalesce(func.sum(func.octet_length(files.c.data)), 0)
+    count, total = (await tx.execute(select(func.count(), size).where(_unused(user_id)))).one()
+    return int(count), int(total)
+
+
+async def delete_unused(tx: Tx, user_id: UUID, before: datetime) -> None:
+    await tx.execute(delete(files).where(_unused(user_id), files.c.created_at < before))

@@ -197,6 +197,7 @@ class BuildChanges(TypedDict, total=False):
     has_ai_task: bool | None
     has_external_agent: bool | None
     ai_task_app_id: UUID | None
+    granted_cost: int | None
 
 
 async def update_build(tx: Tx, build_id: UUID, **values: Unpack[BuildChanges]) -> None:
@@ -230,6 +231,12 @@ async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dic
         .order_by(_parameters.c.name, _builds.c.created_at.desc())
     )
     return {row[0]: row[1] for row in await tx.execute(query)}
+
+
+async def settle_cost(tx: Tx, build_id: UUID) -> None:
+    """From now on the build costs what it was granted, nothing where it asked for nothing."""
+    cost = func.coalesce(_builds.c.granted_cost, 0)
+    await tx.execute(update(_builds).where(_builds.c.id == build_id).values(daily_cost=cost))
 
 
 async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:

@@ -1,4 +1,5 @@
 // One way to the API: JSON in, JSON out, the error envelope as an exception. Nothing here knows a page.
+import { inTurn } from "./turns";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -18,7 +19,14 @@ function csrfToken(): string {
   return document.querySelector<HTMLMetaElement>('meta[property="csrf-token"]')?.content ?? "";
 }
 
-export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+/** Methods that say how a thing is to be from now on: the last one counts, so it has to come last. */
+const IN_TURN: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
+
+export function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  return IN_TURN.has(method) ? inTurn(path, (outlives) => send<T>(method, path, body, outlives)) : send<T>(method, path, body, false);
+}
+
+async function send<T>(method: string, path: string, body: unknown, outlives: boolean): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") headers["X-CSRF-TOKEN"] = csrfToken();
@@ -26,6 +34,7 @@ export async function request<T>(method: string, path: string, body?: unknown): 
     method,
     headers,
     credentials: "same-origin",
+    ...(outlives ? { keepalive: true } : {}),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   return readAnswer<T>(response);

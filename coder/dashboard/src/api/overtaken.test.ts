@@ -1,23 +1,110 @@
 import { QueryClient, QueryObserver } from "@tanstack/react-query";
-import { expect, it, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 
-import { askAgainIfAsking, setAhead, setKnown } from "./overtaken";
+import { changeAhead, seenIn, setKnown, setKnownBelow } from "./overtaken";
 
-it("does not let an older answer stand over what came meanwhile", async () => {
-  const queries = new QueryClient();
-  const answers: ((count: number) => void)[] = [];
-  const observer = new QueryObserver(queries, { queryKey: ["inbox"], queryFn: () => new Promise<number>((done) => answers.push(done)), staleTime: 60_000 });
-  const stop = observer.subscribe(() => undefined);
-  await vi.waitFor(() => { expect(answers).toHaveLength(1); });
-  setAhead(queries, ["inbox"], 2);
-  expect(answers).toHaveLength(1);
-  setKnown(queries, ["inbox"], 1);
-  await vi.waitFor(() => { expect(answers).toHaveLength(2); });
-  answers[0]?.(0);
-  answers[1]?.(1);
-  await vi.waitFor(() => { expect(queries.isFetching()).toBe(0); });
-  expect(queries.getQueryData(["inbox"])).toBe(1);
-  askAgainIfAsking(queries, ["inbox"]);
-  expect(answers).toHaveLength(2);
-  stop();
+type Answer = (value: string[]) => void;
+
+/** A list that is on show, the server's answers played by hand: each fetch waits for one. */
+async function watched(first: string[]) {
+  const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const fetches: Answer[] = [];
+  const observer = new QueryObserver(queries, { queryKey: ["list", "a"], queryFn: () => new Promise<string[]>((done) => fetches.push(done)), staleTime: 60_000 });
+  stops.push(observer.subscribe(() => undefined));
+  await vi.waitFor(() => { expect(fetches).toHaveLength(1); });
+  fetches[0]?.(first);
+  const shown = () => queries.getQueryData<string[]>(["list", "a"]);
+  await vi.waitFor(() => { expect(shown()).toEqual(first); });
+  return { queries, fetches, shown, idle: () => vi.waitFor(() => { expect(queries.isFetching()).toBe(0); }) };
+}
+
+/** An answer to a change, given when the test says so. */
+function answer<T>() {
+  let give: (value: T) => void = () => undefined;
+  let refuse: (error: Error) => void = () => undefined;
+  const promise = new Promise<T>((done, failed) => { give = done; refuse = failed; });
+  return { promise, give, refuse };
+}
+
+const with_ = (item: string) => seenIn<string[]>(["list"], (list) => (list.includes(item) ? list : [...list, item]));
+const stops: (() => void)[] = [];
+afterEach(() => { for (const stop of stops.splice(0)) stop(); });
+
+it("does not let an older answer stand over what the server said meanwhile", async () => {
+  const { queries, fetches, shown, idle } = await watched(["a"]);
+  void queries.invalidateQueries({ queryKey: ["list"] });
+  await vi.waitFor(() => { expect(fetches).toHaveLength(2); });
+  setKnown(queries, ["list", "a"], ["a", "b"]);
+  await vi.waitFor(() => { expect(fetches).toHaveLength(3); });
+  fetches[1]?.(["a"]);
+  fetches[2]?.(["a", "b"]);
+  await idle();
+  expect(shown()).toEqual(["a", "b"]);
+  setKnownBelow<string[]>(queries, ["list"], (list) => [...list, "c"]);
+  expect(shown()).toEqual(["a", "b", "c"]);
+  expect(fetches).toHaveLength(3);
+});
+
+it("shows a change from the start, over every answer that does not know of it", async () => {
+  const { queries, fetches, shown, idle } = await watched(["a"]);
+  void queries.invalidateQueries({ queryKey: ["list"] }); // under way when the change is made …
+  await vi.waitFor(() => { expect(fetches).toHaveLength(2); });
+  const saved = answer<null>();
+  const done = changeAhead(queries, [with_("b")], () => saved.promise);
+  expect(shown()).toEqual(["a", "b"]);
+  fetches[1]?.(["a"]); // … and answered with what was before
+  await idle();
+  expect(shown()).toEqual(["a", "b"]);
+  void queries.invalidateQueries({ queryKey: ["list"] }); // begun after it, and answered as before all the same
+  await vi.waitFor(() => { expect(fetches).toHaveLength(3); });
+  fetches[2]?.(["a", "x"]);
+  await idle();
+  expect(shown()).toEqual(["a", "x", "b"]);
+  saved.give(null);
+  await done;
+  expect(shown()).toEqual(["a", "x", "b"]);
+  await vi.waitFor(() => { expect(fetches).toHaveLength(4); }); // nobody knows which of the two those answers were of
+  fetches[3]?.(["a", "x", "b"]);
+  await idle();
+});
+
+it("asks nobody when nothing came meanwhile", async () => {
+  const { queries, fetches, shown } = await watched(["a"]);
+  await changeAhead(queries, [with_("b")], () => Promise.resolve(null));
+  expect(shown()).toEqual(["a", "b"]);
+  expect(queries.isFetching()).toBe(0);
+  expect(fetches).toHaveLength(1);
+});
+
+it("takes back what was refused, and that alone", async () => {
+  const { queries, fetches, shown, idle } = await watched(["a"]);
+  const first = answer<null>();
+  const second = answer<null>();
+  const refused = changeAhead(queries, [with_("b")], () => first.promise);
+  const kept = changeAhead(queries, [with_("c")], () => second.promise);
+  expect(shown()).toEqual(["a", "b", "c"]);
+  first.refuse(new Error("no"));
+  await expect(refused).rejects.toThrow("no");
+  expect(shown()).toEqual(["a", "c"]);
+  await vi.waitFor(() => { expect(fetches).toHaveLength(2); }); // it may have been done, and its answer lost
+  fetches[1]?.(["a"]);
+  await idle();
+  expect(shown()).toEqual(["a", "c"]);
+  second.give(null);
+  await kept;
+  await vi.waitFor(() => { expect(fetches).toHaveLength(3); });
+  fetches[2]?.(["a", "c"]);
+  await idle();
+  expect(shown()).toEqual(["a", "c"]);
+});
+
+it("puts the server's word below what it has not answered yet", async () => {
+  const { queries, shown } = await watched(["a"]);
+  const saved = answer<null>();
+  const done = changeAhead(queries, [with_("b")], () => saved.promise);
+  setKnown<string[]>(queries, ["list", "a"], (list) => ["new", ...(list ?? [])]);
+  expect(shown()).toEqual(["new", "a", "b"]);
+  saved.give(null);
+  await done;
+  expect(shown()).toEqual(["new", "a", "b"]);
 });

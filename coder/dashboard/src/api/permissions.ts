@@ -69,6 +69,14 @@ export function useChecks<T extends string>(key: readonly unknown[], checks: Rec
   return answer.data ?? {};
 }
 
+/** Whether the person may have workspaces of their own in an organization; undefined until it is known. */
+export function useMayCreateWorkspace(organization: string | undefined): boolean | undefined {
+  const checks = organization === undefined ? null : { create: check("workspace", "create", { organization_id: organization, owner_id: "me" }) };
+  return useChecks(["workspaces", organization], checks).create;
+}
+
+export const NO_WORKSPACES = "You may not create workspaces in this organization.";
+
 export function templateChecks(id: string, organization: string) {
   const object = { resource_id: id, organization_id: organization };
   return {

@@ -1265,6 +1265,10 @@ export interface ParkProvisionerJobRequest {
   parked?: boolean;
 }
 
+export interface PasscodeDelivery {
+  available: boolean;
+}
+
 export interface PatchGroupIDPSyncConfigRequest {
   field: string;
   regex_filter: string | null;
@@ -1386,6 +1390,14 @@ export interface PreviewParameterValidation {
   validation_min: number | null;
   validation_max: number | null;
   validation_monotonic: string | null;
+}
+
+export interface Program {
+  name: string;
+  os: string;
+  architecture: string;
+  available: boolean;
+  remedy: string;
 }
 
 export interface PrometheusConfig {
@@ -2316,6 +2328,7 @@ export interface UserSession {
   last_used: string;
   expires_at: string;
   ip_address: string;
+  user_agent: string;
   login_type: "" | "github" | "none" | "oidc" | "password" | "token";
   scopes: string[];
   current: boolean;

@@ -26,6 +26,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
   const navigate = useNavigate();
   const flat = shown.flatMap((group) => group.items);
   const here = flat.filter((item) => pathname === item.to || pathname.startsWith(`${item.to}/`)).sort((a, b) => b.to.length - a.to.length)[0];
+  if (flat.length === 0) return <>{head}{children}</>; // whoever may see this page alone needs no way to others
   return (
     <div className="grid grid-cols-[13.5rem_minmax(0,1fr)] items-start gap-x-10 gap-y-4 max-md:grid-cols-1">
       <div className="md:sticky md:top-20">

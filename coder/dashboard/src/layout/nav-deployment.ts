@@ -1,5 +1,9 @@
 // The pages of the deployment, in the order of its menu. A page of another area joins with a line here.
+import type { Permissions } from "../api/permissions";
 import type { SideGroup } from "./SidePage";
+
+// Everybody may read the proxies, to choose one from the menu beside their name: that alone administers nothing.
+const looksAfterProxies = (may: Permissions): boolean => may.editWorkspaceProxies || (may.viewWorkspaceProxies && may.viewDeploymentConfig);
 
 export const DEPLOYMENT: readonly SideGroup[] = [
   {
@@ -33,7 +37,7 @@ export const DEPLOYMENT: readonly SideGroup[] = [
   {
     title: "Server settings",
     items: [
-      { to: "/deployment/workspace-proxies", text: "Workspace proxies", allowed: (may) => may.viewWorkspaceProxies, words: "regions latency" },
+      { to: "/deployment/workspace-proxies", text: "Workspace proxies", allowed: looksAfterProxies, words: "regions latency" },
       { to: "/deployment/userauth", text: "User authentication", allowed: (may) => may.viewDeploymentConfig, words: "oidc github login sso" },
       { to: "/deployment/network", text: "Network", allowed: (may) => may.viewDeploymentConfig, words: "derp tls http" },
       { to: "/deployment/security", text: "Security", allowed: (may) => may.viewDeploymentConfig },

@@ -3,16 +3,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useSearchParams } from "react-router";
 
+import { useMissingProgram } from "../api/queries/programs";
 import { buildInfo } from "../api/queries/session";
 import { buttonClass } from "../ui/Button";
 import { Section } from "../ui/Card";
+import { Notice } from "../ui/Notice";
 import { CodeBox } from "../ui/text/CodeBox";
 import { Narrow, PageHead, Stack } from "../ui/Page";
 import { TabPanel, Tabs } from "../ui/Tabs";
 import { useTitle } from "../ui/title";
-import { PLATFORMS, systemOf, type System } from "./install-platforms";
-
-const SYSTEMS: readonly { value: System; text: string }[] = [{ value: "linux", text: "Linux" }, { value: "darwin", text: "macOS" }, { value: "windows", text: "Windows" }];
+import { fileOf, keyOf, PLATFORMS, SYSTEMS, systemOf, type System } from "./platforms";
 
 export function InstallPage() {
   useTitle("Install the Coder CLI");
@@ -28,16 +28,7 @@ export function InstallPage() {
         <Tabs label="Operating system" value={system} onChange={(value) => setParams({ os: value }, { replace: true })} items={SYSTEMS}>
           {SYSTEMS.map(({ value, text }) => (
             <TabPanel key={value} value={value} className="flex flex-col gap-4 pt-4">
-              <Section title="1. Install" description={value === "windows" ? "In PowerShell:" : "In a terminal:"}>
-                <Stack>
-                  <CodeBox command={value === "windows" ? `iwr -useb ${url}/install.ps1 | iex` : `curl -fsSL ${url}/install.sh | sh`} label={`Command that installs the command line on ${text}`} />
-                  <p className="text-sm text-muted">Or download the program and put it into a folder of your PATH:</p>
-                  <div className="flex flex-wrap gap-2">
-                    {PLATFORMS.filter((item) => item.system === value).map((item) => <a key={item.file} className={buttonClass("secondary", "sm")} href={`/bin/${item.file}`} download><Download aria-hidden="true" />{item.text}</a>)}
-                  </div>
-                  {value === "darwin" ? <p className="text-sm text-muted">A program from a browser is held back by macOS the first time: <code>xattr -d com.apple.quarantine ./coder</code>. The line above avoids that.</p> : null}
-                </Stack>
-              </Section>
+              <Install system={value} name={text} url={url} />
               <Section title="2. Sign in" description="It opens this site in your browser and asks you to confirm."><CodeBox command={`coder login ${url}`} label="Command that signs in" /></Section>
               <Section title="3. Use it">
                 <Stack>
@@ -52,5 +43,35 @@ export function InstallPage() {
         </Tabs>
       </Stack>
     </Narrow>
+  );
+}
+
+function Install({ system, name, url }: { system: System; name: string; url: string }) {
+  const missing = useMissingProgram();
+  const platforms = PLATFORMS.filter((item) => item.system === system);
+  const absent = platforms.filter((item) => missing(keyOf(item)));
+  const none = absent.length === platforms.length;
+  return (
+    <Section title="1. Install" description={system === "windows" ? "In PowerShell:" : "In a terminal:"}>
+      <Stack>
+        {absent.length > 0 ? (
+          <Notice kind="warning" title={none ? `This server has no program for ${name}.` : `This server has no program for ${name} on ${absent.map((item) => item.text).join(" and ")}.`}>
+            <p>With Python 3.11 or newer the wheel gives the same command: ask whoever runs this deployment for it, then <code>pipx install FILE.whl</code>.</p>
+            <p>For whoever runs it: {absent.map((item) => missing(keyOf(item))?.remedy).join(" ")}</p>
+          </Notice>
+        ) : null}
+        {none ? <p className="text-sm text-muted">Once the program is there, this installs it:</p> : null}
+        <CodeBox command={system === "windows" ? `iwr -useb ${url}/install.ps1 | iex` : `curl -fsSL ${url}/install.sh | sh`} label={`Command that installs the command line on ${name}`} />
+        {none ? null : (
+          <>
+            <p className="text-sm text-muted">Or download the program and put it into a folder of your PATH:</p>
+            <div className="flex flex-wrap gap-2">
+              {platforms.filter((item) => !absent.includes(item)).map((item) => <a key={item.architecture} className={buttonClass("secondary", "sm")} href={`/bin/${fileOf(item)}`} download><Download aria-hidden="true" />{item.text}</a>)}
+            </div>
+            {system === "darwin" ? <p className="text-sm text-muted">A program from a browser is held back by macOS the first time: <code>xattr -d com.apple.quarantine ./coder</code>. The line above avoids that.</p> : null}
+          </>
+        )}
+      </Stack>
+    </Section>
   );
 }

@@ -1,8 +1,9 @@
 // What the component tests share: matchers, and what jsdom lacks of a browser.
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
+configure({ asyncUtilTimeout: 20_000 }); // a limit for slow machines, not a wait
 afterEach(cleanup);
 
 window.matchMedia ??= (query: string) =>
@@ -12,4 +13,5 @@ globalThis.ResizeObserver ??= class {
   unobserve() {}
   disconnect() {}
 };
+window.scrollTo = () => undefined;
 Element.prototype.scrollIntoView ??= () => undefined;

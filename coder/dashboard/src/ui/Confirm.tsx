@@ -47,7 +47,8 @@ export function Confirm({ open, onClose, title, children, confirm, danger = true
   return (
     <Dialog open={open} onClose={onClose} title={title} actions={
       <>
-        <Button onClick={onClose}>Cancel</Button>
+        {/* Beside a button that cancels something, "Cancel" would be two things. */}
+        <Button onClick={onClose}>{confirm.startsWith("Cancel") ? "Go back" : "Cancel"}</Button>
         <Button type="submit" form={form} look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} data-testid="confirm-button">{confirm}</Button>
       </>
     }>

@@ -22,6 +22,11 @@ export function Menu({ trigger, children, align = "end", label, onOpen }: { trig
   );
 }
 
+/** A sentence where people look for what they may not do. */
+export function MenuNote({ children }: { children: ReactNode }) {
+  return <DropdownMenu.Label className="px-2.5 py-1.5 text-xs text-muted">{children}</DropdownMenu.Label>;
+}
+
 interface MenuItemProps {
   children: ReactNode;
   icon?: ReactNode;

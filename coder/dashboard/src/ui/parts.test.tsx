@@ -22,6 +22,14 @@ describe("Confirm", () => {
     expect(act).toHaveBeenCalledOnce();
   });
 
+  it("has one button that cancels, whatever is asked", () => {
+    const { rerender } = render(<Confirm open onClose={() => undefined} title="Delete dev?" confirm="Delete" onConfirm={async () => undefined}>All is lost.</Confirm>);
+    expect(screen.getByRole("button", { name: "Cancel" })).toBeVisible();
+    rerender(<Confirm open onClose={() => undefined} title="Leave?" confirm="Cancel the import" onConfirm={async () => undefined}>It ends.</Confirm>);
+    expect(screen.getAllByRole("button", { name: /Cancel/ })).toEqual([screen.getByTestId("confirm-button")]);
+    expect(screen.getByRole("button", { name: "Go back" })).toBeVisible();
+  });
+
   it("stays open and says why when it fails", async () => {
     const close = vi.fn();
     render(<Confirm open onClose={close} title="Delete dev?" confirm="Delete" onConfirm={() => Promise.reject(new Error("It is in use."))}>All is lost.</Confirm>);

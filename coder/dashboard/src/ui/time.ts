@@ -1,4 +1,6 @@
 // Moments and spans in words.
+import { counted } from "./words";
+
 const STEPS: readonly (readonly [number, string])[] = [[31_536_000, "year"], [2_592_000, "month"], [86_400, "day"], [3600, "hour"], [60, "minute"]];
 
 /** "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. */
@@ -14,7 +16,7 @@ export function ago(text: string | null | undefined, now: number = Date.now()): 
 function spanWords(seconds: number): string {
   for (const [size, name] of STEPS) {
     const count = Math.floor(seconds / size);
-    if (count >= 1) return `${count} ${name}${count === 1 ? "" : "s"}`;
+    if (count >= 1) return counted(count, name);
   }
   return "";
 }

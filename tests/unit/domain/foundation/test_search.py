@@ -1,10 +1,21 @@
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis.strategies import text
 
-from coder.domain.foundation.search import FieldRefusal, parse_query, parse_rfc3339, split_outside_quotes
+from coder.domain.foundation.search import (
+    FieldRefusal,
+    Terms,
+    explain_time,
+    int_fault,
+    parse_query,
+    parse_rfc3339,
+    positive_fault,
+    split_outside_quotes,
+)
 
 
 def test_pairs_and_bare_words() -> None:
@@ -46,7 +57,7 @@ def test_values_of_the_wrong_kind_say_so_in_recorded_words() -> None:
     )
     assert details["since"].endswith('parsing time "YESTERDAY" as "2006-01-02T15:04:05.999999999Z07:00": '
                                      'cannot parse "YESTERDAY" as "2006"')  # fmt: skip
-    assert "invalid UUID length: 3" in details["id"]
+    assert details["id"] == 'Query param "id" must be a valid uuid'
 
 
 @pytest.mark.parametrize("query", [":x", "x:", "a:b:c"])
@@ -86,3 +97,61 @@ def test_a_query_that_is_too_long_is_not_cut() -> None:
     assert parse_query("a:b " * 2048, "name").refusals() == [FieldRefusal("a", '"a" is not a valid query param')]
     (refused,) = parse_query("a:b " * 2049, "name").refusals()
     assert refused == FieldRefusal("q", "Query must not be longer than 8192 characters")
+
+
+LISTS: dict[str, tuple[Callable[[Terms], list[Any]], tuple[str, ...], str]] = {
+    "uuids": (lambda terms: terms.uuids("key"), ("x", "yy"), "invalid UUID length: 1\ninvalid UUID length: 2"),
+    "choices": (
+        lambda terms: terms.choices("key", ("a", "b")),
+        ("a,x", "y"),
+        '"x" is not a valid value\n"y" is not a valid value',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_all_faults_of_a_list_are_one_refusal(name: str) -> None:
+    read, values, faults = LISTS[name]
+    terms = Terms({"key": list(values)})
+    assert read(terms) == []
+    assert terms.refusals() == [FieldRefusal("key", f'Query param "key" has invalid values: {faults}')]
+    assert read(Terms({})) == read(Terms({"key": [""]})) == []
+
+
+NUMBERS = {
+    "9223372036854775807": "", "-9223372036854775808": "", "+1": "",
+    "9223372036854775808": "value out of range", "x": "invalid syntax", "1_0": "invalid syntax", "": "invalid syntax",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_of_64_bits(text: str) -> None:
+    wanted = NUMBERS[text] and f'strconv.ParseInt: parsing "{text}": {NUMBERS[text]}'
+    assert int_fault(text) == wanted
+    terms = Terms({"n": [text]})
+    assert terms.int64("n") == (int(text) if not wanted else None)
+    sentence = f'Query param "n" must be a valid 64-bit integer: {wanted}'
+    assert terms.refusals() == ([FieldRefusal("n", sentence)] if wanted and text else [])
+
+
+def test_pages_are_counted_in_32_bits() -> None:
+    assert (positive_fault("2147483647"), positive_fault("0"), positive_fault("-1")) == ("", "", "value is negative")
+    assert positive_fault("2147483648").endswith("value out of range")
+
+
+TIMES = {
+    "soon": 'cannot parse "soon" as "2006"',
+    "2026": 'cannot parse "" as "-"',
+    "2026-1-1T00:00:00Z": 'cannot parse "1-1T00:00:00Z" as "01"',
+    "2026-01-01": 'cannot parse "" as "T"',
+    "2026-01-01T00:00:00": 'cannot parse "" as "Z07:00"',
+    "2026-01-01T00:00:00Zx": 'extra text: "x"',
+    "2026-02-30T00:00:00Z": "day out of range",
+}
+
+
+@pytest.mark.parametrize("text", TIMES)
+def test_the_first_part_of_a_time_that_is_not_there_is_named(text: str) -> None:
+    assert parse_rfc3339(text) is None
+    assert explain_time(text).startswith(f'parsing time "{text}"') and explain_time(text).endswith(TIMES[text])
+    assert explain_time("2026-13", "2006-01-02").endswith('as "2006-01-02": cannot parse "" as "-"')

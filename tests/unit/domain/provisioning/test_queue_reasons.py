@@ -101,9 +101,9 @@ def history(**kinds: list[float]) -> History:
 def test_no_forecast_says_why() -> None:
     wanted = job(1, tags=GPU)
     none = forecast(wanted, [wanted], [daemon("plain")], history(a=[1] * 9), NOW)
-    assert none == NoForecast("there is no daemon that may ever run it")
+    assert none == NoForecast("there is no provisioner that may ever run it")
     gone = forecast(wanted, [wanted], [daemon("b", tags=GPU, last_seen_at=None)], history(a=[1] * 9), NOW)
-    assert gone == NoForecast("every daemon that may run it is offline")
+    assert gone == NoForecast("every provisioner that may run it is offline")
     busy = forecast(wanted, [wanted], [daemon("b", tags=GPU, job_id=UUID(int=9))], history(a=[1]), NOW)
     assert isinstance(busy, NoForecast)
     assert "3 are needed" in busy.reason

@@ -66,13 +66,13 @@ def test_autostart_follows_schedule_and_allowed_days() -> None:
 @pytest.mark.parametrize("allowed", SHARE_LEVELS)
 @pytest.mark.parametrize("level", SHARE_LEVELS)
 def test_a_port_is_shared_no_wider_than_the_template_allows(level: str, allowed: str) -> None:
-    refused = explain_port_share(8080, level, allowed) is not None
+    refused = explain_port_share(8080, level, "http", allowed) is not None
     assert refused == (level == "owner" or SHARE_LEVELS.index(level) > SHARE_LEVELS.index(allowed))
 
 
 @pytest.mark.parametrize(("port", "good"), [(8, False), (9, True), (65535, True), (65536, False), (0, False)])
 def test_ports_of_the_agent_itself_are_not_shared(port: int, good: bool) -> None:
-    assert (explain_port_share(port, "public", "public") is None) is good
+    assert (explain_port_share(port, "public", "https", "public") is None) is good
 
 
 def test_who_uses_a_workspace_does_not_change_it() -> None:

@@ -3,7 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { ApiError, get } from "../client";
 import { takePageValue } from "../meta";
-import type { AppearanceConfig, AppHostResponse, AuthMethods, BuildInfoResponse, Entitlements, Organization, Region, User, UserAppearanceSettings } from "../types";
+import type { AppearanceConfig, AppHostResponse, AuthMethods, BuildInfoResponse, Entitlements, Organization, PasscodeDelivery, Region, User, UserAppearanceSettings } from "../types";
 
 const user = takePageValue<User>("user");
 const userAppearance = takePageValue<UserAppearanceSettings>("userAppearance");
@@ -40,6 +40,12 @@ export const hasFirstUser = queryOptions({
 export const authMethods = queryOptions({
   queryKey: ["users", "authmethods"],
   queryFn: () => get<AuthMethods>("/api/v2/users/authmethods"),
+});
+
+/** Whether a code for a forgotten password would reach anybody. */
+export const passcodeDelivery = queryOptions({
+  queryKey: ["notifications", "passcodes"],
+  queryFn: () => get<PasscodeDelivery>("/api/v2/notifications/passcodes"),
 });
 
 export const myAppearance = queryOptions({

@@ -1,9 +1,9 @@
 // Light or dark, for which eyes, and the letters of terminals. A choice is applied and saved at once.
-import { useIsMutating, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
 
 import { put } from "../../api/client";
-import { setAhead } from "../../api/overtaken";
+import { changeAhead, seenIn } from "../../api/overtaken";
 import { myAppearance } from "../../api/queries/session";
 import type { UserAppearanceSettings } from "../../api/types";
 import { isTheme, type Theme } from "../../app/theme";
@@ -26,48 +26,31 @@ const DARK: readonly (readonly [Theme, string, string])[] = [
   ["dark-protan-deuter", "Dark (Protanopia & Deuteranopia)", "Red and green become blue and orange."], ["dark-tritan", "Dark (Tritanopia)", "Blue and yellow become teal and red."],
 ];
 
-const SAVING = ["users", "me", "appearance", "save"];
-
 export function AppearancePage() {
   useTitle("Settings");
-  // What the server says counts once it has heard of every choice; it is asked when the last one is saved.
-  const saving = useIsMutating({ mutationKey: SAVING }) > 0;
-  const settings = useQuery({ ...myAppearance, staleTime: 0, enabled: !saving });
+  const settings = useQuery({ ...myAppearance, staleTime: 0 });
   return (
     <>
       <PageHead title="Appearance" description="Only for you, on every device you sign in from." />
       {settings.isPending ? <SkeletonRows rows={3} /> : null}
       {settings.isError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : null}
-      {settings.data ? <Choices known={settings.data} /> : null}
+      {settings.data ? <Choices settings={settings.data} /> : null}
     </>
   );
 }
 
-function Choices({ known }: { known: UserAppearanceSettings }) {
-  // What was chosen here stands from the click on; a choice that could not be saved is taken back.
-  const [chosenHere, setChosenHere] = useState<UserAppearanceSettings | null>(null);
-  const settings = chosenHere ?? known;
+// The server refuses what was never chosen: that is sent as the default.
+const completed = (settings: UserAppearanceSettings): UserAppearanceSettings => ({ ...settings, theme_preference: settings.theme_preference || "auto", terminal_font: settings.terminal_font || DEFAULT_FONT });
+
+/** What was chosen stands from the click on; a choice that could not be saved is taken back. */
+function Choices({ settings }: { settings: UserAppearanceSettings }) {
   const queries = useQueryClient();
-  const latest = useRef(settings);
-  const saved = useMutation({
-    mutationKey: SAVING,
-    scope: { id: SAVING.join("/") }, // one after the other: the last choice is the one that stays
-    mutationFn: (next: UserAppearanceSettings) => put<UserAppearanceSettings>("/api/v2/users/me/appearance", next),
-    onError: (error: unknown) => {
-      setChosenHere(null);
-      toast.failed("Your choice was not saved", error);
-    },
-  });
   const save = (changes: Partial<UserAppearanceSettings>) => {
-    const chosen = { theme_preference: settings.theme_preference || "auto", terminal_font: settings.terminal_font || DEFAULT_FONT };
-    const next = { ...settings, ...chosen, ...changes };
-    latest.current = next;
-    setChosenHere(next);
-    setAhead(queries, myAppearance.queryKey, next);
-    // What was asked before this choice must not come back over it; nor must what was known before that was asked, which
-    // cancelling puts back a moment later.
-    void queries.cancelQueries({ queryKey: myAppearance.queryKey }).then(() => { setAhead(queries, myAppearance.queryKey, latest.current); });
-    saved.mutate(next);
+    const change = (now: UserAppearanceSettings) => ({ ...completed(now), ...changes });
+    // Of what is shown, with the choices that are still on their way: each request says everything.
+    const next = change(queries.getQueryData(myAppearance.queryKey) ?? settings);
+    changeAhead(queries, [seenIn(myAppearance.queryKey, change)], () => put<UserAppearanceSettings>("/api/v2/users/me/appearance", next))
+      .catch((error: unknown) => toast.failed("Your choice was not saved", error));
   };
   const single = settings.theme_mode !== "sync" && isTheme(settings.theme_preference);
   const light = isTheme(settings.theme_light) ? settings.theme_light : "light";

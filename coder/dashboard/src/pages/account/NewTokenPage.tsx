@@ -16,6 +16,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { daysToNs, daysUntil, lifetimes, SCOPE_WORDS } from "./token-words";
+import { counted } from "../../ui/words";
 
 const SHOWN = 40;
 
@@ -74,7 +75,7 @@ function TokenForm({ config, onMade }: { config: TokenConfig; onMade: (made: { n
           <Stack>
             <TextField label="Name" required maxLength={64} placeholder="ci" value={values.token_name} problem={problem("token_name")} onChange={(value) => set("token_name", value)} hint="What will use it. You will find it by this name." />
             <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
-              <SelectField label="Lifetime" value={values.days} onChange={(value) => set("days", value)} options={[...choices.map((days) => [String(days), `${days} days`] as const), ["date", "Until a day"]]} />
+              <SelectField label="Lifetime" value={values.days} onChange={(value) => set("days", value)} options={[...choices.map((days) => [String(days), counted(days, "day")] as const), ["date", "Until a day"]]} />
               {values.days === "date" ? <TextField label="Last day" type="date" required min={today} value={values.date} problem={problem("date")} onChange={(value) => set("date", value)} /> : null}
             </div>
           </Stack>

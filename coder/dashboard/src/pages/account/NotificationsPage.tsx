@@ -4,7 +4,7 @@ import { Bell, Mail, Webhook } from "lucide-react";
 import type { ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { changeAhead, seenIn, setKnown } from "../../api/overtaken";
 import { dispatchMethods, notificationPreferences, notificationTemplates } from "../../api/queries/account";
 import type { NotificationMethodsResponse, NotificationPreference, NotificationTemplate } from "../../api/types";
 import { useMe } from "../../app/guards";
@@ -18,7 +18,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { byGroup, isOn } from "./notification-groups";
+import { byGroup, isOn, withChoice } from "./notification-groups";
 
 const METHODS: Record<string, readonly [ReactNode, string]> = { smtp: [<Mail key="i" />, "Mail"], webhook: [<Webhook key="i" />, "Webhook"], inbox: [<Bell key="i" />, "Inbox"] };
 
@@ -55,7 +55,8 @@ function Groups({ user, templates, preferences, methods }: GroupsProps) {
   const key = notificationPreferences(user).queryKey;
   const change = async (disabled: Record<string, boolean>) => {
     try {
-      const now = await put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, { template_disabled_map: disabled });
+      const now = await changeAhead(queries, [seenIn<readonly NotificationPreference[]>(key, (known) => withChoice(known, disabled))],
+        () => put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, { template_disabled_map: disabled }));
       setKnown(queries, key, now ?? []);
     } catch (error) {
       toast.failed("Your choice was not saved", error);

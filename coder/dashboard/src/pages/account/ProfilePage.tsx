@@ -22,6 +22,7 @@ import { PageHead, Stack } from "../../ui/Page";
 import { dateTime } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { countedAtStart } from "../../ui/words";
 
 const fields = (user: User) => ({ username: user.username, name: user.name ?? "", avatar_url: user.avatar_url ?? "" });
 
@@ -99,7 +100,7 @@ function Groups({ me }: { me: User }) {
             <li key={group.id} className="flex items-center gap-3 px-5 py-2.5">
               <Avatar name={group.display_name || group.name} src={group.avatar_url} size="sm" square />
               <span className="min-w-0 flex-1 truncate font-medium">{group.display_name || group.name}</span>
-              <span className="text-sm text-muted">{group.organization_display_name || group.organization_name} · {group.total_member_count} {group.total_member_count === 1 ? "member" : "members"}</span>
+              <span className="text-sm text-muted">{group.organization_display_name || group.organization_name} · {countedAtStart(group.total_member_count, "member")}</span>
             </li>
           ))}
         </ul>

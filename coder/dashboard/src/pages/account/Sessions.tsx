@@ -13,6 +13,8 @@ import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { toast } from "../../ui/toast";
+import { programName } from "./user-agents";
+import { plural } from "../../ui/words";
 
 const WAYS: Partial<Record<UserSession["login_type"], string>> = { password: "with your password", oidc: "by single sign-on", github: "with GitHub" };
 const APPLICATIONS = "coder:application_connect";
@@ -28,7 +30,7 @@ export function Sessions() {
     } finally {
       await queries.invalidateQueries({ queryKey: mySessions.queryKey }); // also after a failure: some may have ended
     }
-    toast.done(ending.length === 1 ? "The session has ended." : `${ending.length} sessions have ended.`);
+    toast.done(plural(ending.length, "The session has ended.", `${ending.length} sessions have ended.`));
   };
   const one = ending.length === 1 ? ending[0] : undefined;
   return (
@@ -40,18 +42,21 @@ export function Sessions() {
         {(found.data ?? []).map((session) => (
           <li key={session.id} className="flex flex-wrap items-center gap-x-4 gap-y-2 px-5 py-3" data-testid={`session-${session.id}`}>
             <div className="min-w-0 flex-1">
-              <p className="font-medium [overflow-wrap:anywhere]">{placeOf(session)} {session.current ? <Tag tone="good">This browser</Tag> : null}{session.scopes.includes(APPLICATIONS) ? <Tag>Applications only</Tag> : null}</p>
-              <p className="text-sm text-muted">Signed in <Ago at={session.created_at} /> {WAYS[session.login_type] ?? ""}, {session.current ? "in use now" : <>last used <Ago at={session.last_used} /></>}, ends by itself <Ago at={session.expires_at} /></p>
+              <p className="font-medium [overflow-wrap:anywhere]">{nameOf(session)} {session.current ? <Tag tone="good">This browser</Tag> : null}{session.scopes.includes(APPLICATIONS) ? <Tag>Applications only</Tag> : null}</p>
+              <p className="text-sm text-muted [overflow-wrap:anywhere]" title={session.user_agent || undefined}>{programName(session.user_agent) ? `From ${placeOf(session)}. ` : ""}Signed in <Ago at={session.created_at} /> {WAYS[session.login_type] ?? ""}, {session.current ? "in use now" : <>last used <Ago at={session.last_used} /></>}, ends by itself <Ago at={session.expires_at} /></p>
             </div>
-            {session.current ? null : <Button size="sm" aria-label={`End the session from ${placeOf(session)}`} onClick={() => setEnding([session])}>End…</Button>}
+            {session.current ? null : <Button size="sm" aria-label={`End the session ${whose(session)}`} onClick={() => setEnding([session])}>End…</Button>}
           </li>
         ))}
       </ul>
-      <Confirm open={ending.length > 0} onClose={() => setEnding([])} title={one ? `End the session from ${placeOf(one)}?` : `End ${ending.length} sessions?`} confirm={one ? "End session" : "End sessions"} onConfirm={end}>
+      <Confirm open={ending.length > 0} onClose={() => setEnding([])} title={one ? `End the session ${whose(one)}?` : `End ${ending.length} sessions?`} confirm={one ? "End session" : "End sessions"} onConfirm={end}>
         <p>Whoever uses {one ? "it" : "them"} has to sign in again. Terminals and pages that are open there close; workspaces keep running.</p>
       </Confirm>
     </Section>
   );
 }
 
+/** The program and its system, which people know better than an address. */
+const nameOf = (session: UserSession) => programName(session.user_agent) || placeOf(session);
+const whose = (session: UserSession) => `${programName(session.user_agent) ? `of ${programName(session.user_agent)} ` : ""}from ${placeOf(session)}`;
 const placeOf = (session: UserSession) => session.ip_address || "an unknown address";

@@ -6,6 +6,12 @@ export function isOn(template: NotificationTemplate, preferences: readonly Notif
   return chosen ? !chosen.disabled : template.enabled_by_default;
 }
 
+/** As if the server had been told. */
+export function withChoice(known: readonly NotificationPreference[], disabled: Readonly<Record<string, boolean>>): NotificationPreference[] {
+  const updated_at = new Date().toISOString();
+  return [...known.filter((item) => !(item.id in disabled)), ...Object.entries(disabled).map(([id, off]) => ({ id, disabled: off, updated_at }))];
+}
+
 /** By group, then by name; groups in the order of the alphabet. */
 export function byGroup(templates: readonly NotificationTemplate[]): [string, NotificationTemplate[]][] {
   const groups = new Map<string, NotificationTemplate[]>();

@@ -1,5 +1,6 @@
 // What a token may do and how long, in words and in the numbers of the API.
 import type { APIKey } from "../../api/types";
+import { counted } from "../../ui/words";
 
 const DAY_S = 86_400;
 const NS = 1e9;
@@ -14,7 +15,7 @@ const EVERYTHING = new Set(["all", "coder:all"]);
 export function scopesText(scopes: readonly string[]): string {
   if (scopes.length === 0 || scopes.some((scope) => EVERYTHING.has(scope))) return "Everything you may";
   const first = scopes[0] ?? "";
-  return scopes.length === 1 ? (SCOPE_WORDS[first]?.[0] ?? first) : `${scopes.length} things`;
+  return scopes.length === 1 ? (SCOPE_WORDS[first]?.[0] ?? first) : counted(scopes.length, "thing");
 }
 
 /** The scopes made for people; each stands for several of the fine ones. */

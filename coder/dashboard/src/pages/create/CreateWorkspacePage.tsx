@@ -1,12 +1,13 @@
 // A new workspace: name, version, owner, preset, parameters. Everything can be given by the address, and with `mode=auto`
 // it is created after one question.
 import { useQuery } from "@tanstack/react-query";
+import { LockKeyhole } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { Navigate, useNavigate, useSearchParams } from "react-router";
 
 import { useMe } from "../../app/guards";
 import { get, post, withQuery } from "../../api/client";
-import { usePermissions } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateWorkspace, usePermissions } from "../../api/permissions";
 import { templateVersions, versionPresets } from "../../api/queries/templates";
 import { buildParameters, workspaces } from "../../api/queries/workspaces";
 import type { GetUsersResponse, Preset, Template, Workspace } from "../../api/types";
@@ -16,6 +17,7 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Combobox } from "../../ui/forms/Combobox";
 import { Confirm } from "../../ui/Confirm";
+import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { RadioCards, SelectField, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
@@ -35,6 +37,8 @@ export function CreateWorkspacePage() {
   const { template, view } = useTemplate();
   const [params] = useSearchParams();
   const match = params.get("match");
+  const { createWorkspaceForAny } = usePermissions();
+  const mayCreate = useMayCreateWorkspace(template?.organization_id);
   const existing = useQuery({ ...workspaces(match ?? "", 1, 1), enabled: params.get("mode") === "auto" && Boolean(match), refetchInterval: false });
   if (!template) return view;
   if (match && params.get("mode") === "auto") {
@@ -42,6 +46,9 @@ export function CreateWorkspacePage() {
     if (existing.isError) return <Narrow><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
     const found = existing.data?.workspaces[0];
     if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
+  }
+  if (mayCreate === false && !createWorkspaceForAny) {
+    return <Empty level={1} icon={LockKeyhole} title={NO_WORKSPACES} actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
   }
   if (template.deprecated) {
     return <Narrow><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;

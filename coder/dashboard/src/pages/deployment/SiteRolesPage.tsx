@@ -12,6 +12,7 @@ import { useTitle } from "../../ui/title";
 import { summary } from "../organizations/permission-grid";
 import { SITE_ROLE_HINTS } from "../people/roles";
 import { Refused } from "./Refused";
+import { countedAtStart } from "../../ui/words";
 
 export function SiteRolesPage() {
   useTitle("Roles");
@@ -32,7 +33,7 @@ function Role({ role }: { role: AssignableRoles }) {
   const people = useQuery(users(`role:${role.name}`, 1, 1)).data?.count;
   const rows = summary([...role.site_permissions, ...role.user_permissions]);
   return (
-    <Section title={role.display_name || role.name} description={SITE_ROLE_HINTS[role.name]} actions={people === undefined ? null : <TextLink to={`/deployment/users?filter=${encodeURIComponent(`role:${role.name}`)}`}>{people} {people === 1 ? "person" : "people"}</TextLink>}>
+    <Section title={role.display_name || role.name} description={SITE_ROLE_HINTS[role.name]} actions={people === undefined ? null : <TextLink to={`/deployment/users?filter=${encodeURIComponent(`role:${role.name}`)}`}>{countedAtStart(people, "person", "people")}</TextLink>}>
       <details>
         <summary className="text-sm font-medium text-muted">What it gives, exactly ({rows.length})</summary>
         <ul className="mt-3 grid grid-cols-2 gap-x-8 gap-y-1.5 text-sm max-lg:grid-cols-1">{rows.map((row) => <li key={row.text} className="min-w-0 [overflow-wrap:anywhere]"><span className="font-medium">{row.text}</span> <span className="text-muted">{row.actions}</span></li>)}</ul>

@@ -1,5 +1,6 @@
 // The server's options as the settings pages show them: which page has which, and values as text.
 import type { DeploymentOption, OptionGroup } from "../../api/queries/deployment";
+import { counted } from "../../ui/words";
 
 export type OptionsPage = "userauth" | "network" | "security" | "observability" | "all";
 
@@ -70,7 +71,7 @@ export function nanoseconds(value: number): string {
     const count = Math.floor(rest / size);
     if (count === 0) continue;
     rest -= count * size;
-    parts.push(`${count} ${name}${count === 1 ? "" : "s"}`);
+    parts.push(counted(count, name));
   }
   return (value < 0 ? "minus " : "") + parts.join(" ");
 }

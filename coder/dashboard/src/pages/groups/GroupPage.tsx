@@ -23,9 +23,10 @@ import { PageHead } from "../../ui/Page";
 import { PersonSearch } from "../../ui/forms/PersonSearch";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { groupName, isEveryone } from "./everyone";
 import { GroupForm } from "./GroupForm";
-import { groupName, isEveryone } from "./GroupsPage";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
+import { counted, countedAtStart } from "../../ui/words";
 
 /** Changes one thing of a group and leaves the rest: the API takes null for "as it is". */
 const CHANGE = { add_users: [], remove_users: [], name: "", display_name: null, avatar_url: null, quota_allowance: null };
@@ -85,7 +86,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
   return (
     <>
       <PageHead icon={<Avatar name={groupName(group)} src={group.avatar_url} size="lg" square />} title={groupName(group)} crumbs={[["Groups", home.base], [groupName(group)]]}
-        description={`${group.total_member_count} ${group.total_member_count === 1 ? "member" : "members"}, quota allowance ${group.quota_allowance}`}
+        description={`${countedAtStart(group.total_member_count, "member")}, quota allowance ${group.quota_allowance}`}
         actions={home.may.updateGroups ? <><ButtonLink to={`${home.base}/${encodeURIComponent(group.name)}/settings`} icon={<Settings />}>Settings</ButtonLink>{home.may.deleteGroups && !everyone ? <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>Delete</Button> : null}</> : null} />
       {everyone ? <div className="mb-4"><Notice kind="info" title="Every member of the organization is in this group.">Add and remove people at the members of the organization.</Notice></div> : null}
       {!everyone && group.source === "oidc" ? <div className="mb-4"><Notice kind="info" title="The identity provider decides who is in this group.">People join and leave it when they sign in.</Notice></div> : null}
@@ -97,7 +98,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         await navigate(home.base);
         void changed();
       }}>
-        <p>Its {group.total_member_count} {group.total_member_count === 1 ? "member loses" : "members lose"} the templates, shared workspaces and quota they have by it. Their accounts stay.</p>
+        <p>{group.total_member_count === 0 ? "It has no members." : `Its ${counted(group.total_member_count, "member loses", "members lose")} the templates, shared workspaces and quota they have by it. Their accounts stay.`}</p>
       </Confirm>
     </>
   );

@@ -14,6 +14,7 @@ import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
+import { groupName, isEveryone } from "./everyone";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
 
 export function GroupsPage() {
@@ -22,9 +23,6 @@ export function GroupsPage() {
   return home ? <Groups home={home} /> : <Loading />;
 }
 
-/** Everyone has the id of its organization. */
-export const isEveryone = (group: Pick<Group, "id" | "organization_id">): boolean => group.id === group.organization_id;
-export const groupName = (group: Pick<Group, "id" | "organization_id" | "display_name" | "name">): string => (isEveryone(group) ? group.display_name || "Everyone" : group.display_name || group.name);
 
 function Groups({ home }: { home: GroupsHome }) {
   const { filter, show } = useListAddress();

@@ -11,6 +11,7 @@ import { useReport } from "./HealthLayout";
 import { YesNo } from "./PartPages";
 import { SectionPage } from "./SectionPage";
 import { TONES, WORDS } from "./sections";
+import { countedAtStart } from "../../ui/words";
 
 type Regions = Record<string, DERPRegionReport>;
 
@@ -30,7 +31,7 @@ export function DerpPage() {
           {regions.map((item) => (
             <li key={item.region?.RegionID}>
               <Link to={`/health/derp/regions/${item.region?.RegionID ?? 0}`} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-5 py-3 hover:bg-hover">
-                <span className="min-w-0 flex-1"><span className="block font-medium">{item.region?.RegionName || item.region?.RegionCode}</span><span className="block text-sm text-muted">{item.node_reports.length} {item.node_reports.length === 1 ? "relay" : "relays"}</span></span>
+                <span className="min-w-0 flex-1"><span className="block font-medium">{item.region?.RegionName || item.region?.RegionCode}</span><span className="block text-sm text-muted">{countedAtStart(item.node_reports.length, "relay")}</span></span>
                 <StatusText tone={TONES[item.severity]}>{WORDS[item.severity]}</StatusText>
               </Link>
             </li>

@@ -13,6 +13,7 @@ import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
+import { countedAtStart } from "../../ui/words";
 
 const AT_ONCE = 240;
 const SHOWN_MS = 2000;
@@ -40,7 +41,7 @@ export function IconsPage() {
       </div>
       {all.isPending ? <SkeletonRows /> : null}
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
-      {all.data ? <p role="status" className="mb-3 text-sm text-muted">{found.length} {found.length === 1 ? "picture" : "pictures"}</p> : null}
+      {all.data ? <p role="status" className="mb-3 text-sm text-muted">{countedAtStart(found.length, "picture")}</p> : null}
       {all.data && found.length === 0 ? <Empty icon={ImageOff} title="No picture of that name">Any picture on the web will do as well: write its whole address.</Empty> : null}
       <ul aria-label="Icons" className="grid grid-cols-[repeat(auto-fill,minmax(7.5rem,1fr))] gap-2">
         {found.slice(0, count).map((one) => <li key={one.path}><Tile picture={one} /></li>)}

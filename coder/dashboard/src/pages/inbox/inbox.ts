@@ -2,7 +2,7 @@
 import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { askAgainIfAsking, setAhead, setAheadBelow } from "../../api/overtaken";
+import { changeAhead, seenIn, setKnownBelow } from "../../api/overtaken";
 import { unread } from "../../api/queries/inbox";
 import type { GetInboxNotificationResponse, InboxNotification, ListInboxNotificationsResponse } from "../../api/types";
 import { toast } from "../../ui/toast";
@@ -18,37 +18,39 @@ export function withRead(list: ListInboxNotificationsResponse, id: string | null
   return { notifications: list.notifications.map((item) => (id === null || item.id === id ? { ...item, read_at: at } : item)), unread_count: count };
 }
 
+/** One message read or unread, with the count that follows from it. Where it is so already nothing is counted twice. */
+export function withStep(list: ListInboxNotificationsResponse, id: string, at: string | null): ListInboxNotificationsResponse {
+  const there = list.notifications.find((item) => item.id === id);
+  if (there && (there.read_at !== null) === (at !== null)) return list;
+  return withRead(list, id, at, Math.max(0, list.unread_count + (at === null ? 1 : -1)));
+}
+
+const PAGES = ["inbox", "pages"];
+type How = (list: ListInboxNotificationsResponse, first: boolean) => ListInboxNotificationsResponse;
+const inPages = (how: How) => (data: Pages): Pages => ({ ...data, pages: data.pages.map((page, index) => how(page, index === 0)) });
+
 export function useInboxActions() {
   const queries = useQueryClient();
-  const change = (how: (list: ListInboxNotificationsResponse, first: boolean) => ListInboxNotificationsResponse) => {
-    setAhead<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) => (list ? how(list, true) : list));
-    setAheadBelow<Pages>(queries, ["inbox", "pages"], (data) => (data ? { ...data, pages: data.pages.map((page, index) => how(page, index === 0)) } : data));
+  const told = (how: How) => {
+    setKnownBelow<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) => how(list, true));
+    setKnownBelow<Pages>(queries, PAGES, inPages(how));
   };
-  const failed = (error: unknown) => {
-    toast.failed("The inbox was not changed", error);
-    void queries.invalidateQueries({ queryKey: ["inbox"] });
-  };
+  const ahead = <T>(how: How, send: () => Promise<T>) =>
+    changeAhead(queries, [seenIn<ListInboxNotificationsResponse>(unread.queryKey, (list) => how(list, true)), seenIn<Pages>(PAGES, inPages(how))], send);
+  const failed = (error: unknown) => { toast.failed("The inbox was not changed", error); };
   return {
-    arrived: (answer: GetInboxNotificationResponse) => {
-      change((list, first) => (first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count }));
-      askAgainIfAsking(queries, ["inbox"]);
-    },
+    arrived: (answer: GetInboxNotificationResponse) => told((list, first) => (first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count })),
     /** After a lost connection: what came meanwhile was not told. */
     refresh: () => void queries.invalidateQueries({ queryKey: ["inbox"] }),
     read: (message: InboxNotification, is_read: boolean) => {
       if ((message.read_at !== null) === is_read) return;
-      const step = is_read ? -1 : 1;
       const at = is_read ? new Date().toISOString() : null;
-      change((list) => withRead(list, message.id, at, Math.max(0, list.unread_count + step)));
-      void put<GetInboxNotificationResponse>(`/api/v2/notifications/inbox/${message.id}/read-status`, { is_read }).then((answer) => {
-        // Once more: what was asked before may have come meanwhile, with the message as it was.
-        change((list) => withRead(list, message.id, at, answer.unread_count));
-        askAgainIfAsking(queries, ["inbox"]);
-      }, failed);
+      void ahead((list) => withStep(list, message.id, at), () => put<GetInboxNotificationResponse>(`/api/v2/notifications/inbox/${message.id}/read-status`, { is_read }))
+        .then((answer) => told((list) => ({ ...list, unread_count: answer.unread_count })), failed);
     },
     readAll: () => {
-      change((list) => withRead(list, null, new Date().toISOString(), 0));
-      void put("/api/v2/notifications/inbox/mark-all-as-read").then(() => askAgainIfAsking(queries, ["inbox"]), failed);
+      const at = new Date().toISOString();
+      void ahead((list) => withRead(list, null, at, 0), () => put("/api/v2/notifications/inbox/mark-all-as-read")).catch(failed);
     },
   };
 }

@@ -24,6 +24,7 @@ import { dateTime } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { Refused } from "../deployment/Refused";
 import { byDay, changes, linkOf, program, sentence, words, type Change } from "./audit";
+import { counted, countedAtStart } from "../../ui/words";
 
 const ACTIONS = ["create", "write", "delete", "start", "stop", "login", "logout", "register", "request_password_reset"];
 const TYPES = ["api_key", "custom_role", "git_ssh_key", "group", "health_settings", "idp_sync_settings_group", "idp_sync_settings_organization", "idp_sync_settings_role", "notification_template", "notifications_settings", "oauth2_provider_app", "oauth2_provider_app_secret", "organization", "organization_member", "task", "template", "template_version", "user", "user_secret", "workspace", "workspace_build", "workspace_proxy"];
@@ -48,7 +49,7 @@ export function AuditPage() {
   const found = list.data;
   return (
     <>
-      <PageHead title="Audit logs" description={<span role="status">{found ? `${found.count >= (found.count_cap || COUNT_CAP_SHOWN) ? `More than ${found.count_cap}` : found.count} ${found.count === 1 ? "entry" : "entries"}` : " "}</span>} />
+      <PageHead title="Audit logs" description={<span role="status">{found ? `${found.count >= (found.count_cap || COUNT_CAP_SHOWN) ? `More than ${counted(found.count_cap, "entry", "entries")}` : countedAtStart(found.count, "entry", "entries")}` : " "}</span>} />
       <FilterBar label="Search the audit log" placeholder="username:ana action:delete date_from:2026-01-31" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows rows={8} /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}

@@ -21,6 +21,7 @@ import { Pager } from "../../ui/lists/Pager";
 import { dateTime, duration } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { Refused } from "../deployment/Refused";
+import { countedAtStart } from "../../ui/words";
 
 const KINDS: Readonly<Record<ConnectionLog["type"], string>> = { ssh: "SSH", vscode: "VS Code", jetbrains: "JetBrains", reconnecting_pty: "Web terminal", workspace_app: "App", port_forwarding: "Port", tunnel: "Tunnel" };
 const PRESETS = [["Everything", ""], ["Open now", "status:ongoing"], ["SSH connections", "type:ssh"], ["Apps", "type:workspace_app"]] as const;
@@ -81,7 +82,7 @@ export function ConnectionLogPage() {
   if (may.known && !may.viewAnyConnectionLog) return <Refused what="the connection log" />;
   return (
     <>
-      <PageHead title="Connection logs" description={<span role="status">{list.data ? `${list.data.count} ${list.data.count === 1 ? "connection" : "connections"}` : " "}</span>} />
+      <PageHead title="Connection logs" description={<span role="status">{list.data ? countedAtStart(list.data.count, "connection") : " "}</span>} />
       <FilterBar label="Search the connection log" placeholder="workspace_owner:ana type:ssh connected_after:2026-01-31T00:00:00Z" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows rows={8} /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}

@@ -1,5 +1,6 @@
 // A new account: who it is, and how they will sign in.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { useNavigate } from "react-router";
 
 import { post } from "../../api/client";
@@ -12,7 +13,9 @@ import { Failure } from "../../ui/Failure";
 import { Combobox, type Choice } from "../../ui/forms/Combobox";
 import { Checkbox, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
+import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
+import { CodeBox } from "../../ui/text/CodeBox";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
@@ -29,6 +32,8 @@ export function CreateUserPage() {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const usual = orgs.filter((org) => org.is_default).map((org) => org.id);
+  const [generated, setGenerated] = useState("");
+  const [made, setMade] = useState<{ username: string; password: string } | null>(null);
   const form = useForm(START, async (values) => {
     const service = values.login_type === "service";
     await post("/api/v2/users", {
@@ -37,10 +42,17 @@ export function CreateUserPage() {
     });
     toast.done("Successfully created user.");
     await queries.invalidateQueries({ queryKey: ["users"] });
-    await navigate(LIST);
+    if (values.login_type === "password" && values.password === generated) setMade({ username: values.username, password: generated });
+    else await navigate(LIST);
   });
   if (may.known && !may.createUser) return <Refused what="the form for new users" />;
+  if (made) return <Made {...made} />;
   const { values, set, problem } = form;
+  const generate = () => {
+    const password = randomPassword();
+    setGenerated(password);
+    set("password", password);
+  };
   const picked = values.organization_ids.length > 0 ? values.organization_ids : usual;
   return (
     <Narrow>
@@ -59,7 +71,7 @@ export function CreateUserPage() {
               {values.login_type === "password" ? (
                 <div className="flex items-end gap-2">
                   <div className="min-w-0 flex-1"><TextField label="Password" name="password" required autoComplete="new-password" spellCheck={false} hint="They need it for the first time they sign in." value={values.password} problem={problem("password")} onChange={(value) => set("password", value)} /></div>
-                  <Button onClick={() => set("password", randomPassword())}>Generate</Button>
+                  <Button onClick={generate}>Generate</Button>
                 </div>
               ) : null}
             </Stack>
@@ -72,6 +84,22 @@ export function CreateUserPage() {
           <div className="flex justify-end gap-2"><ButtonLink to={LIST}>Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy}>Save</Button></div>
         </Stack>
       </form>
+    </Narrow>
+  );
+}
+
+/** A password nobody chose is in nobody's head: it stands here until whoever made the account says that it is kept. */
+function Made({ username, password }: { username: string; password: string }) {
+  return (
+    <Narrow>
+      <PageHead title={`${username} has an account`} crumbs={[["Users", LIST], ["Create"]]} />
+      <Section title="Their password">
+        <Stack>
+          <Notice kind="warning" title="Copy it now: it is not shown again.">Send it to them on a way that others do not read. They can change it in their own settings.</Notice>
+          <CodeBox label={`Password of ${username}`} command={password} secret testId="new-password" />
+          <div className="flex justify-end"><ButtonLink look="primary" to={LIST}>I have saved it</ButtonLink></div>
+        </Stack>
+      </Section>
     </Narrow>
   );
 }

@@ -1,6 +1,6 @@
 // What is done to one account: changed, given a new password, suspended, activated, deleted.
 import { useQueryClient } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useId, useRef, useState } from "react";
 
 import { get, put, remove } from "../../api/client";
 import type { User } from "../../api/types";
@@ -59,12 +59,24 @@ function EditUser({ user, onClose }: Props) {
 
 function ResetPassword({ user, onClose }: Props) {
   const [password] = useState(randomPassword);
+  const [done, setDone] = useState(false);
+  const saved = useRef(false); // the question closes then, the password stays
+  const shown = <CodeBox label="New password" command={password} />;
+  if (done) {
+    return (
+      <Dialog open onClose={onClose} title={`The new password of ${user.username}`} actions={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
+        <div className="flex flex-col gap-3"><p className="text-muted">Send it to them; they can change it in their own settings. It is not shown again.</p>{shown}</div>
+      </Dialog>
+    );
+  }
   return (
-    <Confirm open onClose={onClose} title={`Reset the password of ${user.username}?`} confirm="Reset password" danger={false} onConfirm={async () => {
+    <Confirm open onClose={() => { if (!saved.current) onClose(); }} title={`Reset the password of ${user.username}?`} confirm="Reset password" danger={false} onConfirm={async () => {
       await put(`/api/v2/users/${user.id}/password`, { old_password: "", password });
+      saved.current = true;
       toast.done("Successfully updated the user password.");
-    }} extra={<CodeBox label="New password" command={password} />}>
-      <p>Their old password stops working and they are signed out everywhere. Send them this one; they can change it in their own settings. It is not shown again.</p>
+      setDone(true);
+    }} extra={shown}>
+      <p>Their old password stops working and they are signed out everywhere. This is the one to send them instead.</p>
     </Confirm>
   );
 }

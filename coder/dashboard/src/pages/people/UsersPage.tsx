@@ -10,6 +10,7 @@ import { me } from "../../api/queries/session";
 import type { User } from "../../api/types";
 import { useMe } from "../../app/guards";
 import { Ago } from "../../ui/Ago";
+import { ago } from "../../ui/time";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";
@@ -27,6 +28,7 @@ import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
 import { SITE_ROLE_HINTS } from "./roles";
 import { UserDialog, type UserAction } from "./UserDialogs";
+import { countedAtStart } from "../../ui/words";
 
 const PRESETS = [["All users", ""], ["Active users", "status:active"], ["Dormant users", "status:dormant"], ["Suspended users", "status:suspended"], ["Owners", "role:owner"], ["Service accounts", "service_account:true"]] as const;
 export const LOGIN_TYPES: Readonly<Record<string, string>> = { password: "Password", github: "GitHub", oidc: "OpenID Connect", none: "None", token: "Token", "": "None" };
@@ -49,7 +51,7 @@ export function UsersPage() {
   if (may.known && !may.viewUsers) return <Refused what="the people of this deployment" />;
   return (
     <>
-      <PageHead title="Users" description={<span role="status">{list.data ? `${list.data.count} ${list.data.count === 1 ? "person" : "people"}` : " "}</span>} actions={may.createUser ? <ButtonLink look="primary" to="/deployment/users/create" icon={<UserPlus />}>Create user</ButtonLink> : null} />
+      <PageHead title="Users" description={<span role="status">{list.data ? countedAtStart(list.data.count, "person", "people") : " "}</span>} actions={may.createUser ? <ButtonLink look="primary" to="/deployment/users/create" icon={<UserPlus />}>Create user</ButtonLink> : null} />
       <FilterBar label="Search users" placeholder="name, email, status:active role:owner" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
@@ -79,7 +81,7 @@ function columnsOf(ask: (user: User, action: UserAction) => void): Column<User>[
     { id: "login", header: "Login", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{LOGIN_TYPES[row.original.login_type] ?? row.original.login_type}</span> },
     {
       id: "status", header: "Status", meta: { extra: true },
-      cell: ({ row: { original: user } }) => <div className="whitespace-nowrap"><StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText><p className="text-sm text-muted">seen <Ago at={user.last_seen_at} /></p></div>,
+      cell: ({ row: { original: user } }) => <div className="whitespace-nowrap"><StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText><p className="text-sm text-muted">{ago(user.last_seen_at) === "never" ? "has not signed in yet" : <>seen <Ago at={user.last_seen_at} /></>}</p></div>,
     },
     { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <Actions user={row.original} ask={ask} /> },
   ];

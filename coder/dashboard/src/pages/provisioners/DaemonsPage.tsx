@@ -19,6 +19,7 @@ import { useTitle } from "../../ui/title";
 import { Refused } from "../deployment/Refused";
 import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
 import { Tags } from "./tags";
+import { counted } from "../../ui/words";
 
 const STATUS: Readonly<Record<"busy" | "idle" | "offline", readonly [string, Tone]>> = { idle: ["Idle", "good"], busy: ["Busy", "busy"], offline: ["Offline", "warn"] };
 const CHOICES = [["", "All"], ["idle", "Idle"], ["busy", "Busy"], ["offline", "Offline"]] as const;
@@ -93,7 +94,7 @@ function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
   ].filter(Boolean);
   return (
     <div className="text-sm text-muted">
-      <p className="tabular-nums">{health.slots.busy} of {health.slots.total} {health.slots.total === 1 ? "slot" : "slots"} busy</p>
+      <p className="tabular-nums">{health.slots.busy} of {counted(health.slots.total, "slot")} busy</p>
       {parts.length > 0 ? <p className="tabular-nums">{parts.join(", ")}</p> : null}
       {health.problem ? <p className="text-bad [overflow-wrap:anywhere]">{health.problem}</p> : null}
     </div>

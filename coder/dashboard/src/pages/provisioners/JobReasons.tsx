@@ -10,6 +10,7 @@ import { Skeleton } from "../../ui/Loading";
 import { TextLink } from "../../ui/Page";
 import { ago } from "../../ui/time";
 import { toast } from "../../ui/toast";
+import { counted } from "../../ui/words";
 
 /** The server's reasons are clauses: one that stands alone begins and ends like a sentence. */
 const sentence = (clause: string) => (clause === "" ? "" : `${clause.charAt(0).toUpperCase()}${clause.slice(1)}${clause.endsWith(".") ? "" : "."}`);
@@ -26,7 +27,7 @@ export function JobReasons({ organization, job, home }: { organization: string; 
   );
   return (
     <section aria-label="Why it waits" className="flex flex-col gap-3">
-      <p className="text-sm text-muted">{start ? `It starts ${ago(start.earliest)} at the earliest, ${ago(start.latest)} at the latest, as ${start.samples} jobs before it tell.` : sentence(unknown)}</p>
+      <p className="text-sm text-muted">{start ? `It starts ${ago(start.earliest)} at the earliest, ${ago(start.latest)} at the latest, as ${counted(start.samples, "job before it tells", "jobs before it tell")}.` : sentence(unknown)}</p>
       {daemons.length > 0 ? (
         <ul aria-label="What each provisioner says" className="divide-y divide-line rounded-lg border border-line bg-surface">
           {daemons.map((daemon) => (

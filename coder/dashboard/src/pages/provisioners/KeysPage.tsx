@@ -24,6 +24,7 @@ import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
 import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
 import { readTags, Tags } from "./tags";
+import { counted } from "../../ui/words";
 
 /** Ways in that are no keys of their own, but listed with them. */
 const BUILT_IN: Readonly<Record<string, string>> = {
@@ -52,7 +53,7 @@ function Keys({ view }: { view: OrganizationView }) {
     { id: "tags", header: "Tags", meta: { extra: true }, cell: ({ row }) => <Tags tags={row.original.key.tags} none="untagged" /> },
     {
       id: "daemons", header: "Provisioners",
-      cell: ({ row: { original: entry } }) => entry.daemons.length === 0 ? <span className="text-muted">None now</span> : <TextLink to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}>{entry.daemons.length} {entry.daemons.length === 1 ? "provisioner" : "provisioners"}</TextLink>,
+      cell: ({ row: { original: entry } }) => entry.daemons.length === 0 ? <span className="text-muted">None now</span> : <TextLink to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}>{counted(entry.daemons.length, "provisioner")}</TextLink>,
     },
     { id: "made", header: "Created", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{isBuiltIn(row.original) ? "–" : <Ago at={row.original.key.created_at} />}</span> },
     { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row: { original: entry } }) => view.may.deleteKeys && !isBuiltIn(entry) ? <IconButton size="sm" label={`Delete key ${entry.key.name}`} onClick={() => setDeleting(entry)}><Trash2 /></IconButton> : null },
@@ -70,7 +71,7 @@ function Keys({ view }: { view: OrganizationView }) {
         toast.done("Provisioner key deleted.");
         await changed();
       }}>
-        <p>{deleting && deleting.daemons.length > 0 ? `${deleting.daemons.length} ${deleting.daemons.length === 1 ? "provisioner uses" : "provisioners use"} it and will be shown out: jobs with its tags wait until another one comes.` : "No provisioner uses it now. Those started with it later are refused."}</p>
+        <p>{deleting && deleting.daemons.length > 0 ? `${counted(deleting.daemons.length, "provisioner uses", "provisioners use")} it and will be shown out: jobs with its tags wait until another one comes.` : "No provisioner uses it now. Those started with it later are refused."}</p>
       </Confirm>
     </>
   );

@@ -15,6 +15,7 @@ import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { DeviceCode } from "./DeviceCode";
 import { Door } from "./Door";
+import { counted } from "../../ui/words";
 
 export function ExternalAuthPage() {
   const provider = useParams()["provider"] ?? "";
@@ -89,7 +90,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
           <div className="min-w-0"><p className="truncate font-medium">{auth.user.name || auth.user.login}</p><p className="truncate text-sm text-muted">{auth.user.login}</p></div>
         </div>
       ) : null}
-      {auth.installations.length > 0 ? <p className="text-sm text-muted">{auth.installations.length} {auth.installations.length === 1 ? "organization" : "organizations"} authorized: {auth.installations.map((item) => item.account.login).join(", ")}.</p> : null}
+      {auth.installations.length > 0 ? <p className="text-sm text-muted">{counted(auth.installations.length, "organization")} authorized: {auth.installations.map((item) => item.account.login).join(", ")}.</p> : null}
       {auth.app_installable && auth.installations.length === 0 ? (
         <Notice kind="warning" title={`The application is not installed at ${name} yet`} actions={
           /^https?:/i.test(auth.app_install_url) ? <a className={buttonClass("secondary", "sm")} href={auth.app_install_url} target="_blank" rel="noreferrer">Install<ExternalLink aria-hidden="true" /></a> : null

@@ -37,7 +37,7 @@ export function SetupPage() {
         {form.error ? <Failure error={form.error} /> : null}
         <TextField label="Email" type="email" autoComplete="email" required value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
         <TextField label="Username" autoComplete="username" value={form.values.username} problem={form.problem("username")} placeholder={nameFrom(form.values.email)}
-          hint="Part of your workspaces' addresses." onChange={(value) => form.set("username", value)} />
+          hint="Letters, digits and hyphens. Part of your workspaces’ addresses." onChange={(value) => form.set("username", value)} />
         <TextField label="Password" type="password" autoComplete="new-password" required value={form.values.password} problem={form.problem("password")} onChange={(value) => form.set("password", value)} />
         <Button type="submit" look="primary" busy={form.busy} data-testid="create">Create account</Button>
       </form>

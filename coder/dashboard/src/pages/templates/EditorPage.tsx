@@ -23,6 +23,7 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { NotFoundPage } from "../errors/NotFoundPage";
+import { FirstImportErrors } from "../workspace/builds/FirstErrors";
 import { ResourceRow } from "../workspace/Resources";
 import { archiveOf, createVersion, imported, textOf, uploadFiles } from "./archive";
 import { FileTree } from "./FileTree";
@@ -101,6 +102,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
   const text = useMemo(() => (current.has(path) ? textOf({ path, data: current.get(path) ?? new Uint8Array() }) : ""), [current, path]);
   const marks = useMemo(() => new Map([...current].flatMap(([name, data]) => (start.get(name) === data ? [] : [[name, start.has(name) ? "changed" : "new"] as const]))), [current, start]);
   const ready = !dirty && !building && version.id !== base.id && version.job.status === "succeeded";
+  const publishable = ready || (!published && version.job.status === "succeeded" && !dirty);
   const home = templatePath(template);
   return (
     <>
@@ -112,12 +114,12 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
           {building && version.id !== base.id ? <Button icon={<Ban />} onClick={() => void cancel()}>Cancel build</Button> : null}
           <TagEditor tags={tags} onChange={setTags} />
           <Button icon={<Hammer />} busy={building} onClick={() => void build()} look={ready ? "secondary" : "primary"}>Build</Button>
-          <Button icon={<Rocket />} look={ready ? "primary" : "secondary"} disabled={!ready && (published || version.job.status !== "succeeded" || dirty)} onClick={() => setDialog("publish")}>Publish</Button>
+          <Button icon={<Rocket />} look={ready ? "primary" : "secondary"} disabled={!publishable} title={publishable ? undefined : published && !dirty ? "This version is the active one. Change something and build it." : "What is published is a version: build first what you have changed."} onClick={() => setDialog("publish")}>Publish</Button>
         </>} />
       <Stack className="gap-3">
         {failure ? <Failure error={failure} /> : null}
         {version.job.status === "pending" ? <WaitingNotice organization={template.organization_id} job={version.job} /> : null}
-        {version.job.error ? <Notice kind="error" title="The build failed.">{version.job.error}</Notice> : null}
+        {version.job.error ? <Notice kind="error" title="The build failed."><p>{version.job.error}</p><FirstImportErrors key={version.id} version={version.id} /></Notice> : null}
         <div className="grid grid-cols-[15rem_minmax(0,1fr)] overflow-hidden rounded-xl border border-line bg-surface max-md:grid-cols-1">
           <div className="border-r border-line max-md:border-r-0 max-md:border-b">
             <div className="flex items-center justify-between border-b border-line py-1 pr-1.5 pl-3">

@@ -14,6 +14,7 @@ import { Stack } from "../../ui/Page";
 import { duration } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { useTemplateContext } from "./TemplateLayout";
+import { counted } from "../../ui/words";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const RANGES = [["7", "Last 7 days"], ["30", "Last 30 days"], ["84", "Last 12 weeks"]] as const;
@@ -46,7 +47,7 @@ export function InsightsPage() {
     <Stack>
       <div className="max-w-48"><SelectField label="Period" hideLabel value={days} options={RANGES} onChange={(value) => setParams({ days: value }, { replace: true })} /></div>
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
-      <Section title="Active users" description={usage.data?.report ? `${usage.data.report.active_users} different ${usage.data.report.active_users === 1 ? "person" : "people"} in this period.` : null}>
+      <Section title="Active users" description={usage.data?.report ? `${usage.data.report.active_users === 0 ? "Nobody" : counted(usage.data.report.active_users, "person", "different people")} in this period.` : null}>
         {times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} /></Suspense> : usage.isPending ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">

@@ -23,6 +23,7 @@ import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
+import { FirstImportErrors } from "../workspace/builds/FirstErrors";
 import { createVersion, imported } from "./archive";
 import { ImportLog } from "./ImportLog";
 import { templatePath } from "./paths";
@@ -162,6 +163,8 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
     return () => window.removeEventListener("beforeunload", warn);
   }, [form.busy]);
   const log = useRef<HTMLDivElement>(null);
+  // The examples have the same path and are a long page: the form begins at its head, as a page of its own would.
+  useEffect(() => window.scrollTo(0, 0), []);
   useEffect(() => { if (version?.id) log.current?.scrollIntoView({ block: "nearest" }); }, [version?.id]);
   const cancel = async () => { if (version) await patch(`/api/v2/templateversions/${version.id}/cancel`); };
   const known = variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
@@ -170,7 +173,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
       <PageHead title="Create template" crumbs={[["Templates", "/templates"], ["New template", "/templates/new"], [source.title]]} description={source.title} icon={<Avatar name={source.name} src={form.values.icon} size="lg" square />} />
       <form onSubmit={form.submit}>
         <Stack>
-          {form.error ? <Failure error={form.error} /> : null}
+          {form.error && version?.job.status === "failed" ? <Notice kind="error" title="The template could not be imported."><p>{version.job.error}</p><FirstImportErrors key={version.id} version={version.id} /></Notice> : form.error ? <Failure error={form.error} /> : null}
           <Section title="General">
             <Stack>
               {orgs.length > 1 ? <SelectField label="Organization" value={form.values.organization || (orgs.find((org) => org.is_default)?.id ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}

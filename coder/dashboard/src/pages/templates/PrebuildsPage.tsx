@@ -16,6 +16,7 @@ import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { useTemplateContext } from "./TemplateLayout";
+import { plural } from "../../ui/words";
 
 export function PrebuildsPage() {
   const { template, version } = useTemplateContext();
@@ -31,7 +32,7 @@ export function PrebuildsPage() {
   if (wanted.length === 0) return <Empty icon={Timer} title="Nothing is built ahead">A preset of the template can ask for workspaces that are ready before anybody wants them: <code>prebuilds {"{"} instances = 2 {"}"}</code> in its <code>coder_workspace_preset</code>.</Empty>;
   return (
     <Stack>
-      <Section title="Built ahead" description={`${ready?.count ?? 0} ${ready?.count === 1 ? "waits" : "wait"} to be claimed.`} actions={<><ButtonLink to={`/workspaces?filter=${encodeURIComponent(query)}`}>Show them</ButtonLink><Button onClick={() => setAsking(true)}>Invalidate prebuilds…</Button></>}>
+      <Section title="Built ahead" description={ready === undefined ? " " : ready.count === 0 ? "None waits to be claimed." : `${ready.count} ${plural(ready.count, "waits", "wait")} to be claimed.`} actions={<><ButtonLink to={`/workspaces?filter=${encodeURIComponent(query)}`}>Show them</ButtonLink><Button onClick={() => setAsking(true)}>Invalidate prebuilds…</Button></>}>
         <ul className="divide-y divide-line">{wanted.map((preset) => <li key={preset.ID} className="flex items-center justify-between gap-4 py-2"><span><span className="font-medium">{preset.Name}</span> <span className="text-sm text-muted">{preset.Description}</span></span><span className="text-muted">{preset.DesiredPrebuildInstances} wanted</span></li>)}</ul>
       </Section>
       <Confirm open={asking} onClose={() => setAsking(false)} title="Invalidate the prebuilt workspaces?" confirm="Invalidate" onConfirm={async () => {

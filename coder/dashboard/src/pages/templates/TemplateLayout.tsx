@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Outlet, useNavigate, useOutletContext } from "react-router";
 
 import { remove, seg } from "../../api/client";
-import { templateChecks, useChecks } from "../../api/permissions";
+import { NO_WORKSPACES, templateChecks, useChecks } from "../../api/permissions";
 import { templateVersion } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
 import type { Template, TemplateVersion } from "../../api/types";
@@ -23,6 +23,7 @@ import { LinkTabs } from "../../ui/Tabs";
 import { toast } from "../../ui/toast";
 import { useTemplateHome } from "./paths";
 import { useTemplate } from "./useTemplate";
+import { counted, usedBy } from "../../ui/words";
 
 export interface TemplateContext {
   template: Template;
@@ -44,9 +45,9 @@ function Loaded({ template }: { template: Template }) {
     <>
       <PageHead title={template.display_name || template.name} crumbs={[["Templates", "/templates"], [template.display_name || template.name]]} icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
         badge={template.deprecated ? <Tag tone="warn">Deprecated</Tag> : null}
-        description={<>{template.description ? `${template.description} · ` : ""}{template.active_user_count} {template.active_user_count === 1 ? "developer" : "developers"} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
+        description={<>{template.description ? `${template.description} · ` : ""}used by {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
         actions={<>
-          {template.deprecated ? null : <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink>}
+          {template.deprecated ? null : may.createWorkspace === false ? <span className="text-sm text-muted">{NO_WORKSPACES}</span> : <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink>}
           <TemplateMenu template={template} version={version.data} may={may} />
         </>} />
       {template.deprecated ? <div className="mb-4"><Notice kind="warning" title="This template is deprecated.">{template.deprecation_message}</Notice></div> : null}
@@ -83,7 +84,7 @@ function TemplateMenu({ template, version, may }: { template: Template; version:
         await navigate("/templates");
       }}>
         <p>Its versions and settings are lost. This cannot be undone.</p>
-        {used > 0 ? <Notice kind="warning" title={`${used} ${used === 1 ? "workspace is" : "workspaces are"} made from it.`}>They have to be deleted first.</Notice> : null}
+        {used > 0 ? <Notice kind="warning" title={`${counted(used, "workspace is", "workspaces are")} made from it.`}>They have to be deleted first.</Notice> : null}
       </Confirm>
     </>
   );

@@ -20,6 +20,7 @@ import { PageHead, TextLink } from "../../ui/Page";
 import { duration } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { templatePath } from "./paths";
+import { usedBy } from "../../ui/words";
 
 const PRESETS = [["All templates", "deprecated:false"], ["Mine", "author:me"], ["Deprecated", "deprecated:true"]] as const;
 const USUAL = "deprecated:false";
@@ -38,13 +39,13 @@ const COLUMNS: Column<Template>[] = [
         <Avatar name={template.name} src={template.icon} square />
         <div className="min-w-0">
           <span className="flex items-center gap-2"><TextLink to={templatePath(template)} className="text-text [overflow-wrap:anywhere]">{template.display_name || template.name}</TextLink>{template.deprecated ? <Tag tone="warn" title={template.deprecation_message}>Deprecated</Tag> : null}</span>
-          <p className="line-clamp-1 text-sm text-muted">{template.description}</p>
+          <p className="text-sm sm:line-clamp-1 text-muted">{template.description}</p>
         </div>
       </div>
     ),
   },
   { id: "organization", header: "Organization", meta: { extra: true }, cell: ({ row }) => row.original.organization_display_name || row.original.organization_name },
-  { id: "used", header: "Used by", meta: { extra: true }, cell: ({ row }) => `${row.original.active_user_count} ${row.original.active_user_count === 1 ? "developer" : "developers"}` },
+  { id: "used", header: "Used by", meta: { extra: true }, cell: ({ row }) => usedBy(row.original.active_user_count) },
   { id: "time", header: "Build time", meta: { extra: true }, cell: ({ row }) => buildTime(row.original) },
   { id: "updated", header: "Last updated", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.updated_at} /></span> },
   { id: "create", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => row.original.deprecated ? null : <ButtonLink size="sm" to={`${templatePath(row.original)}/workspace`} aria-label={`Create workspace from ${row.original.display_name || row.original.name}`}>Create workspace</ButtonLink> },

@@ -15,6 +15,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../errors/NotFoundPage";
+import { FirstImportErrors } from "../workspace/builds/FirstErrors";
 import { SourceFiles } from "./FilesPage";
 import { templatePath } from "./paths";
 import { useTemplate } from "./useTemplate";
@@ -41,7 +42,7 @@ function Loaded({ template }: { template: Template }) {
         badge={<>{active ? <Tag tone="good">Active</Tag> : null}{version.archived ? <Tag>Archived</Tag> : null}{version.job.status === "succeeded" ? null : <StatusText tone={JOB_TONES[version.job.status]}>{version.job.status}</StatusText>}</>}
         description={<>by {version.created_by.username}, <Ago at={version.created_at} />{version.message ? `: ${version.message}` : ""}</>}
         actions={<>{may.createWorkspace !== false && version.job.status === "succeeded" ? <ButtonLink to={`${home}/workspace?version=${version.id}`}>Create workspace</ButtonLink> : null}{may.update ? <ButtonLink look="primary" to={`${home}/versions/${seg(version.name)}/edit`}>Edit</ButtonLink> : null}</>} />
-      {version.job.error ? <div className="mb-4"><Notice kind="error" title="This version could not be imported.">{version.job.error}</Notice></div> : null}
+      {version.job.error ? <div className="mb-4"><Notice kind="error" title="This version could not be imported."><p>{version.job.error}</p><FirstImportErrors version={version.id} /></Notice></div> : null}
       {may.update === false ? <p className="text-muted">Its files are for those who may change the template.</p> : null}
       {may.update ? <SourceFiles template={template} version={version} editable={false} /> : null}
     </>

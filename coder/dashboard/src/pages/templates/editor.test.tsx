@@ -1,8 +1,8 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
-import { visit, type Answers } from "../../test/world";
+import { FakeSocket, visit, type Answers } from "../../test/world";
 import { EditorPage } from "./EditorPage";
 import { readTar, writeTar } from "./tar";
 
@@ -122,4 +122,14 @@ it("asks before changes are left behind", async () => {
   expect(await screen.findByText("Leave without building?")).toBeVisible();
   await userEvent.click(screen.getByRole("button", { name: "Discard changes" }));
   expect(await screen.findByText("the template")).toBeVisible();
+});
+
+it("says of a failed build what its log calls an error, and why it cannot be published", async () => {
+  open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
+  expect(await screen.findByRole("button", { name: "Publish" })).toHaveAttribute("title", "This version is the active one. Change something and build it.");
+  await change();
+  expect(await screen.findByText("exit status 1")).toBeVisible();
+  await act(async () => { for (const one of FakeSocket.opened) one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]); });
+  expect(within(await screen.findByRole("list", { name: "First errors of the log" })).getByText("Error: Unclosed configuration block")).toBeVisible();
+  expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute("title", "What is published is a version: build first what you have changed.");
 });

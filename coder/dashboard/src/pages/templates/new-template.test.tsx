@@ -1,15 +1,15 @@
-import { screen, waitFor } from "@testing-library/react";
+import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { Link } from "react-router";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
-import { visit } from "../../test/world";
+import { FakeSocket, visit } from "../../test/world";
 import { NewTemplatePage } from "./NewTemplatePage";
 
 const version = (status: string) => ({ id: "v1", name: "first", organization_id: "o", job: { id: "j", status, file_id: "f", tags: {}, queue_position: 1, queue_size: 1, error: "" } });
 
-function open() {
-  let state = "pending";
+function open(begins = "pending") {
+  let state = begins;
   const page = visit([{ path: "/templates/new", element: <><NewTemplatePage /><Link to="/elsewhere">Away</Link></> }, { path: "/elsewhere", element: "elsewhere" }], "/templates/new?exampleId=scratch", {
     "GET /api/v2/templates/examples": [{ id: "scratch", name: "Scratch", description: "", icon: "" }],
     "GET /api/v2/organizations": [{ id: "o", name: "coder", display_name: "", is_default: true }],
@@ -41,4 +41,19 @@ it("asks before it is left, and leaving cancels the import", async () => {
   await userEvent.click(await screen.findByRole("button", { name: "Cancel the import" }));
   expect(await screen.findByText("elsewhere")).toBeVisible();
   await waitFor(() => expect(page.sent.at(-1)).toEqual(CANCEL));
+});
+
+it("begins at its head, though the examples before it have the same path", async () => {
+  const scrolled = vi.spyOn(window, "scrollTo");
+  open();
+  await screen.findByTestId("create");
+  expect(scrolled).toHaveBeenCalledWith(0, 0);
+});
+
+it("says of a failed import what its log calls an error", async () => {
+  open("failed");
+  await userEvent.click(await screen.findByTestId("create"));
+  expect(await screen.findByText("The template could not be imported.")).toBeVisible();
+  await act(async () => { for (const one of FakeSocket.opened) one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]); });
+  expect(await screen.findByRole("list", { name: "First errors of the log" })).toHaveTextContent("Error: Unclosed configuration block");
 });

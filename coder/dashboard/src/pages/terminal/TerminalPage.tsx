@@ -40,23 +40,26 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const [attempt, setAttempt] = useState(0);
   const request = useRequest(agent);
   const [allowed, setAllowed] = useState(request.trusted);
-  const status = workspace.latest_build.status;
+  const running = workspace.latest_build.status === "running";
+  // Without a running workspace nothing is connected, and what was known of its agent is of before.
+  const shown = running ? state : "disconnected";
+  const phase = running ? agent?.lifecycle_state : undefined;
   return (
-    <main className="flex h-dvh min-h-0 flex-1 flex-col bg-bg">
+    <main className="flex h-dvh min-h-0 flex-none flex-col overflow-hidden bg-bg">
       <h1 className="sr-only">Terminal of {workspace.name}</h1>
       <header className="flex items-center gap-3 border-b border-line bg-surface px-3 py-1.5 text-sm">
         <Link to={home} className="font-medium hover:underline">{workspace.owner_name}/{workspace.name}</Link>
         <span className="text-muted">{agent?.name}</span>
-        <span role="status" data-testid="terminal-status" data-status={state} className="ml-auto flex items-center gap-2 text-muted">
-          {state === "connecting" ? <><Spinner />Connecting…</> : state === "connected" ? "Connected" : "Disconnected"}
+        <span role="status" data-testid="terminal-status" data-status={shown} className="ml-auto flex items-center gap-2 text-muted">
+          {shown === "connecting" ? <><Spinner />Connecting…</> : shown === "connected" ? "Connected" : "Disconnected"}
         </span>
-        {state === "disconnected" ? <Button size="sm" onClick={() => setAttempt(attempt + 1)}>Reconnect</Button> : null}
+        {running && shown === "disconnected" ? <Button size="sm" onClick={() => setAttempt(attempt + 1)}>Reconnect</Button> : null}
       </header>
-      {status !== "running" ? <div className="p-3"><Notice kind="warning" title="The workspace does not run." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>}>Start it, then come back: this page connects by itself.</Notice></div> : null}
-      {agent?.lifecycle_state === "starting" ? <div className="px-3 pt-3"><Notice kind="info" title="The startup scripts still run.">You can work already; not everything may be there yet.</Notice></div> : null}
-      {agent?.lifecycle_state === "start_error" ? <div className="px-3 pt-3"><Notice kind="warning" title="A startup script failed.">Something may be missing. The agent’s log says what.</Notice></div> : null}
-      {!agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
-      {agent && allowed && status === "running" ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} /> : null}
+      {!running ? <div className="p-3"><Notice kind="warning" title="The workspace does not run." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>}>Start it, then come back: this page connects by itself.</Notice></div> : null}
+      {phase === "starting" ? <div className="px-3 pt-3"><Notice kind="info" title="The startup scripts still run.">You can work already; not everything may be there yet.</Notice></div> : null}
+      {phase === "start_error" ? <div className="px-3 pt-3"><Notice kind="warning" title="A startup script failed.">Something may be missing. The agent’s log says what.</Notice></div> : null}
+      {running && !agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
+      {agent && allowed && running ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} /> : null}
       <Confirm open={!allowed} onClose={() => setAllowed(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAllowed(true)}>
         <p>The link you followed runs this command in your workspace. Go on only if you trust where it came from.</p>
         <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">{request.command}</pre>

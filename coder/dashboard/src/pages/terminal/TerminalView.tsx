@@ -37,20 +37,26 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
   const tell = useRef(onState);
   const links = useRef({ host, workspace, agent });
   useEffect(() => { tell.current = onState; links.current = { host, workspace, agent }; });
-  const terminal = useRef<Terminal | null>(null);
+  const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
+  // Letters that are not loaded yet would be measured as those that stand in for them, and nothing measures again.
+  const family = useRef("monospace");
   useEffect(() => {
     let left = false;
     void loadTerminalFont(font).finally(() => {
-      if (!left && terminal.current) terminal.current.options.fontFamily = terminalFamily(font);
+      if (left) return;
+      family.current = terminalFamily(font);
+      if (!terminal.current) return;
+      terminal.current.screen.options.fontFamily = family.current;
+      terminal.current.fit.fit();
     });
     return () => { left = true; };
   }, [font]);
   useEffect(() => {
     const found = box.current;
     if (!found || place === null) return;
-    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: terminalFamily(""), fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
-    terminal.current = screen;
+    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: family.current, fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
     const fit = new FitAddon();
+    terminal.current = { screen, fit };
     screen.loadAddon(fit);
     screen.loadAddon(new Unicode11Addon());
     screen.unicode.activeVersion = "11";
@@ -61,16 +67,24 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
     const end = connect(screen, place, agent.id, request, (state) => tell.current(state));
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(found);
+    const rows = found.querySelector(".xterm-screen"); // its letters may change their size without the window's
+    if (rows) resize.observe(rows);
     const repaint = new MutationObserver(() => { screen.options.theme = themeOf(found); });
     repaint.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     return () => {
       resize.disconnect();
       repaint.disconnect();
       end();
+      terminal.current = null;
       screen.dispose();
     };
   }, [agent.id, request, place]);
-  return <div ref={box} data-testid="terminal" className="min-h-0 flex-1 overflow-hidden p-2" />;
+  // The padding is of another box than the one that is filled: FitAddon counts an element's padding as room for rows.
+  return (
+    <div className="flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
+      <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
+    </div>
+  );
 }
 
 /** Connects, and again from where it was when the connection is lost. Returns how to end it. */

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
+import { NO_WORKSPACES, useMayCreateWorkspace } from "../../api/permissions";
 import { templateById } from "../../api/queries/templates";
 import type { Workspace } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -11,6 +12,7 @@ import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { agentsOf } from "../workspaces/status";
 import { VERBS } from "./builds/BuildHistory";
 import { FirstErrors } from "./builds/FirstErrors";
+import { NewerVersion } from "./NewerVersion";
 import { startBuild, useBuildAction } from "./builds/builds";
 import { duplicatePath } from "./paths";
 
@@ -32,17 +34,26 @@ export function Banners({ workspace }: { workspace: Workspace }) {
         </>}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice>
       ) : null}
       {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
-      {build.status === "deleted" ? <Notice kind="info" title="This workspace has been deleted." actions={<ButtonLink size="sm" to={duplicatePath(workspace)}>Create one like it</ButtonLink>} /> : null}
+      {build.status === "deleted" ? <Deleted workspace={workspace} /> : null}
       {workspace.dormant_at ? (
         <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={<Button size="sm" onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button>}>
           It was not used for long.{workspace.deleting_at ? <> It will be deleted <strong><Ago at={workspace.deleting_at} /></strong>, with everything in it.</> : null}
         </Notice>
       ) : null}
       {build.status === "stopped" && !workspace.dormant_at ? <Notice kind="info" title="This workspace is stopped.">Start it to reach its agents.</Notice> : null}
-      {workspace.outdated && build.status !== "deleted" ? <Notice kind="info" title="A newer version of its template is active.">{workspace.template_require_active_version ? "Its next start will use it." : "Update when it suits you."}</Notice> : null}
+      {workspace.outdated && build.status !== "deleted" ? <Notice kind="info" title="A newer version of its template is active."><NewerVersion workspace={workspace} />{workspace.template_require_active_version ? "Its next start will use it." : "Update when it suits you."}</Notice> : null}
       {template?.deprecated ? <Notice kind="warning" title="Its template is deprecated.">{template.deprecation_message}</Notice> : null}
       <Unhealthy workspace={workspace} />
     </>
+  );
+}
+
+function Deleted({ workspace }: { workspace: Workspace }) {
+  const mayCreate = useMayCreateWorkspace(workspace.organization_id);
+  return (
+    <Notice kind="info" title="This workspace has been deleted." actions={mayCreate ? <ButtonLink size="sm" to={duplicatePath(workspace)}>Create one like it</ButtonLink> : null}>
+      {mayCreate === false ? NO_WORKSPACES : null}
+    </Notice>
   );
 }
 

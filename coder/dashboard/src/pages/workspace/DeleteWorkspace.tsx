@@ -9,6 +9,7 @@ import { Checkbox } from "../../ui/forms/Field";
 import { Ago } from "../../ui/Ago";
 import { toast } from "../../ui/toast";
 import { startBuild } from "./builds/builds";
+import { counted } from "../../ui/words";
 
 export function DeleteWorkspace({ workspace, open, onClose, onDeleted }: { workspace: Workspace; open: boolean; onClose: () => void; onDeleted?: () => void }) {
   const queries = useQueryClient();
@@ -29,7 +30,7 @@ export function DeleteWorkspace({ workspace, open, onClose, onDeleted }: { works
         onDeleted?.();
       }}>
       <p>{build.has_external_agent ? "The machine itself stays as it is. Its connection, its history and its settings here are lost." : "Everything in it is lost, its disks too. This cannot be undone."}</p>
-      <p className="text-sm">Made <Ago at={workspace.created_at} />, last used <Ago at={workspace.last_used_at} />, {build.resources.length} {build.resources.length === 1 ? "resource" : "resources"}.</p>
+      <p className="text-sm">Made <Ago at={workspace.created_at} />, last used <Ago at={workspace.last_used_at} />, with {counted(build.resources.length, "resource")}.</p>
     </Confirm>
   );
 }

@@ -8,6 +8,7 @@ import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
 import { CopyButton } from "../../ui/text/CodeBox";
 import { AgentCard } from "./agent/AgentCard";
+import { counted } from "../../ui/words";
 
 export function Resources({ workspace }: { workspace: Workspace }) {
   const all = workspace.latest_build.resources;
@@ -22,7 +23,7 @@ export function Resources({ workspace }: { workspace: Workspace }) {
         <section aria-label="Resources" className="flex flex-col gap-2">
           <h2 className="text-base font-semibold">Resources</h2>
           {[...rest, ...(more ? hidden : [])].map((resource) => <ResourceRow key={resource.id} resource={resource} />)}
-          {hidden.length > 0 ? <button type="button" className="self-start text-sm font-medium text-accent-text hover:underline" onClick={() => setMore(!more)}>{more ? "Hide" : "Show"} {hidden.length} hidden {hidden.length === 1 ? "resource" : "resources"}</button> : null}
+          {hidden.length > 0 ? <button type="button" className="self-start text-sm font-medium text-accent-text hover:underline" onClick={() => setMore(!more)}>{more ? "Hide" : "Show"} {counted(hidden.length, "hidden resource")}</button> : null}
         </section>
       ) : null}
     </>

@@ -1,12 +1,12 @@
 // What can be done with a workspace now: the next step as a button, the rest in a menu. A machine managed elsewhere says
 // why it cannot be started or stopped.
 import { useQueryClient } from "@tanstack/react-query";
-import { Ban, CloudDownload, Copy, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
+import { Ban, CloudDownload, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
 import { lazy, Suspense, useState, type ReactNode } from "react";
 import { useNavigate } from "react-router";
 
 import { ApiError, put, remove } from "../../api/client";
-import { useChecks, workspaceChecks } from "../../api/permissions";
+import { useChecks, useMayCreateWorkspace, workspaceChecks } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Button, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
@@ -15,8 +15,10 @@ import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
 import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
 import { ChangeVersion } from "./builds/ChangeVersion";
+import { NewerVersion } from "./NewerVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
-import { duplicatePath, workspacePath } from "./paths";
+import { Duplicate } from "./Duplicate";
+import { workspacePath } from "./paths";
 
 // The form of parameters is large, and few templates have any for one build.
 const BuildOptions = lazy(async () => ({ default: (await import("./builds/BuildOptions")).BuildOptions }));
@@ -76,6 +78,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         What runs in it ends. It is stopped, then started again.
       </Confirm>
       <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={update}>
+        <NewerVersion workspace={workspace} />
         It is built with the active version of its template. What runs in it ends; what the template keeps stays.
       </Confirm>
     </>
@@ -85,6 +88,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
 function MoreMenu({ workspace, may }: { workspace: Workspace; may: ReturnType<typeof useWorkspacePermissions> }) {
   const queries = useQueryClient();
   const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
+  const mayCreate = useMayCreateWorkspace(workspace.organization_id);
   const home = workspacePath(workspace);
   const favourite = (on: boolean) => void (on ? put(`/api/v2/workspaces/${workspace.id}/favorite`) : remove(`/api/v2/workspaces/${workspace.id}/favorite`))
     .then(() => queries.invalidateQueries({ queryKey: ["workspace"] }), (error: unknown) => toast.failed("That did not work", error));
@@ -97,7 +101,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: ReturnType<ty
         <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
         <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`} testId="workspace-parameters">Parameters</MenuItem>
         {may.update ? <MenuItem icon={<History />} onSelect={() => setDialog("version")}>Change version…</MenuItem> : null}
-        <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>Duplicate…</MenuItem>
+        <Duplicate workspace={workspace} mayCreate={mayCreate} />
         <MenuItem icon={<Download />} href={`/api/v2/workspacebuilds/${workspace.latest_build.id}/logs?format=text`} download>Download build log</MenuItem>
         {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger testId="delete-button" onSelect={() => setDialog("delete")}>Delete…</MenuItem></> : null}
       </Menu>

@@ -7,6 +7,7 @@ import { FakeSocket, visit } from "../../test/world";
 import { Banners } from "./Banners";
 
 const workspace = (status: string, job: object) => ({ id: "w", organization_id: "o", template_id: "t", latest_build: { id: "b", status, transition: "start", resources: [], job: { id: "j", ...job } } }) as unknown as Workspace;
+const VERSION = "GET /api/v2/templateversions/v2";
 const open = (status: string, job: object) => visit([{ path: "/", element: <Banners workspace={workspace(status, job)} /> }], "/", { "GET /api/v2/templates/t": {}, "POST /api/v2/workspaces/w/builds": {} });
 
 it("says that a build was cancelled, and offers it again", async () => {
@@ -22,4 +23,11 @@ it("says of a failed build what its log calls an error", async () => {
   await act(async () => FakeSocket.to("/workspacebuilds/b/logs")?.says([{ id: 1, log_level: "info", output: "Init" }, { id: 2, log_level: "error", output: "Error: no such image" }]));
   expect(await screen.findByText("Error: no such image")).toBeVisible();
   expect(screen.queryByText("Init")).toBeNull();
+});
+
+it("says which version is newer and what its author wrote about it", async () => {
+  const outdated = { ...workspace("running", { status: "succeeded" }), outdated: true, template_active_version_id: "v2" };
+  visit([{ path: "/", element: <Banners workspace={outdated} /> }], "/", { "GET /api/v2/templates/t": {}, [VERSION]: { name: "kind_mesa4", message: "An app" } });
+  expect(await screen.findByText("kind_mesa4")).toBeVisible();
+  expect(screen.getByText(/: An app/)).toBeVisible();
 });

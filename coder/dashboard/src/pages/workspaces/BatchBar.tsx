@@ -8,6 +8,7 @@ import { Button } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { toast } from "../../ui/toast";
 import { startBuild, updateToActive } from "../workspace/builds/builds";
+import { counted, plural } from "../../ui/words";
 
 type Batch = "start" | "stop" | "update" | "delete";
 
@@ -26,7 +27,7 @@ export function BatchBar({ chosen, onDone }: { chosen: readonly Workspace[]; onD
     const results = await Promise.allSettled(able(batch).map((workspace) => ACTS[batch].act(workspace)));
     const failed = results.filter((result) => result.status === "rejected");
     if (failed.length > 0) toast.failed(`${failed.length} of ${results.length} could not be done`, failed[0]?.reason);
-    else toast.done(`${ACTS[batch].doing}: ${results.length} ${results.length === 1 ? "workspace" : "workspaces"} under way.`);
+    else toast.done(`${ACTS[batch].doing}: ${counted(results.length, "workspace")} under way.`);
     await queries.invalidateQueries({ queryKey: ["workspaces"] });
     onDone();
   };
@@ -38,10 +39,10 @@ export function BatchBar({ chosen, onDone }: { chosen: readonly Workspace[]; onD
       {button("start", <Play />)}{button("stop", <Square />)}{button("update", <CloudDownload />)}{button("delete", <Trash2 />)}
       <Button size="sm" look="quiet" onClick={onDone}>Clear</Button>
       <Confirm open={asked !== null} onClose={() => setAsked(null)} danger={asked === "delete" || asked === "stop"} confirm={asked ? `${ACTS[asked].doing} ${those.length}` : ""}
-        title={asked ? `${ACTS[asked].doing} ${those.length} ${those.length === 1 ? "workspace" : "workspaces"}?` : ""} typed={asked === "delete" ? "delete" : undefined} typedLabel="To be sure" onConfirm={() => (asked ? run(asked) : Promise.resolve())}>
+        title={asked ? `${ACTS[asked].doing} ${counted(those.length, "workspace")}?` : ""} typed={asked === "delete" ? "delete" : undefined} typedLabel="To be sure" onConfirm={() => (asked ? run(asked) : Promise.resolve())}>
         <p>{asked ? ACTS[asked].says : ""}</p>
         <ul className="max-h-48 list-disc overflow-y-auto pl-5">{those.map((workspace) => <li key={workspace.id}>{workspace.owner_name}/{workspace.name}</li>)}</ul>
-        {asked && those.length < chosen.length ? <p>{chosen.length - those.length} of the selected {chosen.length - those.length === 1 ? "is" : "are"} left as {chosen.length - those.length === 1 ? "it is" : "they are"}: this cannot be done with {chosen.length - those.length === 1 ? "it" : "them"} now.</p> : null}
+        {asked && those.length < chosen.length ? <p>{chosen.length - those.length} of the selected {plural(chosen.length - those.length, "is left as it is: this cannot be done with it now.", "are left as they are: this cannot be done with them now.")}</p> : null}
       </Confirm>
     </div>
   );

@@ -11,6 +11,7 @@ import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Popover } from "../../ui/Popover";
 import { templatePath } from "../templates/paths";
+import { usedBy } from "../../ui/words";
 
 export function NewWorkspace() {
   const [open, setOpen] = useState(false);
@@ -41,7 +42,7 @@ function Picker({ onDone }: { onDone: () => void }) {
               <Avatar name={template.name} src={template.icon} square />
               <span className="min-w-0">
                 <span className="block truncate font-medium">{template.display_name || template.name}</span>
-                <span className="block truncate text-sm text-muted">{template.active_user_count === 1 ? "1 developer" : `${template.active_user_count} developers`}</span>
+                <span className="block truncate text-sm text-muted">Used by {usedBy(template.active_user_count)}</span>
               </span>
             </Link>
           </li>

@@ -1,11 +1,12 @@
 // One row's quick ways: its applications and terminal while it runs, and a menu.
 import { useQueryClient } from "@tanstack/react-query";
-import { Copy, EllipsisVertical, Play, Settings, Square, SquareTerminal, Star, StarOff, Trash2 } from "lucide-react";
+import { EllipsisVertical, Play, Settings, Square, SquareTerminal, Star, StarOff, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
 import { useAppPlace } from "../../api/app-place";
 import { put, remove } from "../../api/client";
+import { useMayCreateWorkspace } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { buttonClass, IconButton } from "../../ui/Button";
@@ -15,7 +16,8 @@ import { addressOf } from "../workspace/agent/app-address";
 import { appEntry, isPlainLink, openApp } from "../workspace/agent/app-open";
 import { startBuild } from "../workspace/builds/builds";
 import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
-import { duplicatePath, terminalPath } from "../workspace/paths";
+import { Duplicate } from "../workspace/Duplicate";
+import { terminalPath } from "../workspace/paths";
 import { useMayEnter } from "../workspace/useMayEnter";
 import { agentsOf } from "./status";
 
@@ -25,6 +27,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
   const queries = useQueryClient();
   const place = useAppPlace();
   const mayEnter = useMayEnter(workspace);
+  const mayCreate = useMayCreateWorkspace(workspace.organization_id);
   const [deleting, setDeleting] = useState(false);
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
@@ -64,7 +67,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
         {workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>
           : <MenuItem icon={<Star />} onSelect={() => act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to the favourites.")}>Add to favourites</MenuItem>}
         <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
-        <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>Duplicate</MenuItem>
+        <Duplicate workspace={workspace} mayCreate={mayCreate} />
         <MenuSeparator />
         <MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem>
       </Menu>

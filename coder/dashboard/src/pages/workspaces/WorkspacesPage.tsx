@@ -117,7 +117,7 @@ function NoWorkspaces({ filtered }: { filtered: boolean }) {
   if (known?.length === 0) {
     return may.createAnyTemplate ? (
       <Empty icon={Boxes} title="No workspaces yet" actions={<ButtonLink to="/templates/new" look="primary">Make the first template</ButtonLink>}>
-        A workspace is made from a template, and there is none yet. Begin with an example; “Attach any machine” is the one for machines you already have.
+        A workspace is made from a template, and there is none yet. Begin with an example; “Externally Managed Workspace” is the one for machines you already have.
       </Empty>
     ) : <Empty icon={Boxes} title="No workspaces yet">A workspace is made from a template, and there is none yet. Somebody who administers templates has to make one first.</Empty>;
   }

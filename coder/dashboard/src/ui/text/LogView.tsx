@@ -8,6 +8,7 @@ import { ansiSpans, plainText } from "./ansi";
 import { Button, IconButton } from "../Button";
 import { INPUT } from "../forms/Field";
 import { cx } from "../cx";
+import { counted } from "../words";
 
 export interface LogLine {
   id: number | string;
@@ -58,7 +59,7 @@ export function LogView({ lines, label, testId, empty = "Nothing yet.", height =
     <div className="relative overflow-hidden rounded-lg border border-line bg-inset">
       <div className="flex flex-wrap items-center gap-2 border-b border-line px-2 py-1.5">
         <SearchField search={search} label={label} />
-        <span className="ml-auto flex items-center gap-1.5 text-sm text-muted"><span className="tabular-nums">{lines.length.toLocaleString()} {lines.length === 1 ? "line" : "lines"}</span>{actions}</span>
+        <span className="ml-auto flex items-center gap-1.5 text-sm text-muted"><span className="tabular-nums">{counted(lines.length, "line")}</span>{actions}</span>
       </div>
       <div ref={box} role="log" aria-label={label} data-testid={testId} tabIndex={0} onScroll={scrolled} className="overflow-auto px-3 py-2 font-mono text-[0.78rem] leading-5" style={{ maxHeight: height }}>
         {lines.length === 0 ? <p className="text-muted">{empty}</p> : null}

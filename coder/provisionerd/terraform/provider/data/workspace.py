@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from coder.domain.foundation.go_uuid import NIL, NotUuid, parse_uuid
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.provider.go_json import GoJsonError, decode_list
-from coder.provisionerd.terraform.provider.go_uuid import NIL, NotUuid, parse_uuid
 from coder.provisionerd.terraform.provider.kinds import Body, DataKind, ProviderContext
 from coder.provisionerd.terraform.provider.schema import (
     BOOL,

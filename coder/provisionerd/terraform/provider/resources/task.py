@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coder.domain.foundation.go_uuid import NIL, parse_uuid
 from coder.provisionerd.terraform.provider.checks import is_uuid
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
-from coder.provisionerd.terraform.provider.go_uuid import NIL, parse_uuid
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
 from coder.provisionerd.terraform.provider.schema import BOOL, STRING, Attribute, Block, Schema
 

@@ -58,6 +58,19 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
         assert missing.status_code == 404 and "pipx install FILE.whl" in missing.json()["detail"]
 
 
+async def test_what_is_there_is_said_without_asking_for_each(shelf: Path) -> None:
+    async with running_coderd(site_dir=str(shelf)) as world:
+        listed = (await world.get("/api/v2/programs", token="")).json()
+        assert [one["name"] for one in listed if one["available"]] == [
+            "coder-linux-arm64", "coder-linux-armv7", "coder-windows-amd64.exe",
+        ]  # fmt: skip
+        for one in listed:
+            answer = await world.request("HEAD", f"/bin/{one['name']}", token="")
+            assert answer.status_code == (200 if one["available"] else 404), one
+            assert one["name"].startswith(f"coder-{one['os']}-{one['architecture']}")
+            assert (str(shelf / "bin") in one["remedy"]) is not one["available"]
+
+
 async def test_ranges_join_to_the_whole(shelf: Path) -> None:
     size = len(SLIM_FILE)
     tail = size - 10

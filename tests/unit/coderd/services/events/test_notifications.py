@@ -26,7 +26,7 @@ from coder.coderd.services.events.notification_delivery import _connect, deliver
 from coder.coderd.store.events import inbox as inbox_store
 from coder.coderd.store.events import notifications as store
 from coder.coderd.store.events.notifications import MessageRow
-from coder.domain.events.notification_templates import TEMPLATES, TEST
+from coder.domain.events.notification_templates import ONE_TIME_PASSCODE, TEMPLATES, TEST
 from coder.domain.events.notification_texts import Reader, fill, render
 from tests.kit.agents import dial_link, eventually
 from tests.kit.certificates import Authority
@@ -92,6 +92,30 @@ async def test_mail_goes_out_and_again_when_it_was_refused() -> None:
         text, page = (part.get_content() for part in mail.iter_parts())
         assert "Hi admin," in text and f"{world.ctx.access_url}/deployment/notifications?tab=settings" in text
         assert "<h1>A test notification</h1>" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "reached"),
+    [
+        ({}, "", False),
+        ({}, "webhook", False),
+        ({"email_smarthost": "127.0.0.1:9"}, "", True),
+        ({"email_smarthost": "127.0.0.1:9"}, "webhook", False),
+        ({"notifications_webhook_endpoint": "http://127.0.0.1:9/"}, "", False),
+        ({"notifications_webhook_endpoint": "http://127.0.0.1:9/"}, "webhook", True),
+    ],
+    ids=str,
+)
+async def test_who_forgot_a_password_is_told_whether_a_code_can_come(
+    options: dict[str, str], method: str, reached: bool
+) -> None:
+    """The inbox is no way: it is behind the password."""
+    async with running_coderd(first_user=True, **options) as world:  # type: ignore[arg-type]
+        if method:
+            path = f"/api/v2/notifications/templates/{ONE_TIME_PASSCODE}/method"
+            assert (await world.put(path, {"method": method})).status_code == 200
+        answer = await world.get("/api/v2/notifications/passcodes", token="")
+        assert answer.json() == {"available": reached}
 
 
 async def test_mail_by_tls_to_a_server_of_another_name(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from coder.base.clock import FakeClock
 from coder.coderd.services.events import passcodes
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
+from coder.domain.access.user_agents import LONGEST
 from tests.kit.agents import eventually
 from tests.kit.coderd import FIRST_USER, running_coderd
 from tests.kit.overtaking import overtaken
@@ -165,6 +166,28 @@ async def test_a_lost_laptop_is_signed_out_by_itself() -> None:
         seen = (await world.get(f"/api/v2/users/{member_id}/sessions")).json()
         assert [one["id"] for one in seen] == [one["id"] for one in own]
         assert not any(one["current"] for one in seen)
+
+
+async def test_a_session_names_the_program_that_uses_it() -> None:
+    """From signing in on; one that was handed to a command line is the command line's from its first use."""
+    firefox, endless = {"User-Agent": "Mozilla/5.0 Firefox/140.0"}, {"User-Agent": "x" * 5000}
+    body = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
+    async with running_coderd(first_user=True) as world:
+        shown = (await world.post("/api/v2/users/login", body, token="", headers=firefox)).json()["session_token"]
+
+        async def known(key: str) -> str:
+            row = await world.ctx.db.read(key_store.get_key, key.partition("-")[0])
+            assert row is not None
+            return row.user_agent
+
+        assert await known(shown) == firefox["User-Agent"]
+        world.client.cookies.clear()  # it would show the session it was just given
+        handed = (await world.post("/api/v2/users/me/keys", {}, headers=firefox)).json()["key"]
+        assert await known(handed) == ""
+        await world.get("/api/v2/users/me", token=handed, headers=endless)
+        assert await known(handed) == "x" * LONGEST
+        listed = {one["id"]: one["user_agent"] for one in (await world.get("/api/v2/users/me/sessions")).json()}
+        assert listed[shown.partition("-")[0]] == firefox["User-Agent"]
 
 
 @pytest.mark.parametrize("change", [{"status": "suspended"}, {"login_type": "oidc"}], ids=str)

@@ -150,7 +150,7 @@ async def test_who_asks_decides_what_is_told() -> None:
         async with connected_daemon(world, name="plain"):
             why = (await world.get(path_of(world, version))).json()
             assert (why["verdict"], why["queue_position"], why["expected_start"]) == ("nobody", 0, None)
-            assert why["no_expected_start"] == "there is no daemon that may ever run it"
+            assert why["no_expected_start"] == "there is no provisioner that may ever run it"
             (reason,) = why["daemons"]
             assert (reason["daemon_name"], reason["code"], reason["tag"]) == ("plain", "lacks_tag", "gpu")
             assert reason["message"] == "lacks tag gpu=yes"
@@ -182,7 +182,7 @@ async def test_the_owner_of_a_workspace_is_told_without_names() -> None:
         made = await world.post("/api/v2/users/me/workspaces", body, token=alice)
         assert made.status_code == 201, made.text
         why = (await world.get(path_of(world, made.json()["latest_build"]), token=alice)).json()
-        assert [one["daemon_name"] for one in why["daemons"]] == ["a provisioner daemon"]
+        assert [one["daemon_name"] for one in why["daemons"]] == ["a provisioner"]
         assert why["daemons"][0]["daemon_id"] == str(UUID(int=0))
 
 
@@ -227,7 +227,7 @@ async def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str
         async with connected_daemon(world, name="plain"):
             assert await coder(world, tmp_path, "provisioner", "jobs", "why", job) == 0
             said = capsys.readouterr().out
-            assert "No daemon may run this job" in said
+            assert "No provisioner may run this job" in said
             assert "plain   lacks tag gpu=yes" in said
             assert "  coder provisioner start --tag gpu=yes\n" in said
             assert await coder(world, tmp_path, "provisioner", "jobs", "list", "-o", "json", "-s", "pending") == 0

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from coder.domain.foundation.go_url import url_problem
+from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
 from coder.domain.templates.parameter_rules import type_problem, validation_problem
 from coder.provisionerd.terraform.provider.go_json import GoJsonError, decode_list
-from coder.provisionerd.terraform.provider.go_uuid import NotUuid, parse_uuid
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
 import { CopyButton } from "../../../ui/text/CodeBox";
 import { bytesText, targetName } from "./wireguard";
+import { counted } from "../../../ui/words";
 
 const AddDevice = lazy(() => import("./AddDevice"));
 const ALIVE_MS = 180_000; // WireGuard renews a live tunnel's keys every two minutes
@@ -78,11 +79,11 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
         <div><dt className="text-muted">Last heard from</dt><dd>{heard > 0 ? <Ago at={client.last_handshake_at} /> : "never"}{client.endpoint ? ` at ${client.endpoint}` : ""}</dd></div>
         <div><dt className="text-muted">Received / sent</dt><dd>{bytesText(client.rx_bytes)} / {bytesText(client.tx_bytes)}</dd></div>
         <div><dt className="text-muted">Its address</dt><dd><code>{client.address}</code></dd></div>
-        <div><dt className="text-muted">Reaches</dt><dd>{client.workspace_ids ? `${client.workspace_ids.length} chosen ${client.workspace_ids.length === 1 ? "workspace" : "workspaces"}` : "every workspace you may enter"}</dd></div>
+        <div><dt className="text-muted">Reaches</dt><dd>{client.workspace_ids ? counted(client.workspace_ids.length, "chosen workspace") : "every workspace you may enter"}</dd></div>
       </dl>
       {client.targets.length > 0 ? (
         <details className="mt-3 text-sm">
-          <summary className="font-medium text-accent-text">Addresses of {client.targets.length} {client.targets.length === 1 ? "agent" : "agents"}</summary>
+          <summary className="font-medium text-accent-text">Addresses of {counted(client.targets.length, "agent")}</summary>
           <ul className="mt-2 flex flex-col gap-1">
             {client.targets.map((target) => <li key={target.agent_id} className="flex flex-wrap items-center gap-2"><span className="min-w-0 flex-1 [overflow-wrap:anywhere]">{targetName(target)}</span><code className="[overflow-wrap:anywhere]">{target.address}</code><CopyButton text={target.address} iconOnly label={`Copy address of ${targetName(target)}`} /></li>)}
           </ul>

@@ -11,9 +11,10 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
+import { groupEntry } from "../../groups/everyone";
 import { useSettingsTemplate } from "./SettingsLayout";
 
-const ROLES = [["use", "Use"], ["admin", "Admin"]] as const;
+const ROLES = [["use", "Use", "make workspaces from this template"], ["admin", "Admin", "change its files, versions and settings, and delete it"]] as const;
 
 export function TemplatePermissionsPage() {
   const template = useSettingsTemplate();
@@ -22,16 +23,15 @@ export function TemplatePermissionsPage() {
   const [text, setText] = useState("");
   const acl = useQuery(templateAcl(template.id));
   const available = useQuery({ ...templateAclAvailable(template.id, text), placeholderData: keepPreviousData }).data;
-  const groupName = (group: { id: string; name: string; display_name: string; organization_id: string }) => (group.id === group.organization_id ? "Everyone" : group.display_name || group.name);
   const found: Omit<Entry, "role">[] = [
-    ...(available?.groups ?? []).map((group) => ({ id: group.id, kind: "group" as const, name: groupName(group), hint: `Group, ${group.total_member_count} members`, picture: group.avatar_url })),
+    ...(available?.groups ?? []).map(groupEntry),
     ...(available?.users ?? []).map((user) => ({ id: user.id, kind: "user" as const, name: user.username, hint: user.email, picture: user.avatar_url })),
   ];
   const entries: Entry[] = [
-    ...(acl.data?.group ?? []).map((group) => ({ id: group.id, kind: "group" as const, name: groupName(group), hint: `Group, ${group.total_member_count} members`, picture: group.avatar_url, role: group.role })),
+    ...(acl.data?.group ?? []).map((group) => ({ ...groupEntry(group), role: group.role })),
     ...(acl.data?.users ?? []).map((user) => ({ id: user.id, kind: "user" as const, name: user.username, hint: user.email, picture: user.avatar_url, role: user.role })),
   ];
-  const change = (entry: Omit<Entry, "role">, role: string) => void patch(`/api/v2/templates/${template.id}/acl`, { [entry.kind === "user" ? "user_perms" : "group_perms"]: { [entry.id]: role } })
+  const change = (entry: Omit<Entry, "role">, role: string) => patch(`/api/v2/templates/${template.id}/acl`, { [entry.kind === "user" ? "user_perms" : "group_perms"]: { [entry.id]: role } })
     .then(() => queries.invalidateQueries({ queryKey: ["templates", template.id, "acl"] }), (error: unknown) => toast.failed("The permission could not be changed", error));
   return (
     <>

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useSocket } from "../../../api/socket";
 import type { ServerSentEvent, WorkspaceAgent, WorkspaceAgentMetadata } from "../../../api/types";
 import { cx } from "../../../ui/cx";
+import { counted } from "../../../ui/words";
 
 export function AgentMetadata({ agent }: { agent: WorkspaceAgent }) {
   const [items, setItems] = useState<readonly WorkspaceAgentMetadata[]>(agent.metadata ?? []);
@@ -21,7 +22,7 @@ export function AgentMetadata({ agent }: { agent: WorkspaceAgent }) {
         return (
           <div key={item.description.key} className="min-w-20">
             <dt className="text-sm text-muted">{item.description.display_name}</dt>
-            <dd className={cx("max-w-64 truncate font-medium", item.result.error ? "text-bad" : stale && "text-muted")} title={item.result.error || (stale ? `Measured ${item.result.age} seconds ago.` : item.result.value)}>
+            <dd className={cx("max-w-64 truncate font-medium", item.result.error ? "text-bad" : stale && "text-muted")} title={item.result.error || (stale ? `Measured ${counted(item.result.age, "second")} ago.` : item.result.value)}>
               {item.result.error ? "failed" : item.result.value.trim() || "–"}{stale ? <span className="sr-only"> (old)</span> : null}
             </dd>
           </div>

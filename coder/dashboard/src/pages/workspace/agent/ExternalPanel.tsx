@@ -5,41 +5,43 @@ import { useState } from "react";
 
 import { post, seg } from "../../../api/client";
 import { setKnown } from "../../../api/overtaken";
+import { useMissingProgram } from "../../../api/queries/programs";
 import { externalCredentials } from "../../../api/queries/workspaces";
 import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../../api/types";
 import { Button } from "../../../ui/Button";
+import { WhereToRun } from "./WhereToRun";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { SelectField } from "../../../ui/forms/Field";
 import { Skeleton } from "../../../ui/Loading";
+import { Notice } from "../../../ui/Notice";
 import { toast } from "../../../ui/toast";
-
-const PLATFORMS: readonly (readonly [string, string, string])[] = [
-  ["linux", "amd64", "Linux, Intel/AMD"],
-  ["linux", "arm64", "Linux, ARM 64-bit"],
-  ["linux", "armv7", "Linux, ARM 32-bit"],
-  ["darwin", "amd64", "macOS, Intel"],
-  ["darwin", "arm64", "macOS, Apple silicon"],
-  ["windows", "amd64", "Windows, Intel/AMD"],
-  ["windows", "arm64", "Windows, ARM"],
-];
+import { keyOf, nameOf, PLATFORMS } from "../../platforms";
 
 export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const own = `${agent.operating_system}/${agent.architecture}`;
-  const [platform, setPlatform] = useState(PLATFORMS.some(([os, arch]) => `${os}/${arch}` === own) ? own : "linux/amd64");
+  const [platform, setPlatform] = useState(PLATFORMS.some((item) => keyOf(item) === own) ? own : "linux/amd64");
   const credentials = useQuery(externalCredentials(workspace.id, agent.name));
+  const missing = useMissingProgram();
+  const lacked = missing(platform);
   return (
     <div className="flex flex-col gap-3">
       <p>Please run the following command to attach an agent to the <strong>{workspace.name}</strong> workspace:</p>
-      <div className="max-w-60">
-        <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map(([os, arch, text]) => [`${os}/${arch}`, text] as const)} />
+      <div className="max-w-80">
+        <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map((item) => [keyOf(item), missing(keyOf(item)) ? `${nameOf(item)} (no program here)` : nameOf(item)] as const)} />
       </div>
+      {lacked ? (
+        <Notice kind="warning" title="This server has no program for that platform.">
+          <p>The command works there only if <code>coder</code> is installed on the machine already, by the wheel for example: <code>pipx install FILE.whl</code>. Otherwise it waits until the program is here.</p>
+          <p>For whoever runs this deployment: {lacked.remedy}</p>
+        </Notice>
+      ) : null}
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
       {credentials.isError ? <Failure error={credentials.error} retry={() => void credentials.refetch()} /> : null}
       {credentials.data ? <CodeBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} /> : null}
       {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
-      <p className="text-sm text-muted">The state above turns green by itself as soon as the agent is there.</p>
+      <WhereToRun command={credentials.data?.command} />
     </div>
   );
 }

@@ -53,12 +53,12 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const listening = (ports.data?.ports ?? []).filter((item) => !mine.some((other) => other.port === item.port));
   return (
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
-      {host === "" ? <p className="text-sm text-muted">Ports open in a browser only where the deployment has a wildcard access URL. Until then: <code>coder port-forward {workspace.name} --tcp 8080</code></p> : null}
+      {host === "" ? <p className="text-sm text-muted">Ports open in a browser once an administrator gives the deployment a wildcard access URL. Until then, on your machine: <code>coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}</code></p> : null}
       <section aria-label="Listening ports" className="flex flex-col gap-2">
         <h3 className="text-sm font-medium">Listening ports</h3>
         {ports.isError ? <Failure error={ports.error} /> : null}
         {ports.data && listening.length === 0 ? <p className="text-sm text-muted">Nothing else listens at the moment.</p> : null}
-        <SelectField hideLabel label="Protocol of the listening ports" value={protocol} onChange={(value) => setProtocol(value === "https" ? "https" : "http")} options={[["http", "HTTP"], ["https", "HTTPS"]]} className="w-28" />
+        {host === "" ? null : <SelectField hideLabel label="Protocol of the listening ports" value={protocol} onChange={(value) => setProtocol(value === "https" ? "https" : "http")} options={[["http", "HTTP"], ["https", "HTTPS"]]} className="w-28" />}
         {listening.map((item) => (
           <div key={item.port} className="flex items-center gap-2">
             {host ? <a className="flex items-center gap-1 font-medium text-accent-text hover:underline" href={address(item.port, protocol)} target="_blank" rel="noreferrer">{item.port}<ExternalLink className="size-3.5" aria-hidden="true" /></a> : <span className="font-medium">{item.port}</span>}

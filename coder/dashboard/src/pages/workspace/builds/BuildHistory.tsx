@@ -31,7 +31,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
               <Dot tone={tone} pulse={build.job.status === "running"} />
               <span className="min-w-0 flex-1">
                 <span className="block truncate text-sm"><span className="font-medium">{VERBS[build.transition]}</span> <span className="text-muted">by {build.reason === "autostart" || build.reason === "autostop" ? "schedule" : build.initiator_name}</span><span className="sr-only">, {word}</span></span>
-                <span className="block text-xs text-muted">#{build.build_number} · <Ago at={build.created_at} /></span>
+                <span className="block text-xs text-muted [overflow-wrap:anywhere]">#{build.build_number} · {build.template_version_name} · <Ago at={build.created_at} /></span>
               </span>
             </Link>
           </li>

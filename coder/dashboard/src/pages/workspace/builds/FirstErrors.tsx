@@ -1,11 +1,14 @@
-// What a failed build said was wrong: the job itself often knows no more than the status a program ended with.
+// What a failed build or import said was wrong: the job itself often knows no more than the status a program ended with.
+import type { ProvisionerJobLog } from "../../../api/types";
 import { plainText } from "../../../ui/text/ansi";
-import { useBuildLog } from "../logs";
+import { useBuildLog, useVersionLog } from "../logs";
 
 const SHOWN = 3;
 
-export function FirstErrors({ build }: { build: string }) {
-  const { lines } = useBuildLog(build);
+export const FirstErrors = ({ build }: { build: string }) => <Errors lines={useBuildLog(build).lines} />;
+export const FirstImportErrors = ({ version }: { version: string }) => <Errors lines={useVersionLog(version).lines} />;
+
+function Errors({ lines }: { lines: readonly ProvisionerJobLog[] }) {
   const errors = lines.filter((line) => line.log_level === "error" && line.output.trim() !== "").slice(0, SHOWN);
   if (errors.length === 0) return null;
   return <ul aria-label="First errors of the log" className="mt-1 flex flex-col gap-0.5 font-mono text-xs text-text">{errors.map((line) => <li key={line.id}>{plainText(line.output)}</li>)}</ul>;

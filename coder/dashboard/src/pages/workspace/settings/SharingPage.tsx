@@ -13,9 +13,10 @@ import { Notice } from "../../../ui/Notice";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
+import { groupEntry, groupName } from "../../groups/everyone";
 import { useSettingsWorkspace } from "./SettingsLayout";
 
-const ROLES = [["use", "Use"], ["admin", "Admin"]] as const;
+const ROLES = [["use", "Use", "open this workspace’s terminal, SSH and applications"], ["admin", "Admin", "open this workspace, and start, stop and change it"]] as const;
 
 export function SharingPage() {
   const workspace = useSettingsWorkspace();
@@ -27,14 +28,14 @@ export function SharingPage() {
   const users = useQuery({ queryKey: ["users", "search", text], queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })), retry: false }).data?.users ?? [];
   const groups = useQuery({ queryKey: ["organizations", workspace.organization_id, "groups"], queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`), retry: false }).data ?? [];
   const found: Omit<Entry, "role">[] = [
-    ...groups.filter((group) => (group.display_name || group.name).toLowerCase().includes(text.toLowerCase())).map((group) => ({ id: group.id, kind: "group" as const, name: group.display_name || group.name, picture: group.avatar_url })),
+    ...groups.filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase())).map(groupEntry),
     ...users.filter((user) => user.id !== workspace.owner_id).map((user) => ({ id: user.id, kind: "user" as const, name: user.username, hint: user.email, picture: user.avatar_url })),
   ];
   const entries: Entry[] = [
-    ...(acl.data?.group ?? []).map((group) => ({ id: group.id, kind: "group" as const, name: group.display_name || group.name, hint: `Group, ${group.total_member_count} members`, picture: group.avatar_url, role: group.role })),
+    ...(acl.data?.group ?? []).map((group) => ({ ...groupEntry(group), role: group.role })),
     ...(acl.data?.users ?? []).map((user) => ({ id: user.id, kind: "user" as const, name: user.username, hint: user.name, picture: user.avatar_url, role: user.role })),
   ];
-  const change = (entry: Omit<Entry, "role">, role: string) => void patch(`/api/v2/workspaces/${workspace.id}/acl`, { [entry.kind === "user" ? "user_roles" : "group_roles"]: { [entry.id]: role } })
+  const change = (entry: Omit<Entry, "role">, role: string) => patch(`/api/v2/workspaces/${workspace.id}/acl`, { [entry.kind === "user" ? "user_roles" : "group_roles"]: { [entry.id]: role } })
     .then(() => Promise.all([queries.invalidateQueries({ queryKey: ["workspaces", workspace.id, "acl"] }), queries.invalidateQueries({ queryKey: ["workspace"] })]), (error: unknown) => toast.failed("Sharing could not be changed", error));
   const off = settings?.sharing_globally_disabled ? "This deployment" : settings?.sharing_disabled ? "This organization" : "";
   return (

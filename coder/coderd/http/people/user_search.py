@@ -1,0 +1,58 @@
+"""`q=` and the page of every list of people: users, members of organizations and groups, who could be given access."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from coder.coderd.http.server.declarations import search
+from coder.coderd.http.server.query import Query
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.people.users import UserFilter
+from coder.domain.foundation.search import Terms, parse_query
+
+USER_SEARCH = search(
+    "created_after created_before github_com_user_id last_seen_after last_seen_before "
+    "login_type name role search service_account status"
+)
+USER_PAGE: dict[str, Any] = {"after_id": UUID, "limit": int, "offset": int, "q": USER_SEARCH}
+"""Query parameters of lists that are read page by page."""
+
+_STATUSES = ("active", "dormant", "suspended")
+_LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
+
+
+def asked_page(said: str = "Invalid user search query.") -> UserFilter:
+    """What the current request asks a list of people for. Raises Invalid, for a wrong search with the words `said`."""
+    query = Query()
+    after_id, limit, offset = query.uuid("after_id"), query.positive("limit"), query.positive("offset")
+    query.check()
+    return search_filter(query.text("q"), said, after_id=after_id, limit=limit, offset=offset)
+
+
+def search_filter(text: str, said: str = "Invalid user search query.", **page: Any) -> UserFilter:
+    """Reads the `q=` of lists of people. Raises Invalid."""
+    terms = parse_query(text, "search")
+    wanted = UserFilter(
+        search=terms.one("search"),
+        name=terms.one("name"),
+        statuses=terms.choices("status", _STATUSES),
+        roles=[role for value in terms.many("role") for role in value.split(",")],
+        login_types=terms.choices("login_type", _LOGIN_TYPES),
+        last_seen_before=terms.time("last_seen_before"),
+        last_seen_after=terms.time("last_seen_after"),
+        created_before=terms.time("created_before"),
+        created_after=terms.time("created_after"),
+        github_com_user_id=terms.int64("github_com_user_id") or None,
+        service_account=terms.boolean("service_account"),
+        **page,
+    )
+    check_terms(terms, said)
+    return wanted
+
+
+def check_terms(terms: Terms, said: str) -> None:
+    """Raises Invalid with every mistake of the query."""
+    wrong = terms.refusals()
+    if wrong:
+        raise Invalid(said, validations=[(item.field, item.detail) for item in wrong])

@@ -1,0 +1,47 @@
+import { expect, it, vi } from "vitest";
+
+import { inTurn } from "./turns";
+
+function door() {
+  const sent: string[] = [];
+  const answers: (() => void)[] = [];
+  const send = (what: string) => (outlives: boolean) => {
+    sent.push(outlives ? `${what}, leaving` : what);
+    return new Promise<string>((done) => answers.push(() => done(what)));
+  };
+  return { sent, answers, send };
+}
+
+it("sends what changes the same thing one after the other, and other things at once", async () => {
+  const { sent, answers, send } = door();
+  const first = inTurn("a", send("first"));
+  const second = inTurn("a", send("second"));
+  void inTurn("b", send("other"));
+  expect(sent).toEqual(["first", "other"]);
+  answers[0]?.();
+  expect(await first).toBe("first");
+  await vi.waitFor(() => { expect(sent).toEqual(["first", "other", "second"]); });
+  answers[2]?.();
+  expect(await second).toBe("second");
+});
+
+it("goes on after a refusal", async () => {
+  const refused = inTurn("c", () => Promise.reject(new Error("no")));
+  const next = inTurn("c", () => Promise.resolve("yes"));
+  await expect(refused).rejects.toThrow("no");
+  expect(await next).toBe("yes");
+});
+
+it("loses nothing that waits when the page is left", async () => {
+  const { sent, send } = door();
+  void inTurn("d", send("first"));
+  void inTurn("d", send("second"));
+  void inTurn("d", send("third"));
+  window.dispatchEvent(new Event("pagehide"));
+  await Promise.resolve().then(() => undefined).then(() => undefined);
+  expect(sent).toEqual(["first", "second, leaving", "third, leaving"]);
+  window.dispatchEvent(new Event("pageshow"));
+  void inTurn("e", send("later"));
+  void inTurn("e", send("waits again"));
+  expect(sent.at(-1)).toBe("later");
+});

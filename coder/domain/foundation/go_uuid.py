@@ -1,0 +1,46 @@
+"""UUID texts as google/uuid accepts them: plain, urn:uuid:, in braces, or 32 digits without hyphens.
+
+The terraform provider and every place where a request names an id read them by this one rule; Python's own reading
+takes hyphens and braces wherever they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from uuid import UUID
+
+NIL = "00000000-0000-0000-0000-000000000000"
+_PLAIN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_URN = "urn:uuid:"
+
+
+@dataclass(frozen=True, slots=True)
+class NotUuid:
+    reason: str
+
+
+def parse_uuid(text: str) -> str | NotUuid:
+    """The UUID in lower case, or why the text is none."""
+    lowered, size = text.lower(), len(text.encode(errors="replace"))  # Go counts bytes
+    if size == 36 + len(_URN):
+        if not lowered.startswith(_URN):
+            return NotUuid(f'invalid urn prefix: "{text[: len(_URN)]}"')
+        lowered = lowered[len(_URN) :]
+    elif size == 36 + 2:
+        if not (lowered.startswith("{") and lowered.endswith("}")):
+            return NotUuid("invalid bracketed UUID format")
+        lowered = lowered[1:-1]
+    elif size == 32:
+        lowered = "-".join((lowered[:8], lowered[8:12], lowered[12:16], lowered[16:20], lowered[20:]))
+    elif size != 36:
+        return NotUuid(f"invalid UUID length: {size}")
+    return lowered if _PLAIN.fullmatch(lowered) else NotUuid("invalid UUID format")
+
+
+def read_uuid(text: str) -> UUID:
+    """The UUID a request names. Raises ValueError with Go's words."""
+    found = parse_uuid(text)
+    if isinstance(found, NotUuid):
+        raise ValueError(found.reason)
+    return UUID(found)

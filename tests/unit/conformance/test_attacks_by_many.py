@@ -1,0 +1,205 @@
+"""Attacks by a plain member who makes many small things: each kind has an end, also for many requests at once.
+
+The limits are set low here, what they are in earnest is said where they are. Bodies and messages are
+`test_bounded_work.py` and `test_request_limits.py`; requests a minute `test_every_budget.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import trio
+from sqlalchemy import func, select, text
+
+from coder.coderd.services.events.notification_delivery import deliver_due
+from coder.coderd.services.foundation import object_limits
+from coder.coderd.services.foundation.object_limits import LIMITS, ObjectLimit
+from coder.coderd.services.templates import files
+from coder.coderd.services.workspaces import workspace_settings
+from coder.coderd.store.events import notifications as message_store
+from coder.coderd.store.people import object_counts
+from coder.coderd.store.tables.identity import inbox_notifications
+from tests.kit.agents import workspace_world
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import connected_daemon, resource, tar
+
+FEW = 4
+KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
+    # (what it counts as, where it is made, from what, where one is deleted)
+    ("tokens", "users/me/keys/tokens", lambda n: {"token_name": f"t{n}"}, "users/me/keys/{id}"),
+    ("sessions", "users/me/keys", lambda n: None, "users/me/keys/{id}"),
+    ("secrets", "users/me/secrets", lambda n: {"name": f"s{n}", "value": "v", "env_name": f"S{n}"},
+     "users/me/secrets/s{number}"),
+    ("secrets", "users/me/secrets/batch", lambda n: {"format": "env", "content": f"A{n}=1"},
+     "users/me/secrets/A{number}"),
+    ("skills", "users/me/skills", lambda n: {"content": f"---\nname: s{n}\ndescription: d\n---\n"},
+     "users/me/skills/s{number}"),
+)  # fmt: skip
+
+
+def _place(kind: str, path: str) -> str:
+    return f"/api/{'experimental' if kind == 'skills' else 'v2'}/{path}"
+
+
+def test_every_kind_is_tried() -> None:
+    assert {kind for kind, *_ in KINDS} == set(LIMITS) == set(object_counts._KINDS)
+
+
+async def _flood(count: int, ask: Callable[[int], Any]) -> list[httpx.Response]:
+    answers: list[httpx.Response] = []
+
+    async def one(number: int) -> None:
+        answers.append(await ask(number))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(count):
+            nursery.start_soon(one, number)
+    return answers
+
+
+async def test_nobody_keeps_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
+    async with running_coderd(first_user=True) as world:
+        for kind, path, body, one in KINDS:
+            _, token = await world.member()
+            _, other = await world.member()
+            begun = 1 if kind == "sessions" else 0  # the sign-in
+            url = _place(kind, path)
+
+            def make(n: int, url: str = url, body: Any = body, token: str = token) -> Any:
+                return world.post(url, body(n), token=token)
+
+            answers = await _flood(FEW * 3, make)
+            made = [answer for answer in answers if answer.status_code in {200, 201}]
+            assert len(made) == FEW - begun, f"{kind}: {[answer.text for answer in answers]}"
+            assert {answer.status_code for answer in answers if answer not in made} == {409}, kind
+            assert (await world.post(url, body(99), token=other)).is_success, f"{kind}: another user's"
+            known = made[0].json()
+            key = known.get("key", "").partition("-")[0] if isinstance(known, dict) else ""
+            asked = made[0].request.content.decode()
+            marks = ("s{}\\n", '"s{}"', "A{}=")
+            number = next((n for n in range(FEW * 3) if any(mark.format(n) in asked for mark in marks)), 0)
+            gone = await world.delete(_place(kind, one.format(id=key, number=number)), token=token)
+            assert gone.status_code == 204, gone.text
+            assert (await world.post(url, body(98), token=token)).is_success, f"{kind}: after one was deleted"
+
+
+async def test_what_somebody_keeps_is_not_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither made so nor changed to it."""
+    limits = {kind: ObjectLimit(100, 5000 if one.most_bytes else 0) for kind, one in LIMITS.items()}
+    monkeypatch.setattr(object_limits, "LIMITS", limits)
+    async with running_coderd(first_user=True) as world:
+        _, token = await world.member()
+        secret = {"name": "a", "value": "v" * 2000, "env_name": "A"}
+        assert (await world.post("/api/v2/users/me/secrets", secret, token=token)).status_code == 201
+        more = {"format": "env", "content": f"B={'v' * 2000}\nC={'v' * 2000}"}
+        head = "---\nname: s\ndescription: d\n---\n"
+        skills = "/api/experimental/users/me/skills"
+        assert (await world.post(skills, {"content": head}, token=token)).status_code == 201
+        for method, path, body in (
+            ("POST", "/api/v2/users/me/secrets", {"name": "b", "value": "v" * 6000, "env_name": "B"}),
+            ("POST", "/api/v2/users/me/secrets/batch", more),
+            ("PATCH", "/api/v2/users/me/secrets/a", {"value": "v" * 6000}),
+            ("POST", skills, {"content": head.replace("name: s", "name: t") + "x" * 6000}),
+            ("PATCH", f"{skills}/s", {"content": head + "x" * 6000}),
+        ):
+            answer = await world.request(method, path, json=body, token=token)
+            assert answer.status_code == 409, f"{method} {path}: {answer.status_code} {answer.text}"
+        assert len((await world.get("/api/v2/users/me/secrets", token=token)).json()) == 1
+
+
+async def _upload(world: World, name: str, token: str) -> httpx.Response:
+    content, kind = tar({name: "x" * 3000}), {"Content-Type": "application/x-tar"}
+    return await world.request("POST", "/api/v2/files", content=content, headers=kind, token=token)
+
+
+@pytest.mark.parametrize(("most", "size"), [(FEW, 1 << 30), (1000, FEW * 10_240 + 1)])
+async def test_uploads_that_nothing_was_made_of_make_room(
+    monkeypatch: pytest.MonkeyPatch, most: int, size: int
+) -> None:
+    monkeypatch.setattr(files, "MOST_UNUSED", most)
+    monkeypatch.setattr(files, "MOST_UNUSED_BYTES", size)
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        assert len(tar({"a": "x" * 3000})) == 10_240
+        user_id, token = await world.member("author", ["template-admin"])
+        answers = await _flood(FEW * 3, lambda n: _upload(world, str(n), token))
+        statuses = sorted(answer.status_code for answer in answers)
+        assert statuses == [201] * FEW + [409] * FEW * 2
+        used = next(answer.json()["hash"] for answer in answers if answer.status_code == 201)
+        body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": used}
+        path = f"/api/v2/organizations/{world.organization_id}/templateversions"
+        assert (await world.post(path, body, token=token)).status_code == 201
+        await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
+        assert (await _upload(world, "one more", token)).status_code == 201, "what is used does not count"
+        assert (await _upload(world, "and more", token)).status_code == 409
+        await _two_hours_later(world, UUID(user_id))
+        assert (await _upload(world, "later", token)).status_code == 201
+        assert (await world.get(f"/api/v2/files/{used}", token=token)).status_code == 200, "what is used stays"
+
+
+async def _two_hours_later(world: World, user_id: UUID) -> None:
+    said = text("UPDATE files SET created_at = created_at - interval '2 hours' WHERE created_by = :user")
+
+    async def write(tx: Any) -> None:
+        await tx.execute(said, {"user": user_id})
+
+    await world.ctx.db.run(write)
+
+
+async def test_an_inbox_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MOST_IN_INBOX", FEW)
+    async with running_coderd(first_user=True) as world:
+        user_id, token = await world.member()
+        await _send(world, token, "mine", 1)
+        await _send(world, world.token, "n", FEW * 3)
+
+        async def count(tx: Any) -> list[tuple[UUID, int]]:
+            table = inbox_notifications
+            statement = select(table.c.user_id, func.count()).group_by(table.c.user_id)
+            return [(row[0], row[1]) for row in await tx.execute(statement)]
+
+        async def delivered() -> bool:
+            await deliver_due(world.ctx)
+            newest = (await world.get("/api/v2/notifications/inbox")).json()["notifications"]
+            return bool(newest and newest[0]["title"] == f"n{FEW * 3 - 1}")
+
+        with trio.fail_after(20):
+            while not await delivered():
+                await trio.sleep(0.02)
+        assert dict(await world.ctx.db.read(count)) == {UUID(world.user_id): FEW, UUID(user_id): 1}
+
+
+async def _send(world: World, token: str, title: str, count: int) -> None:
+    for number in range(count):
+        body = {"content": {"title": f"{title}{number}", "message": "x"}}
+        sent = await world.post("/api/v2/notifications/custom", body, token=token)
+        assert sent.status_code == 204, sent.text
+
+
+async def test_messages_to_oneself_are_few_a_minute() -> None:
+    async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
+        body = {"content": {"title": "a", "message": "b"}}
+        statuses = [(await world.post("/api/v2/notifications/custom", body)).status_code for _ in range(40)]
+        assert 0 < statuses.count(429) < 20, statuses
+
+
+async def test_a_workspace_shares_few_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace_settings, "MOST_SHARED_PORTS", FEW)
+    async with workspace_world() as it:
+        path = f"/api/v2/workspaces/{it.workspace['id']}/port-share"
+        template = it.workspace["template_id"]
+        await it.world.patch(f"/api/v2/templates/{template}", {"max_port_share_level": "public"})
+
+        def share(number: int) -> Any:
+            body = {"agent_name": "main", "port": 8000 + number, "share_level": "public", "protocol": "http"}
+            return it.world.post(path, body)
+
+        answers = await _flood(FEW * 3, share)
+        assert sorted(answer.status_code for answer in answers) == [200] * FEW + [400] * FEW * 2
+        kept = (await it.world.get(path)).json()["shares"]
+        assert len(kept) == FEW
+        assert (await share(kept[0]["port"] - 8000)).status_code == 200, "one that is shared may be shared otherwise"

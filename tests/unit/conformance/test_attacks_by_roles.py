@@ -1,0 +1,282 @@
+"""Attacks by those who may give rights to others: more than their own, by custom roles, provider settings and keys.
+
+Ids of other organizations are `test_foreign_ids*.py`; what becomes of a right meanwhile, `test_locked_changes.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from coder.coderd.services.access.keys import new_key
+from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from tests.kit.agents import eventually
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import new_template
+from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
+from tests.kit.workspaces import settled
+
+# ---- settings of providers
+
+_ADMIN = "organization-admin"
+SYNC: tuple[tuple[str, dict[str, Any]], ...] = (
+    # (below .../idpsync/roles, body): each gives somebody who logs in a role, or takes one
+    ("", {"field": "roles", "mapping": {}}), ("", {"field": "roles", "mapping": None}),
+    ("", {"field": "roles", "mapping": {"x": [_ADMIN]}}), ("", {"field": "", "mapping": {"x": [_ADMIN]}}),
+    ("", {"field": "", "mapping": {_ADMIN: []}}), ("", {"field": "", "mapping": {_ADMIN: ["agents-access"]}}),
+    ("", {"field": "", "mapping": {"x": ["agents-access", "organization-auditor"]}}),
+    ("", {"field": "", "mapping": {"x": ["own"]}}), ("", {"field": "", "mapping": {"x": ["OWN", "yet-to-come"]}}),
+    ("/config", {"field": "preferred_username"}), ("/config", {"field": "groups"}), ("/config", {"field": " "}),
+    *[("/mapping", {"add": [{"Given": "x", "Gets": role}], "remove": []})
+      for role in (_ADMIN, "organization-user-admin", "organization-template-admin", "organization-auditor",
+                   "organization-workspace-creation-ban", "own", "owner", "yet-to-come")],
+)  # fmt: skip
+HARMLESS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("", {"field": "", "mapping": {}}), ("/config", {"field": ""}),
+    ("/mapping", {"add": [], "remove": [{"Given": "nothing", "Gets": _ADMIN}]}),
+)  # fmt: skip
+
+
+async def test_no_provider_gives_what_one_may_not_give() -> None:
+    wrong, asked = [], 0
+    async with running_coderd(first_user=True) as world:
+        base = f"/api/v2/organizations/{world.organization_id}"
+        assert (await world.post(f"{base}/members/roles", _role("own", ["template:delete"]))).status_code == 200
+        _, site = await world.member("site", ["user-admin"])
+        one, local = await world.member("local")
+        roles = {"roles": ["organization-user-admin"]}
+        assert (await world.put(f"{base}/members/{one}/roles", roles)).status_code == 200
+        for who, token in (("user-admin", site), ("organization-user-admin", local)):
+            for more, body in SYNC:
+                asked += 1
+                answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
+                if answer.status_code not in {400, 403}:
+                    wrong.append(f"{who} {more} {body}: {answer.status_code} {answer.text}")
+            for more, body in HARMLESS:
+                answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
+                assert answer.status_code == 200, f"{who} {more} {body}: {answer.text}"
+        for more, body in SYNC:
+            answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body)
+            assert answer.status_code == 200, f"an owner {more} {body}: {answer.text}"
+        for token in (site, local):  # what an owner set is not theirs to take, but anybody may turn it off
+            for more, body in (("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": _ADMIN}]}),
+                               ("", {"field": "", "mapping": {}}), ("/config", {"field": "other"})):  # fmt: skip
+                asked += 1
+                answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
+                if answer.status_code != 400:
+                    wrong.append(f"{more} {body}: {answer.status_code} {answer.text}")
+            off = await world.patch(f"{base}/settings/idpsync/roles/config", {"field": ""}, token=token)
+            assert off.status_code == 200, off.text
+            await world.patch(f"{base}/settings/idpsync/roles/config", {"field": "roles"})
+    assert asked > 40
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- custom roles
+
+
+def _permissions(texts: list[str], *, negate: bool = False) -> list[dict[str, Any]]:
+    pairs = [text.partition(":") for text in texts]
+    return [{"negate": negate, "resource_type": kind, "action": action} for kind, _, action in pairs]
+
+
+def _role(name: str, grants: list[str], denied: list[str] = [], **rest: Any) -> dict[str, Any]:  # noqa: B006
+    return {"name": name, "display_name": "", "site_permissions": [], "user_permissions": [],
+            "organization_permissions": _permissions(grants) + _permissions(denied, negate=True),
+            "organization_member_permissions": [], **rest}  # fmt: skip
+
+
+MAKER = ["assign_org_role:*", "workspace:read", "organization_member:read", "template:read", "idpsync_settings:*"]
+"What somebody may do who may make roles, and who is denied `template:read` by another one."
+TOO_MUCH: tuple[dict[str, Any], ...] = (
+    *[_role("wide", [grant]) for grant in (
+        "workspace:*", "workspace:ssh", "workspace:application_connect", "workspace:delete", "workspace_dormant:read",
+        "template:read", "template:update", "template:*", "*:*", "*:read", "group:update", "file:read", "user:read",
+        "organization:update", "organization_member:delete", "provisioner_daemon:create", "audit_log:read",
+        "prebuilt_workspace:update", "deployment_config:read", "system:read", "assign_role:assign", "license:create",
+        "api_key:create", "user_secret:read", "crypto_key:read", "workspace_proxy:create", "task:*")],
+    _role("wide", ["workspace:read", "workspace:ssh"]), _role("wide", ["workspace:READ"]),
+    *[_role("wide", [grant]) for grant in ("Workspace:read", "workspace:", ":read", "workspace:read,ssh")],
+    _role("wide", [], site_permissions=_permissions(["workspace:read"])),
+    _role("wide", [], user_permissions=_permissions(["workspace:read"])),
+    _role("wide", [], organization_member_permissions=_permissions(["workspace:ssh"])),
+    _role("wide", [], organization_member_permissions=_permissions(["workspace:*"])),
+    _role("wide", [], organization_member_permissions=_permissions(["workspace:read"], negate=True)),
+    _role("wide", ["workspace:ssh"], ["workspace:ssh"]),
+    *[_role(name, ["workspace:read"]) for name in (
+        _ADMIN, "owner", "member", "organization-member", "", "a b", "a--b", "-", "a:b", "a\x00b", "x" * 65, "../x")],
+)  # fmt: skip
+"""None of which a maker may make, nor an own role become."""
+
+
+async def test_a_role_gives_no_more_than_its_maker_has() -> None:
+    wrong, asked = [], 0
+    async with running_coderd(first_user=True) as world:
+        base = f"/api/v2/organizations/{world.organization_id}/members"
+        for role in (_role("maker", MAKER), _role("ban", [], ["template:read"])):
+            assert (await world.post(f"{base}/roles", role)).status_code == 200
+        one, token = await world.member("maker")
+        other, _ = await world.member("other")
+        assert (await world.put(f"{base}/{one}/roles", {"roles": ["maker", "ban"]})).status_code == 200
+        for body in TOO_MUCH:
+            for method in ("POST", "PUT"):
+                asked += 1
+                named = {**body, "name": "maker"} if method == "PUT" and body["name"] == "wide" else body
+                answer = await world.request(method, f"{base}/roles", json=named, token=token)
+                if answer.status_code not in {400, 403, 404}:
+                    wrong.append(f"{method} {body}: {answer.status_code} {answer.text[:150]}")
+        for method, path, sent in (
+            ("PUT", f"{base}/roles", _role("ban", [])), ("PUT", f"{base}/roles", _role("ban", ["workspace:read"])),
+            ("PUT", f"{base}/roles", _role("ban", [], ["template:update"])), ("DELETE", f"{base}/roles/ban", None),
+            ("PUT", f"{base}/{one}/roles", {"roles": ["maker"]}),
+            *[("PUT", f"{base}/{other}/roles", {"roles": [name]}) for name in (_ADMIN, "organization-user-admin")],
+        ):  # fmt: skip
+            asked += 1
+            answer = await world.request(method, path, json=sent, token=token)
+            if answer.status_code not in {400, 403, 404}:
+                wrong.append(f"{method} {path} {sent}: {answer.status_code} {answer.text[:150]}")
+        assert (await world.post(f"{base}/roles", _role("fine", ["workspace:read"]), token=token)).status_code == 200
+        banned = _role("ban", [], ["template:read", "template:update"])
+        assert (await world.put(f"{base}/roles", banned, token=token)).status_code == 200
+        assert (await world.put(f"{base}/roles", _role("ban", []))).status_code == 200, "an owner may"
+        assert (await world.delete(f"{base}/roles/ban")).status_code == 204
+    assert asked > 90
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- keys with limits
+
+_READS = ["user:read", "organization:read"]
+_BOX, _OTHER = str(uuid4()), str(uuid4())
+KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
+    # (a key, what it must not make)
+    ({"scopes": ["coder:apikeys.manage_self", *_READS]},
+     ({}, {"scopes": ["coder:all"]}, {"scopes": ["all"]}, {"scope": "all"}, {"scopes": ["workspace:ssh"]},
+      {"scopes": ["api_key:*", "user:*"]}, {"scopes": ["user:update_personal"]}, {"scopes": ["user:read_personal"]},
+      {"scopes": ["coder:application_connect"]}, {"scopes": ["application_connect"]},
+      {"scopes": ["api_key:read"] * 20 + ["coder:all"]},
+      {"scopes": ["coder:workspaces.create"]}, {"scopes": ["coder:templates.author"]}, {"allow_list": ["*:*"]},
+      {"scopes": [], "allow_list": ["api_key:*"]}, {"scopes": None})),
+    ({"scopes": ["coder:all"], "allow_list": ["api_key:*", "user:*", f"workspace:{_BOX}"]},
+     ({}, {"scopes": ["coder:all"]}, {"allow_list": ["*:*"]}, {"allow_list": ["workspace:*"]},
+      {"allow_list": [f"workspace:{_OTHER}"]}, {"allow_list": [f"*:{_BOX}"]}, {"allow_list": [f"template:{_BOX}"]},
+      {"allow_list": [f"workspace:{_BOX}", f"workspace:{_OTHER}"]}, {"allow_list": []}, {"allow_list": None},
+      {"allow_list": [f"workspace:{_BOX}", "*:*"]}, {"scopes": ["workspace:ssh"], "allow_list": ["*:*"]},
+      {"allow_list": ["organization:*"]})),
+    ({"scopes": ["api_key:create", *_READS], "allow_list": ["api_key:*", "user:*"]},
+     ({"scopes": ["api_key:delete"], "allow_list": ["api_key:*"]}, {"scopes": ["api_key:create"]},
+      {"scopes": ["api_key:*"], "allow_list": ["api_key:*"]}, {"scopes": ["api_key:create"], "allow_list": ["*:*"]})),
+)  # fmt: skip
+
+
+async def test_a_limited_key_makes_nothing_wider() -> None:
+    """Neither keys, nor sessions, nor roles, nor applications' consents, nor WireGuard clients for all workspaces."""
+    wrong, asked = [], 0
+    async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
+        base = f"/api/v2/organizations/{world.organization_id}/members/roles"
+        for own, wanted in KEYS:
+            key = (await world.post("/api/v2/users/me/keys/tokens", own)).json()["key"]
+            rows: list[tuple[str, Any]] = [("/api/v2/users/me/keys/tokens", body) for body in wanted]
+            rows += [("/api/v2/users/me/keys", None), ("/api/v2/users/me/tokens", {}),
+                     ("/api/v2/users/me/wireguard-clients", {"name": "x", "public_key": "A" * 43 + "="})]  # fmt: skip
+            for path, body in rows:
+                asked += 1
+                answer = await world.post(path, body, token=key)
+                if answer.status_code < 400:
+                    wrong.append(f"{own}: {path} {body}: {answer.status_code} {answer.text[:100]}")
+            within = {"scopes": ["api_key:create"], "allow_list": own.get("allow_list", ["*:*"])[:1]}
+            made = await world.post("/api/v2/users/me/keys/tokens", within, token=key)
+            assert made.status_code == 201, made.text
+        listed = ["assign_org_role:*", "organization:*", f"workspace:{_BOX}", f"template:{_BOX}"]
+        key = (await world.post("/api/v2/users/me/keys/tokens", {"allow_list": listed})).json()["key"]
+        for grant in ("workspace:read", "workspace:*", "template:update", "*:*"):
+            asked += 1
+            answer = await world.post(base, _role("wide", [grant]), token=key)
+            if answer.status_code != 403 and answer.status_code != 400:
+                wrong.append(f"{listed}: a role with {grant}: {answer.status_code}")
+        assert (await world.post(base, _role("fine", ["organization:read"]), token=key)).status_code == 200
+    assert asked > 40
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- the system user
+
+
+async def test_nobody_is_given_a_key_of_the_system_user() -> None:
+    """A template may show its program the owner's session token, and keep it where the next owner reads it."""
+    async with world_with_preset() as (world, answers, preset):
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await settled(world, str(ahead))
+        await make_ready(world, ahead)
+        user_id, claimer = await world.member("claimer")
+        body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
+        made = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
+        assert made.json()["id"] == str(ahead)
+        await settled(world, str(ahead))
+        builds = [job.workspace_build.metadata for job in answers.seen if job.WhichOneof("type") == "workspace_build"]
+        before, claimed = (one for one in builds if one.workspace_id == str(ahead))
+        assert before.workspace_owner_session_token == ""
+        me = await world.get("/api/v2/users/me", token=claimed.workspace_owner_session_token)
+        assert me.json()["id"] == user_id
+
+
+@pytest.mark.parametrize("scope", ["coder:all", "coder:application_connect"])
+async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
+    """Should there be one, of an earlier release."""
+    async with running_coderd(first_user=True) as world:
+        await new_template(world)
+        row, token = new_key(PREBUILDS_USER_ID, "none", timedelta(days=1), world.ctx.clock.now(), scopes=[scope])
+        await world.ctx.db.run(key_store.insert_key, row)
+        for path in (
+            "/api/v2/users/me", "/api/v2/workspaces", "/api/v2/templates", "/api/v2/users", "/api/v2/tailnet",
+            f"/api/v2/organizations/{world.organization_id}", f"/api/v2/workspaceagents/{uuid4()}/pty",
+        ):  # fmt: skip
+            for shown in ({"Coder-Session-Token": token}, {"Cookie": f"coder_session_token={token}"},
+                          {"Authorization": f"Bearer {token}"}):  # fmt: skip
+                answer = await world.get(path, token="", headers=shown)
+                assert answer.status_code in {401, 404}, f"{path}: {answer.status_code}"
+                world.client.cookies.clear()
+
+
+# ---- who may make no workspaces
+
+
+async def test_who_is_banned_from_making_workspaces_makes_none() -> None:
+    async with world_with_preset() as (world, _, preset):
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await settled(world, str(ahead))
+        await make_ready(world, ahead)
+        wrong = await _as_banned(world, preset, ahead)
+    assert not wrong, "\n".join(wrong)
+
+
+async def _as_banned(world: World, preset: str, ahead: UUID) -> list[str]:
+    one, token = await world.member("banned")
+    base = f"/api/v2/organizations/{world.organization_id}/members"
+    banned = {"roles": ["organization-workspace-access", "organization-workspace-creation-ban"]}
+    assert (await world.put(f"{base}/{one}/roles", banned)).status_code == 200
+    template = world.extra["template"]
+    new = {"name": "mine", "template_id": template["id"]}
+    version = {"name": "mine", "template_version_id": template["active_version_id"]}
+    claim = {**new, "template_version_preset_id": preset}
+    wrong = []
+    for body in (new, version, claim):
+        for path in ("/api/v2/users/me/workspaces", f"{base}/me/workspaces", f"{base}/{one}/workspaces"):
+            answer = await world.post(path, body, token=token)
+            if answer.status_code not in {403, 404}:
+                wrong.append(f"{path} {body}: {answer.status_code} {answer.text[:100]}")
+    task = {"template_version_id": template["active_version_id"], "input": "x", "name": "mine"}
+    for path in ("/api/v2/tasks/me", "/api/v2/tasks/banned", "/api/experimental/tasks/me"):
+        for body in (task, {**task, "template_version_preset_id": preset}):
+            answer = await world.post(path, body, token=token)
+            if answer.status_code not in {400, 403, 404}:
+                wrong.append(f"{path} {body}: {answer.status_code} {answer.text[:100]}")
+    assert await prebuilt(world) == [ahead]
+    return wrong

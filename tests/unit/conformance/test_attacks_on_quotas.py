@@ -1,0 +1,243 @@
+"""Attacks on quotas: a member who may afford so much tries to have more running, by every way a build can end.
+
+Two workspaces of 10 credits each, and 10 are allowed: the second is never granted while the first may still run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import trio
+from sqlalchemy import text
+
+from coder.coderd.services.workspaces.prebuilds import reconcile
+from coder.rpc.proto import provisionerd_pb2 as pd
+from tests.kit.agents import eventually
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import FakeDaemon, connected_daemon, new_template, resource
+from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
+from tests.kit.workspaces import settled
+
+ALLOWED = 10
+NONE = pd.FailedJob.WorkspaceBuild()
+
+
+@dataclass
+class Member:
+    """Who tries, with a workspace `first` that costs all they may."""
+
+    world: World
+    daemon: FakeDaemon
+    token: str
+    template: str
+    first: str = ""
+
+    async def new(self, name: str) -> str:
+        body = {"template_id": self.template, "name": name}
+        made = await self.world.post("/api/v2/users/me/workspaces", body, token=self.token)
+        assert made.status_code == 201, made.text
+        return str(made.json()["id"])
+
+    async def queue(self, transition: str) -> str:
+        path = f"/api/v2/workspaces/{self.first}/builds"
+        made = await self.world.post(path, {"transition": transition}, token=self.token)
+        assert made.status_code == 201, made.text
+        return str(made.json()["id"])
+
+    async def cancel(self, build: str) -> None:
+        answer = await self.world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=self.token)
+        assert answer.status_code == 200, answer.text
+
+    async def commit(self, job: Any, cost: int) -> bool:
+        request = pd.CommitQuotaRequest(job_id=job.job_id, daily_cost=cost)
+        return bool((await self.daemon.call("CommitQuota", request, pd.CommitQuotaResponse)).ok)
+
+    async def begin(self, transition: str, *costs: int) -> Any:
+        """A build that runs, after its daemon asked for so much."""
+        await self.queue(transition)
+        job = await self.daemon.acquire()
+        for cost in costs:
+            await self.commit(job, cost)
+        return job
+
+    async def end(self, job: Any) -> None:
+        await self.daemon.complete_build(job, state=b"{}", resources=[resource("box")])
+
+    async def fail(self, job: Any) -> None:
+        await self.daemon.fail(job, "it broke", workspace_build=NONE)
+
+
+async def _refused(m: Member) -> None:
+    await m.fail(await m.begin("start", 2 * ALLOWED))
+
+
+async def _refused_twice(m: Member) -> None:
+    await _refused(m)
+    await _refused(m)
+
+
+async def _queued(m: Member) -> None:
+    await m.queue("start")
+
+
+async def _runs(m: Member) -> None:
+    await m.begin("start")
+
+
+async def _canceled_in_the_queue(m: Member) -> None:
+    await m.cancel(await m.queue("start"))
+
+
+async def _canceled_stop_in_the_queue(m: Member) -> None:
+    await m.cancel(await m.queue("stop"))
+
+
+async def _failed_before_asking(m: Member) -> None:
+    await m.fail(await m.begin("start"))
+
+
+async def _failed_stop(m: Member) -> None:
+    await m.fail(await m.begin("stop"))
+
+
+async def _failed_delete(m: Member) -> None:
+    await m.fail(await m.begin("delete"))
+
+
+async def _delete_in_the_queue(m: Member) -> None:
+    await m.queue("delete")
+
+
+async def _failed_after_asking_for_less(m: Member) -> None:
+    await m.fail(await m.begin("stop", 1))
+
+
+async def _failed_after_asking_for_less_than_nothing(m: Member) -> None:
+    await m.fail(await m.begin("stop", -1000))
+
+
+async def _succeeded_with_less_than_nothing(m: Member) -> None:
+    job = await m.begin("start", -1000)
+    await m.end(job)
+    await m.fail(await m.begin("start", 1))  # what it is granted afterwards is no more than it may have
+    await m.end(await m.begin("start", ALLOWED))
+
+
+async def _asked_twice(m: Member) -> None:
+    await m.fail(await m.begin("start", ALLOWED, 0, ALLOWED, 0))
+
+
+async def _canceled_while_it_stops(m: Member) -> None:
+    build = await m.queue("stop")
+    job = await m.daemon.acquire()
+    await m.commit(job, 1)
+    await m.cancel(build)
+    await m.daemon.fail(job, "", workspace_build=NONE)
+
+
+async def _unlimited_meanwhile(m: Member) -> None:
+    """What is granted without limits counts when there are limits again."""
+    group = f"/api/v2/groups/{m.world.organization_id}"
+    await m.world.patch(group, {"quota_allowance": 0})
+    job = await m.begin("start", ALLOWED)
+    await m.world.patch(group, {"quota_allowance": ALLOWED})
+    await m.end(job)
+
+
+WAYS: tuple[Callable[[Member], Awaitable[None]], ...] = (
+    _refused, _refused_twice, _queued, _runs, _canceled_in_the_queue, _canceled_stop_in_the_queue,
+    _failed_before_asking, _failed_stop, _failed_delete, _delete_in_the_queue, _failed_after_asking_for_less,
+    _failed_after_asking_for_less_than_nothing, _succeeded_with_less_than_nothing, _asked_twice,
+    _canceled_while_it_stops, _unlimited_meanwhile,
+)  # fmt: skip
+
+
+async def _member(world: World, daemon: FakeDaemon) -> Member:
+    answer = await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": ALLOWED})
+    assert answer.status_code == 200, answer.text
+    template = await new_template(world, allow_user_cancel_workspace_jobs=True)
+    await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
+    return Member(world, daemon, "", template["id"])
+
+
+async def _with_first(m: Member, name: str) -> None:
+    _, m.token = await m.world.member(name)
+    m.first = await m.new("first")
+    job = await m.daemon.acquire()
+    assert await m.commit(job, ALLOWED)
+    await m.end(job)
+
+
+async def test_what_may_still_run_counts() -> None:
+    wrong = []
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        m = await _member(world, daemon)
+        for number, way in enumerate(WAYS):
+            await _with_first(m, f"member{number}")
+            await way(m)
+            mine = await m.new("second")
+            while (job := await m.daemon.acquire()).workspace_build.metadata.workspace_id != mine:
+                pass  # what was left in the queue: its daemon is never heard of again
+            if await m.commit(job, ALLOWED):
+                wrong.append(way.__name__)
+            await m.fail(job)
+    assert not wrong, wrong
+
+
+async def test_what_ended_well_counts_no_more() -> None:
+    """A second is granted when the first was stopped, or deleted, or had become cheaper."""
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        m = await _member(world, daemon)
+        for number, (transition, costs) in enumerate((("stop", ()), ("stop", (0,)), ("delete", ()), ("start", (0,)))):
+            await _with_first(m, f"member{number}")
+            await m.end(await m.begin(transition, *costs))
+            await m.new("second")
+            job = await m.daemon.acquire()
+            assert await m.commit(job, ALLOWED), (transition, costs)
+            await m.end(job)
+
+
+async def test_two_at_once_are_not_granted_both() -> None:
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        m = await _member(world, daemon)
+        _, m.token = await world.member("quick")
+        for number in range(6):
+            await m.new(f"ws{number}")
+        jobs = [await daemon.acquire() for _ in range(6)]
+        granted: list[bool] = []
+
+        async def ask(job: Any) -> None:
+            granted.append(await m.commit(job, 4))
+
+        async with trio.open_nursery() as nursery:
+            for job in jobs:
+                nursery.start_soon(ask, job)
+        assert sorted(granted) == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize("allowed", [ALLOWED, ALLOWED - 1])
+async def test_a_prebuilt_workspace_is_given_to_who_can_afford_it(allowed: int) -> None:
+    async with world_with_preset() as (world, _, preset):
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await settled(world, str(ahead))
+        await make_ready(world, ahead)
+        await _costs(world, str(ahead), ALLOWED)
+        await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": allowed})
+        _, claimer = await world.member("claimer")
+        body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
+        made = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
+        assert (made.json()["id"] == str(ahead)) is (allowed == ALLOWED), made.text
+        await settled(world, made.json()["id"])
+
+
+async def _costs(world: World, workspace_id: str, cost: int) -> None:
+    said = text("UPDATE workspace_builds SET daily_cost = :cost, granted_cost = :cost WHERE workspace_id = :id")
+
+    async def write(tx: Any) -> None:
+        await tx.execute(said, {"cost": cost, "id": workspace_id})
+
+    await world.ctx.db.run(write)
