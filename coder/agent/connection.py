@@ -43,6 +43,8 @@ Reply = TypeVar("Reply", bound=Message)
 SPOKEN_VERSION = "2.10"
 "The minor we need; older servers of the same release line accept it, newer ones too."
 BANNER_INTERVAL = 120.0
+MOVED_PATIENCE = 5.0
+"Ours: seconds for an answer once the machine's addresses have changed; the old path may take minutes to fail."
 _SUBSYSTEMS = {"envbox": 1, "envbuilder": 2, "exectrace": 3}
 
 
@@ -105,6 +107,7 @@ class ServerConnection:
             )
             nursery.start_soon(self._banners, session)
             nursery.start_soon(push_loop, session)
+            nursery.start_soon(self._ask_after_moves, session)
             await self._take_manifest(session, on_manifest)
             log.info("connected", url=agent.config.policy.url)
             await self._open_recorder()
@@ -121,6 +124,12 @@ class ServerConnection:
             nursery.start_soon(report_loop, agent.config.policy, agent.recorder, self._network, home)
             await session.wait_closed()
             raise trio.BrokenResourceError("the server closed the connection")
+
+    async def _ask_after_moves(self, session: Session) -> None:
+        """A machine in another network has lost its connections, and hears nothing of it: whoever asks knows."""
+        while True:
+            await self._agent.recorder.wait_moved()
+            await session.ping(MOVED_PATIENCE)
 
     async def _open_recorder(self) -> None:
         manifest, recorder = self._agent.state.manifest, self._agent.recorder

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,9 +58,11 @@ class Proxy:
 
 
 @asynccontextmanager
-async def agent_process(scene: AgentWorld, url: str, folder: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
+async def agent_process(
+    scene: AgentWorld, url: str, folder: Path, **more: str
+) -> AsyncIterator[subprocess.Popen[bytes]]:
     """The agent, as a machine runs it; killed in the end."""
-    env = {**os.environ, "CODER_AGENT_TOKEN": scene.token, "CODER_AGENT_URL": url, "HOME": str(folder)}
+    env = {**os.environ, "CODER_AGENT_TOKEN": scene.token, "CODER_AGENT_URL": url, "HOME": str(folder), **more}
     words = [sys.executable, "-m", "coder", "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
     with (folder / "agent.log").open("ab") as said:
         process = subprocess.Popen(words, env=env, stderr=said)
@@ -87,6 +89,18 @@ async def connected(scene: AgentWorld) -> None:
         return bool((await scene.agent())["status"] == "connected")
 
     await eventually(look, seconds=60)
+
+
+async def light(scene: AgentWorld, name: str, wanted: Callable[..., bool]) -> dict[str, Any]:
+    """A value of the lights, once it is as wanted."""
+
+    async def look() -> Any:
+        shown = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
+        found = next((value for one in shown.values() for value in one["values"] if value["name"] == name), None)
+        return found if found and wanted(found) else None
+
+    found: dict[str, Any] = await eventually(look, seconds=90)
+    return found
 
 
 async def test_each_accident_has_its_name(tmp_path: Path) -> None:
@@ -126,3 +140,63 @@ async def test_each_accident_has_its_name(tmp_path: Path) -> None:
             assert values["restarts"]["value"] == "2 in a day"
             assert values["disk"]["status"] != "unknown" and values["disk"]["age_seconds"] < 90
         nursery.cancel_scope.cancel()
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    place = folder / "home"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted by root")
+async def test_a_full_disk_is_seen_and_ends_nothing(tmp_path: Path) -> None:
+    with small_disk(tmp_path) as home:
+        async with workspace_world() as scene:
+            async with agent_process(scene, scene.world.url, home):
+                await connected(scene)
+                await light(scene, "disk", lambda value: value["status"] == "good")
+                with pytest.raises(OSError, match="No space left"), (home / "filler").open("wb", 0) as file:
+                    while True:
+                        file.write(bytes(65536))
+                await light(scene, "disk", lambda value: value["status"] == "bad")
+                assert (await scene.agent())["status"] == "connected"
+            async with agent_process(scene, scene.world.url, home):
+                killed = await told(scene, 1)
+                assert killed["cause"] == "killed", "what was written before the disk was full counts"
+                await connected(scene)
+                (home / "filler").unlink()
+                await light(scene, "disk", lambda value: value["status"] == "good")
+
+
+FAKED = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+@pytest.mark.skipif(FAKED is None, reason="the package faketime is not installed")
+async def test_a_clock_that_jumps_is_seen_and_ends_nothing(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("+0")
+    faked = {
+        "LD_PRELOAD": str(FAKED), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }  # fmt: skip
+    async with workspace_world() as scene, agent_process(scene, scene.world.url, tmp_path, **faked):
+        await connected(scene)
+        await light(scene, "clock", lambda value: value["status"] == "good")
+        for jump in (7200, -86400):
+            (tmp_path / "next").write_text(f"{jump:+d}")
+            (tmp_path / "next").replace(clock)
+            found = await light(
+                scene, "clock", lambda value, jump=jump: abs(float(value["value"].split()[0]) - jump) < 120
+            )
+            assert found["status"] == "bad"
+        (tmp_path / "next").write_text("+0")
+        (tmp_path / "next").replace(clock)
+        await light(scene, "clock", lambda value: value["status"] == "good")
+        assert (await scene.agent())["status"] == "connected"
+        assert not (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.kit.deployment import WORKSPACE, Deployment, open_deployment
+from tests.kit.deployment import URL, WORKSPACE, Deployment, open_deployment
 from tests.kit.natworld import missing
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
@@ -43,6 +46,47 @@ def test_pulled_cable_is_seen(deployment: Deployment) -> None:
     deployment.wait_agent("disconnected", 26)
     deployment.world.unplug("agent", plugged=True)
     deployment.wait_agent("connected", 15)
+
+
+def test_changed_address_has_its_name(deployment: Deployment) -> None:
+    """The machine goes into another network, as a laptop does; the session it had goes on over the new address."""
+    session = subprocess.Popen(
+        deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION]),
+        env=deployment.env("client"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert session.stdout is not None
+        assert session.stdout.readline() == b"line 1\n"
+        known = len(disconnects(deployment))
+        deployment.world.move("agent", "192.168.71.99")
+
+        def named() -> bool:
+            found = disconnects(deployment)
+            return len(found) > known and found[0]["cause"] == "network_changed"
+
+        deployment.wait(named, 60, "the cause was not named")
+        assert "192.168.71.99" in disconnects(deployment)[0]["detail"]
+        rest, _ = session.communicate(timeout=120)
+        assert session.returncode == 0
+        assert rest.decode().split("\n")[:-1] == [f"line {index}" for index in range(2, 61)]
+    finally:
+        session.kill()
+        deployment.world.move("agent", "192.168.71.2")
+        deployment.wait_agent("connected", 60)
+
+
+def disconnects(deployment: Deployment) -> list[dict[str, Any]]:
+    """What the server knows of the agent's absences, newest first."""
+    [row] = deployment.json("list", "-o", "json", "--search", f"name:{WORKSPACE}")
+    agent = row["latest_build"]["resources"][0]["agents"][0]["id"]
+    token = (Path(deployment.env("client")["CODER_CONFIG_DIR"]) / "session").read_text().strip()
+    asked = deployment.world.run(
+        "client", "curl", "-fsS", "-H", f"Coder-Session-Token: {token}",
+        f"{URL}/api/v2/workspaceagents/{agent}/disconnects",
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stderr
+    found: list[dict[str, Any]] = json.loads(asked.stdout)
+    return found
 
 
 @pytest.mark.parametrize("path", ["direct", "relay"])

@@ -6,6 +6,7 @@ A recorder that cannot write (read-only home, full disk) goes on in memory.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
@@ -26,6 +27,10 @@ INTERVAL = 5.0
 KEPT = 200
 "Ours: events that wait for the server; the server takes no more at once."
 _MOST_ADDRESSES = 16
+_EXPLAINS = 90.0
+"""Seconds for which what happened to the machine may still explain a disconnect. Neither side notices a broken path
+before a ping goes unanswered, and a machine that moved tells of it over its new one meanwhile."""
+_OF_THE_MACHINE = frozenset({"stood_still", "clock_jumped", "network_changed"})
 
 
 class FlightRecorder:
@@ -41,6 +46,9 @@ class FlightRecorder:
         self._ended: Ended = "died"
         "How this process will have ended, when nothing more is written."
         self._changed = trio.Event()
+        self._moved = trio.Event()
+        self._found_at: dict[int, float] = {}
+        "id of an event of the machine -> when it was found, on the clock that is never set."
         self._writing = trio.Lock()
 
     # ---- writing
@@ -48,8 +56,7 @@ class FlightRecorder:
     def note(self, kind: str, **data: str | float | bool) -> None:
         """Something happened."""
         self._check()
-        self._events.append(FlightEvent(self._last.wall, kind, dict(data)))
-        del self._events[:-KEPT]
+        self._keep([*self._events, FlightEvent(self._last.wall, kind, dict(data))])
         self._changed.set()
 
     def _check(self) -> None:
@@ -58,8 +65,21 @@ class FlightRecorder:
         for event in between(self._last, now, INTERVAL):
             log.info("recorded", what=event.kind, **event.data)
             self._events.append(event)
+            self._found_at[id(event)] = now.running
+            if event.kind == "network_changed":
+                self._moved.set()
         self._last = now
-        del self._events[:-KEPT]
+        self._keep(self._events)
+
+    def _keep(self, events: list[FlightEvent]) -> None:
+        self._events = events[-KEPT:]
+        kept = {id(event) for event in self._events}
+        self._found_at = {ident: at for ident, at in self._found_at.items() if ident in kept}
+
+    async def wait_moved(self) -> None:
+        """Until the machine's addresses have changed."""
+        self._moved = trio.Event()
+        await self._moved.wait()
 
     async def open(self, name: str) -> None:
         """Called when the agent has heard who it is; finds what the process before wrote under the same name."""
@@ -70,7 +90,7 @@ class FlightRecorder:
         old = [event for event in map(_event_untrusted, record.get("events") or ()) if event is not None]
         last = _look_untrusted(record.get("last"))
         first = started(last, self._look(), _ended_untrusted(record))
-        self._events = [*old, first, *self._events][-KEPT:]
+        self._keep([*old, first, *self._events])
         await self._write()
 
     def _open_file(self, name: str) -> dict[str, Any]:
@@ -132,10 +152,15 @@ class FlightRecorder:
         return list(self._events)
 
     def told(self, events: list[FlightEvent]) -> None:
-        """The server has these."""
+        """The server has these; what may explain a disconnect that nobody has noticed yet is told again with it."""
         known = {id(event) for event in events}
-        self._events = [event for event in self._events if id(event) not in known]
+        self._keep([event for event in self._events if id(event) not in known or self._may_explain(event)])
         self._changed.set()
+
+    def _may_explain(self, event: FlightEvent) -> bool:
+        if event.kind not in _OF_THE_MACHINE:
+            return False
+        return self._last.running - self._found_at.get(id(event), -math.inf) < _EXPLAINS
 
 
 def look_around() -> Look:

@@ -33,6 +33,12 @@ class Machine:
         self.now = replace(now, wall=now.wall + seconds + clock, running=now.running + seconds, awake=awake)
 
 
+def goes_on(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
+    for _ in range(int(seconds / INTERVAL)):
+        machine.passes(INTERVAL)
+        recorder.waiting()
+
+
 def kinds(recorder: FlightRecorder) -> list[str]:
     return [event.kind for event in recorder.waiting()]
 
@@ -79,6 +85,39 @@ async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut
     assert kinds(recorder)[-1] == "clock_jumped"
     machine.passes(600, asleep=598)
     assert recorder.waiting()[-1].data == {"seconds": 600, "machine_slept": True}
+
+
+async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later() -> None:
+    """A machine in another network tells of it over its new path, before anybody misses the old one."""
+    machine = Machine()
+    recorder = FlightRecorder(None, machine)
+    recorder.note("connected")
+    machine.passes(5)
+    machine.now = replace(machine.now, addresses=("10.9.9.9",))
+    recorder.told(recorder.waiting())
+    assert kinds(recorder) == ["network_changed"]
+    goes_on(machine, recorder, 40)
+    recorder.note("disconnected", how="closed")
+    assert kinds(recorder) == ["network_changed", "disconnected"]
+    recorder.told(recorder.waiting())
+    assert kinds(recorder) == ["network_changed"]
+    goes_on(machine, recorder, 60)
+    recorder.told(recorder.waiting())
+    assert kinds(recorder) == []
+    assert recorder._found_at == {}
+
+
+async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> None:
+    machine = Machine()
+    recorder = FlightRecorder(None, machine)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(recorder.wait_moved)
+        await trio.testing.wait_all_tasks_blocked()
+        recorder.note("connected")
+        assert nursery.child_tasks
+        machine.now = replace(machine.now, addresses=("10.9.9.9",))
+        recorder.note("connected")
+    # the nursery ended: the move was heard
 
 
 async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock, tmp_path: Path) -> None:
