@@ -32,6 +32,8 @@ _CHANCE = (
     # We speak one minor version more than the recorded server.
     (re.compile(r"server is at version 2\.1[01],"), "server is at version …,"),
     (re.compile(r"\*\.apps\.example\.com:\d+"), "*.apps.example.com:…"),
+    # How long a relay took to answer, in a line of a log.
+    (re.compile(r"(derpdist=\d+v[46]:)[\d.]+m?s"), r"\1…"),
 )
 _EQUAL_WITHIN_AREA = {"uuid", "token", "name", "keyid", "oauth-secret"}
 _UNORDERED = {

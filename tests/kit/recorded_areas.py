@@ -45,6 +45,7 @@ AREAS = tuple(sorted((*BUILDS, *PLAIN)))
 ROOT = Path(__file__).resolve().parents[2]
 _AGENT_FROM, _AGENT_UNTIL = 84, 145
 """Lines of `agents` between which the recorded agent ran (its notes say so)."""
+_LISTING = {48}
 _CANCELLED = 82
 """The line of `builds` that cancels a build while terraform applies it (its error says so)."""
 _INVALID_FROM, _INVALID_UNTIL = 36, 37
@@ -116,7 +117,8 @@ def _beside(
     if area == "agents":
         stack.enter_context(_echo_server())
         return stack.enter_context(_Agent(world.url, folder)).before
-    beside = {"ratelimit": _bursts, "deployment": _attempt, "users": _first_use, "builds": _applying}
+    beside = {"ratelimit": _bursts, "deployment": _attempt, "users": _first_use, "builds": _applying,
+              "workspaces": _settled}  # fmt: skip
     return beside.get(area, _nothing)(world)
 
 
@@ -195,6 +197,24 @@ def _applying(world: World) -> Before:
                 while not any(
                     row["stage"] == "Starting workspace" and "Creating" in row["output"]
                     for row in (await client.get(url)).json()
+                ):
+                    await trio.sleep(0.05)
+
+    return before
+
+
+def _settled(world: World) -> Before:
+    """Lines that list several workspaces show running ones first: they were recorded when all builds had ended."""
+
+    async def before(number: int, names: Names) -> None:
+        if number not in _LISTING:
+            return
+        headers = {"Coder-Session-Token": names.bound["token.admin"]}
+        with trio.fail_after(POLL_SECONDS):
+            async with httpx.AsyncClient(base_url=world.url, headers=headers) as client:
+                while any(
+                    one["latest_build"]["job"]["status"] in {"pending", "running"}
+                    for one in (await client.get("/api/v2/workspaces")).json()["workspaces"]
                 ):
                     await trio.sleep(0.05)
 

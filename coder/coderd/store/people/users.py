@@ -181,7 +181,9 @@ def conditions(wanted: UserFilter) -> list[Any]:
     conditions += _time_conditions(wanted)
     if wanted.after_id is not None:
         cursor = users.alias("cursor")
-        key = select(func.lower(cursor.c.username)).where(cursor.c.id == wanted.after_id).scalar_subquery()
+        # A deleted user is an unknown one here, too: nobody follows them.
+        named = select(func.lower(cursor.c.username)).where(cursor.c.id == wanted.after_id, ~cursor.c.deleted)
+        key = named.scalar_subquery()
         conditions.append(func.lower(users.c.username) > key)
     return conditions
 

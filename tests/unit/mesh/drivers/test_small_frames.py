@@ -29,6 +29,9 @@ FLOODS = {
     ),
 }
 
+ENDS = 3
+"Turns that may be missing: whom trio lets run first in a round is a matter of chance, at both ends."
+
 
 def frames_of(data: bytes) -> int:
     count = at = 0
@@ -45,7 +48,7 @@ async def test_others_run_while_a_relay_reads(kind: str) -> None:
     async with counted_turns() as turns:
         await DerpServer(KEY)._read(client, Inbox(stream, b""))
     assert client.bytes_in == len(FLOODS[kind])
-    assert turns.count >= frames_of(FLOODS[kind]) // MANY_FRAMES
+    assert turns.count >= frames_of(FLOODS[kind]) // MANY_FRAMES - ENDS
 
 
 @pytest.mark.parametrize("kind", FLOODS)
@@ -57,7 +60,7 @@ async def test_others_run_while_a_client_reads(kind: str) -> None:
     async with counted_turns() as turns:
         await connection._read(inbox, cast("Any", None))
     assert not inbox.buffer
-    assert turns.count >= frames_of(FLOODS[kind]) // MANY_FRAMES // 2  # of two keys each, a run
+    assert turns.count >= frames_of(FLOODS[kind]) // MANY_FRAMES // 2 - ENDS  # of two keys each, a run
 
 
 async def test_others_run_while_a_handshake_is_awaited() -> None:
@@ -65,7 +68,7 @@ async def test_others_run_while_a_handshake_is_awaited() -> None:
     async with counted_turns() as turns:
         for _ in range(frames_of(FLOODS["unknown"])):
             await inbox.frame()
-    assert turns.count >= frames_of(FLOODS["unknown"]) // MANY_FRAMES - 1
+    assert turns.count >= frames_of(FLOODS["unknown"]) // MANY_FRAMES - ENDS
     await trio.lowlevel.checkpoint()
 
 

@@ -381,11 +381,11 @@ async def test_the_queue_as_its_keepers_see_it() -> None:
         assert (await world.get(f"{ORG}/provisionerjobs/{NOBODY}")).status_code == 404
 
 
-def test_examples_are_those_recorded_and_two_of_our_own() -> None:
+def test_examples_are_those_recorded_and_three_of_our_own() -> None:
     (line,) = (line for line in load_area("templates") if line["note"] == "starter templates")
     recorded = {one["id"].replace("<hostname>", "vm"): one for one in line["response"]["body"]}
     ours = {example.id: example for example in examples()}
-    assert set(ours) == {*recorded, "externally-managed-workspace", "local-process"}
+    assert set(ours) == {*recorded, "azure-windows", "externally-managed-workspace", "local-process"}
     for name, one in recorded.items():
         found = ours[name]
         tags = [tag.replace("<hostname>", "vm") for tag in one["tags"]]
