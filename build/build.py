@@ -27,6 +27,7 @@ from pathlib import Path
 
 import compiled
 import deb
+import emulation
 import foreign
 import libc
 import modules
@@ -46,10 +47,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="where the binary goes")
     parser.add_argument("--work", type=Path, default=None, help="PyInstaller's work folder (default: below --out)")
+    parser.add_argument("--compiled", type=Path, default=None, help="where compiled modules are kept (below --out)")
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
     parser.add_argument("--pure", action="store_true", help="do not compile the mesh's hot modules: quicker to build")
     parser.add_argument("--quick", action="store_true", help="compress less: quicker to build")
     parser.add_argument("--slim", action="store_true", help="only the slim program: agent and command line")
+    parser.add_argument("--keep-dashboard", action="store_true", help="take the dashboard as it is, built or not")
     parser.add_argument("--platform", default="", help="all, or a list such as linux-amd64,linux-arm64")
     parser.add_argument("--cross", type=Path, help="for another processor: its wheels, in a folder named as aarch64")
     args = parser.parse_args()
@@ -58,6 +61,7 @@ def main() -> int:
     if args.platform:
         import roots
 
+        build_dashboard(args)
         return roots.build_platforms(args.platform, args.out, handed_on(args))
     return build_here(args)
 
@@ -70,6 +74,7 @@ def handed_on(args: argparse.Namespace) -> list[str]:
 def build_here(args: argparse.Namespace) -> int:
     """For this machine's own processor."""
     check_system()
+    build_dashboard(args)
     name = f"coder-{sys.platform}-{ARCHITECTURES.get(libc.machine(), libc.machine())}"
     slim_name = name.replace("coder-", "coder-slim-", 1)
     binary, stamp = args.out / name, args.out / f"{name}.stamp"
@@ -81,7 +86,7 @@ def build_here(args: argparse.Namespace) -> int:
         print(f"{binary} is up to date", file=sys.stderr)
         return 0
     check_tools()
-    cache = args.out.resolve() / "compiled"
+    cache = (args.compiled or args.out / "compiled").resolve()
     work = (args.work or args.out / "work").resolve()
     pure = args.pure or not can_compile()
     with ThreadPoolExecutor() as beside:
@@ -97,6 +102,8 @@ def build_here(args: argparse.Namespace) -> int:
             modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])
+    if args.cross and not pure:
+        try_compiled(folders[0], quick=args.quick)
     pack_into(args, folders, slim_name, name)
     stamp.write_text(f"{sources} {'pure' if pure else 'compiled'}{' slim' if args.slim else ''}")
     shutil.rmtree(work, ignore_errors=True)
@@ -104,6 +111,15 @@ def build_here(args: argparse.Namespace) -> int:
     sizes = ", ".join(f"{made} ({made.stat().st_size / 1e6:.1f} MB)" for made in (binary, args.out / slim_name))
     print(f"built {kind}: {sizes}", file=sys.stderr)
     return 0
+
+
+def try_compiled(folder: Path, *, quick: bool) -> None:
+    """What was compiled for another processor, in the program and under an emulator."""
+    if program := emulation.emulator(ARCHITECTURES[libc.machine()]):
+        print(f"importing what was compiled, by {program} …", file=sys.stderr)
+        compiled.check_program(folder, [program], each_first=not quick)
+    else:
+        print(f"build: no emulator for {libc.machine()}: what was compiled was not imported", file=sys.stderr)
 
 
 def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, name: str) -> None:
@@ -123,6 +139,15 @@ def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, nam
     packing.write(args.out / slim_name, program)
     packing.write(args.out / name, packing.full_program(launcher, slim, *rest) if rest else program)
     sbom.write_sums(args.out)
+
+
+def build_dashboard(args: argparse.Namespace) -> None:
+    """From a fresh clone there is none, and a server without pages is not what one asks for; without Node.js it is all
+    there can be."""
+    if args.slim or args.keep_dashboard:
+        return
+    if subprocess.run([ROOT / "scripts/dashboard"], check=False).returncode:
+        print("build: the dashboard could not be built (see above); the server will have no pages", file=sys.stderr)
 
 
 def source_hash() -> str:
@@ -188,7 +213,7 @@ def _compile_into(kept: Path, level: str, *, quick: bool) -> None:
             place = temporary / path.relative_to(target)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, place)
-            subprocess.run(["strip", str(place)], check=True)
+            subprocess.run([libc.tool("strip"), str(place)], check=True)
         temporary.replace(kept)
 
 

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,7 +72,7 @@ def check(program: Path, emulator: Sequence[str] = ()) -> Report:
 
 
 def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
-    """The same for a folder of modules.convert; it is changed, and of no use afterwards."""
+    """The same for a folder of modules.convert."""
     internal = folder / "_internal"
     full = internal / "modules-full.bin"
     beneath = modules.unpacked((internal / "modules.bin").read_bytes())
@@ -81,9 +82,8 @@ def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
     wanted = wanted_of(name for name in found if name.partition(".")[0] == "coder")
     wanted[""] = sorted(name for name in found if not name.endswith("__main__"))
     asked = sorted({name for names in wanted.values() for name in names})
-    above["coder.__main__"] = (modules.MODULE, marshal.dumps(compile(_ASK, "check", "exec")))
-    full.write_bytes(modules.packed(above))
-    failed = ask([*emulator, str(folder / "coder")], asked, internal)
+    with another_main(folder, _ASK):
+        failed = ask([*emulator, str(folder / "coder")], asked, internal)
     here = ask([sys.executable, "-c", _ASK], asked) if failed else {}
     report = Report("slim" if slim else "full", len(asked))
     absent = set(editions.left_out(failed_modules(failed))) if slim else set()
@@ -94,6 +94,29 @@ def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
             line = f"{who or 'the module file'}: {name} ({failed[name]})"
             (report.without if is_meant(name, failed[name], absent, slim=slim) else report.missing).append(line)
     return report
+
+
+@contextmanager
+def another_main(folder: Path, source: str) -> Iterator[None]:
+    """A folder of modules.convert in which the program is this source, for as long as the block lasts."""
+    full = folder / "_internal/modules-full.bin"
+    before = full.read_bytes() if full.exists() else None
+    above = modules.unpacked(before) if before else {}
+    above["coder.__main__"] = (modules.MODULE, marshal.dumps(compile(source, "check", "exec")))
+    full.write_bytes(modules.packed(above))
+    try:
+        yield
+    finally:
+        if before is None:
+            full.unlink()
+        else:
+            full.write_bytes(before)
+
+
+def environment(internal: Path) -> dict[str, str]:
+    """Spares an unpacked program the start of itself anew that finds its libraries (`starter.c`): an emulator would be
+    left behind by it."""
+    return {**os.environ, "LD_LIBRARY_PATH": str(internal), "_PYI_APPLICATION_HOME_DIR": str(internal)}
 
 
 def failed_modules(failed: Iterable[str]) -> set[str]:
@@ -123,14 +146,11 @@ def exists(name: str) -> bool:
 
 
 def ask(command: list[str], names: list[str], internal: Path | None = None) -> dict[str, str]:
-    """Which of the names a program cannot import, and what it says. `internal`, an unpacked program's folder, spares it
-    the start of itself anew that finds its libraries (`starter.c`): an emulator would be left behind by it."""
+    """Which of the names a program cannot import, and what it says; `internal` is an unpacked program's folder."""
     with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
         question, answer = Path(place, "question"), Path(place, "answer")
         question.write_text(json.dumps(names))
-        env = {**os.environ, "PYTHONPATH": str(editions.ROOT)}
-        if internal is not None:
-            env |= {"LD_LIBRARY_PATH": str(internal), "_PYI_APPLICATION_HOME_DIR": str(internal)}
+        env = {**(environment(internal) if internal else os.environ), "PYTHONPATH": str(editions.ROOT)}
         done = subprocess.run([*command, question, answer], env=env, cwd=place, check=False, stdout=subprocess.DEVNULL)
         if not answer.exists():
             raise SystemExit(f"check: {command[0]} ended with {done.returncode} before it had loaded everything")

@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC "CODERCS1"
+#define MAGIC "CODERCS2"
 #define MOST_DESCRIPTORS 64
 #define PATIENCE_SECONDS 2      /* for the server to take the command; afterwards there is no limit */
 #define START_DELAY_MS 2000     /* a first command that takes longer has a server started beside it */
@@ -244,8 +244,9 @@ static int send_all(int channel, const char *data, size_t size) {
 
 static char *append(char *at, const void *data, size_t size) { return (char *)memcpy(at, data, size) + size; }
 
-static int send_request(int channel, int argc, char **argv, const char *status) {
-    int found[MOST_DESCRIPTORS + 1], count = inherited(found), variables = 0;
+/* `watched` goes along: the reading end of a pipe whose other end is this process's alone. */
+static int send_request(int channel, int watched, int argc, char **argv, const char *status) {
+    int found[MOST_DESCRIPTORS + 2], count = inherited(found), variables = 0;
     char control[CMSG_SPACE(sizeof found)] = {0};
     if (count < 0) return 0;
     int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -268,6 +269,7 @@ static int send_request(int channel, int argc, char **argv, const char *status) 
     struct iovec part = {.iov_base = &request, .iov_len = sizeof request};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control};
     found[count++] = folder;
+    found[count++] = watched;
     message.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
     struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
@@ -376,12 +378,18 @@ static void wait_for_end(int channel) {
 int run_warm(const char *key, int argc, char **argv) {
     static char status[8192];
     struct report report;
+    int life[2];
     if (!is_served(argc, argv) || !read_status(status, sizeof status) || !find_server(key, status)) return 0;
     int channel = dial();
     if (channel < 0) return 1;
-    if (send_request(channel, argc, argv, status) && receive(channel, &report) && report.kind == 'R' && report.value > 1) {
-        worker = report.value;
-        wait_for_end(channel);
+    if (!pipe2(life, O_CLOEXEC)) {
+        int sent = send_request(channel, life[0], argc, argv, status);
+        close(life[0]);
+        if (sent && receive(channel, &report) && report.kind == 'R' && report.value > 1) {
+            worker = report.value;
+            wait_for_end(channel);
+        }
+        close(life[1]);
     }
     close(channel); /* a worker that was not told to go does nothing */
     return 0;

@@ -3,7 +3,8 @@
     python build/compiled.py DIR      # a whole copy (tests and scripts too), to run tests and benchmarks in
 
 `build.py` takes the results from a smaller copy unless told otherwise. Whoever installs the wheel gets the plain
-modules, which behave alike (docs/decisions/compiled-modules.md). Needs gcc, Python's headers and mypy.
+modules, which behave alike (docs/decisions/compiled-modules.md). Needs gcc, Python's headers and mypy; for another
+processor (libc.CROSS) its cross compiler, and its Python's headers and configuration.
 """
 
 from __future__ import annotations
@@ -11,9 +12,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import check
+import foreign
+import libc
 
 ROOT = Path(__file__).resolve().parent.parent
 HOT = ("coder/mesh/core",)
@@ -25,6 +33,11 @@ PLAIN = {
     "coder/mesh/core/wire/derp_reader.py": "as derp.py",
     "coder/mesh/core/wire/derp_info.py": "decoded JSON has types of its own; compiled code refuses undeclared ones",
 }
+_FIRST = """
+import importlib, sys
+place = importlib.import_module(sys.argv[1]).__file__
+sys.exit(0 if place.endswith(".so") else f"it is {place}")
+"""
 GROUP = "coder_mesh"
 """The shared object with all the code is named after it; the modules beside their sources only point there."""
 LEVEL, QUICK_LEVEL = "3", "g"
@@ -35,6 +48,10 @@ from concurrent.futures import ThreadPoolExecutor
 from setuptools import setup
 from setuptools._distutils.ccompiler import CCompiler
 from mypyc.build import mypycify
+from mypyc.common import PLATFORM_SIZE
+
+if PLATFORM_SIZE != {size}:
+    sys.exit(f"mypyc writes C for numbers of {{PLATFORM_SIZE}} bytes, and {size} is wanted")
 
 def compile_side_by_side(self, sources, output_dir=None, macros=None, include_dirs=None, debug=0,
                          extra_preargs=None, extra_postargs=None, depends=None):
@@ -60,10 +77,12 @@ def hot_modules(root: Path = ROOT) -> list[str]:
 
 
 def source_hash(level: str, root: Path = ROOT) -> str:
-    """Changes when what is compiled does: the sources with all they take types from, the compilers, their options."""
+    """Changes when what is compiled does: the sources with all they take types from, the compilers, their options, the
+    processor."""
     import mypy.version
 
-    digest = hashlib.sha256(f"{sys.version} {mypy.version.__version__} {_SETUP} {level}".encode())
+    made_by = f"{sys.version} {mypy.version.__version__} {_SETUP} {level} {libc.machine()}"
+    digest = hashlib.sha256(made_by.encode())
     sources = [path for folder in ("coder/base", "coder/mesh") for path in (root / folder).rglob("*.py")]
     for path in sorted(sources):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -84,16 +103,17 @@ def copy_tree(target: Path, *, whole: bool) -> None:
 
 
 def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -> None:
-    """Compile the hot modules of a copy in place, and see that they can be imported, each as the first if so asked."""
+    """Compile the hot modules of a copy in place, and see that they can be imported, each as the first if so asked.
+    Those for another processor cannot be here: see that they are that processor's."""
     files = hot_modules(target)
     # mypyc reads [tool.mypy] for strictness; packages named there would be compiled, too.
     script = target / "compile_hot.py"
-    script.write_text(_SETUP.format(group=GROUP, files=files, level=level))
+    script.write_text(_SETUP.format(group=GROUP, files=files, level=level, size=pointer_size()))
     (target / "pyproject.toml").rename(target / "pyproject.hidden")
     try:
         done = subprocess.run(
             [sys.executable, str(script), "-q", "build_ext", "--inplace"],
-            cwd=target, env={**os.environ, "PYTHONPATH": str(target), "CFLAGS": "-g0 -w"}, check=False,
+            cwd=target, env={**os.environ, "PYTHONPATH": str(target), **compiler_environment()}, check=False,
             stdout=sys.stderr,
         )  # fmt: skip
         if done.returncode:
@@ -109,13 +129,52 @@ def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -
         for folder in (target / "build").iterdir():
             if folder.is_dir():
                 shutil.rmtree(folder)
-    check_imports(target, files if each_first else files[:1])
+    if libc.CROSS:
+        check_processor(target)
+    else:
+        check_imports(target, files if each_first else files[:1])
+
+
+def pointer_size() -> int:
+    """Of the processor that is built for; mypyc's short integers are as wide."""
+    return 4 if libc.machine() == "armv7l" else struct.calcsize("P")
+
+
+def compiler_environment() -> dict[str, str]:
+    """For whom C is compiled. mypyc reads there, too, how wide the numbers of that processor are: what it writes for
+    32 bits is other C."""
+    return {"CFLAGS": "-g0 -w", **(foreign.python_environment(libc.CROSS) if libc.CROSS else {})}
+
+
+def check_processor(target: Path) -> None:
+    """Each for the processor that is built for, and named as its Python looks for it."""
+    ending = f"-{libc.TRIPLES[libc.machine()]}.so"
+    for path in target.rglob("*.so"):
+        if foreign.machine_of(path) != foreign.MACHINES[libc.machine()] or not path.name.endswith(ending):
+            raise SystemExit(f"build: compiled, and not for {libc.machine()}: {path.relative_to(target)}")
+
+
+def module_names(files: Sequence[str]) -> list[str]:
+    return [name.removesuffix(".py").replace("/", ".") for name in files]
+
+
+def check_program(folder: Path, emulator: Sequence[str] = (), *, each_first: bool = True) -> None:
+    """As check_imports, in a folder of modules.convert, whose program may need an emulator."""
+    names = module_names(hot_modules())[: None if each_first else 1]
+    env = check.environment(folder / "_internal")
+
+    def ask(name: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([*emulator, folder / "coder", name], env=env, check=False, capture_output=True)
+
+    with check.another_main(folder, _FIRST), ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, done in zip(names, pool.map(ask, names), strict=True):
+            if done.returncode:
+                raise SystemExit(f"build: the program cannot import the compiled {name}:\n{done.stderr.decode()}")
 
 
 def check_imports(target: Path, files: list[str]) -> None:
     """Each module first in a process of its own: where compiled modules import in a circle, the order matters."""
-    names = [name.removesuffix(".py").replace("/", ".") for name in files]
-    for name in names:
+    for name in module_names(files):
         code = f"import {name} as m; assert m.__file__.endswith('.so'), m.__file__"
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -24,8 +24,8 @@ def why_not(architecture: str) -> str:
         return ""
     if os.geteuid() != 0:
         return "only root enters a root"
-    program = shutil.which(f"qemu-{name}-static") or shutil.which(f"qemu-{name}")
-    if program is None:
+    program = emulator(architecture)
+    if not program:
         return f"qemu-{name}-static is not installed (Debian: qemu-user-static)"
     if not (BINFMT / "register").exists():
         mounted = subprocess.run(["mount", "-t", "binfmt_misc", "none", str(BINFMT)], capture_output=True, check=False)
@@ -37,6 +37,12 @@ def why_not(architecture: str) -> str:
         except OSError as error:
             return f"the kernel takes no interpreter for foreign programs: {error.strerror}"
     return ""
+
+
+def emulator(architecture: str) -> str:
+    """The program that runs one of an architecture, when it is installed."""
+    name = QEMU[architecture]
+    return shutil.which(f"qemu-{name}-static") or shutil.which(f"qemu-{name}") or ""
 
 
 def registration(name: str, program: str) -> bytes:

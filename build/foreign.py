@@ -59,6 +59,17 @@ def machine_of(path: Path) -> int:
     return int.from_bytes(head[18:20], "little") if head.startswith(b"\x7fELF") else 0
 
 
+def python_environment(machine: str) -> dict[str, str]:
+    """What makes this machine's Python build extension modules for another (both Debian's, multiarch)."""
+    triple = libc.TRIPLES[machine]
+    return {
+        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+        "_PYTHON_SYSCONFIGDATA_NAME": f"_sysconfigdata__{triple}",
+        "CC": f"{triple}-gcc",
+        "CXX": f"{triple}-g++",
+    }
+
+
 def _renamed(name: str) -> str:
     """Extension modules have the system they are for in their names."""
     return name.replace(libc.TRIPLES[platform.machine()], libc.TRIPLES[libc.machine()])
@@ -130,7 +141,8 @@ def _exchange_sources(found: modules.Entries, site: Path, wheels: Path) -> None:
         if text != (site / place).read_bytes():
             if name in modules.LEAN:
                 raise SystemExit(f"build: {place} is changed in what it loads, and another one for {libc.machine()}")
-            found[name] = (kind, marshal.dumps(compile(text, place, "exec", dont_inherit=True, optimize=1)))
+            code = compile(text, place, "exec", dont_inherit=True, optimize=modules.level(name))
+            found[name] = (kind, marshal.dumps(code))
 
 
 def _exchange_configuration(found: modules.Entries, system: Path) -> None:

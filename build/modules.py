@@ -1,11 +1,13 @@
 """Turns PyInstaller's folder into ours: one mapped file of modules, and build/starter.c as the program.
 
-Code stays what PyInstaller compiled, with one exception: the functions that `dataclasses` writes as text and compiles
-at every import are compiled here, once, from the texts that importing the program produces.
+Code stays what PyInstaller compiled, with two exceptions: docstrings that nobody reads are left out, and the functions
+that `dataclasses` writes as text and compiles at every import are compiled here, once, from the texts that importing
+the program produces.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import marshal
@@ -21,11 +23,25 @@ from pathlib import Path
 
 import libc
 
-MAGIC = b"CODERMD2"
+MAGIC = b"CODERMD3"
 MODULE, PACKAGE, NAMESPACE, FUNCTION = range(4)
+FUNCTION_DIGITS = 32
 HERE = Path(__file__).resolve().parent
 NOT_NEEDED = {"pyi_rth_cryptography_openssl"}
 "Start-up scripts that do nothing here: this one names a folder of OpenSSL modules, and there is none."
+DOCSTRINGS = (
+    "coder.api",
+    "coder.coderd.http",
+    "alembic",
+    "asyncpg",
+    "click",
+    "flask",
+    "quart",
+    "sqlalchemy",
+    "werkzeug",
+)
+"""Packages that read docstrings when they run, their own or those of what is built on them: the API's description is
+made of ours. All others lose theirs, 2 MiB in every agent; Python's own library is made for that (-OO)."""
 _ENTRY = struct.Struct("<5I")
 _PYC_HEADER = 16
 Entries = dict[str, tuple[int, bytes]]
@@ -57,7 +73,7 @@ LEAN: dict[str, tuple[tuple[str, str], ...]] = {
     "dataclasses": (
         ("import inspect\n", "import _modules\n"),
         ("str(inspect.signature(cls)).replace(' -> None', '')", "''"),
-        ("    exec(txt, globals, ns)\n", "    exec(_modules.code(txt) or txt, globals, ns)\n"),
+        ("    exec(txt, globals, ns)\n", "    exec(_modules.function(txt) or txt, globals, ns)\n"),
     ),
     # what it takes from there is in this Python's typing; typing_extensions loads inspect, too
     "msgspec._utils": (
@@ -91,9 +107,9 @@ def convert(
         shutil.copy2(path, folder / "_internal" / place)
     found["_coder_start"] = (MODULE, _compiled((HERE / "finder.py").read_text(), "_coder_start"))
     for name in LEAN:
-        found[name] = (MODULE, _compiled(lean_source(name), f"{name.replace('.', '/')}.py"))
+        found[name] = (MODULE, _compiled(lean_source(name), f"{name.replace('.', '/')}.py", level(name)))
     for text in texts:
-        found[text] = (FUNCTION, marshal.dumps(compile(text, "<string>", "exec", optimize=1)))
+        found[function_name(text)] = (FUNCTION, marshal.dumps(compile(text, "<string>", "exec", optimize=1)))
     place = folder / "_internal" / "modules.bin"
     if beneath is None or beneath == folder:
         place.write_bytes(packed(found))
@@ -132,12 +148,35 @@ def collected(folder: Path) -> Entries:
         raise SystemExit(f"build: start-up scripts of PyInstaller that nobody would run: {hooks - NOT_NEEDED}")
     if (folder / "_internal" / "ossl-modules").exists():
         raise SystemExit("build: OpenSSL's modules were collected, and nobody tells it where they are")
+    for name, (kind, code) in found.items():
+        if level(name) == 2 and code:
+            found[name] = (kind, without_docstrings(name, code))
     found["coder.__main__"] = (MODULE, archive.extract("__main__"))
     return found
 
 
-def _compiled(text: str, name: str) -> bytes:
-    return marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=1))
+def level(name: str) -> int:
+    """Of optimisation: without asserts, and without docstrings where nobody reads them."""
+    return 1 if any(name == package or name.startswith(f"{package}.") for package in DOCSTRINGS) else 2
+
+
+def without_docstrings(name: str, written: bytes) -> bytes:
+    """A module's code without them, when it is what its source says; as it was when that cannot be had."""
+    code: types.CodeType = marshal.loads(written)  # noqa: S302 - what this build compiled
+    inner = "/__init__.py" if code.co_filename.endswith("__init__.py") else ".py"
+    for folder in (str(HERE.parent), *(sysconfig.get_path(part) for part in ("purelib", "platlib", "stdlib"))):
+        place = Path(folder, f"{name.replace('.', '/')}{inner}")
+        if place.is_file():
+            text = place.read_bytes()
+            same = compile(text, code.co_filename, "exec", dont_inherit=True, optimize=1) == code
+            return _compiled(text, code.co_filename, 2) if same else written
+    return written
+
+
+def _compiled(text: str | bytes, name: str, optimize: int = 1) -> bytes:
+    # Written twice: how often objects were shared when it was compiled shows in the bytes.
+    made = marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=optimize))
+    return marshal.dumps(marshal.loads(made))  # noqa: S302
 
 
 def lean_source(name: str) -> str:
@@ -174,6 +213,11 @@ def recorded_texts(sources: Path) -> list[str]:
     return texts
 
 
+def function_name(text: str) -> str:
+    """Under which the code of a function's text is kept: short, and no module's."""
+    return f"={hashlib.sha256(text.encode()).hexdigest()[:FUNCTION_DIGITS]}"
+
+
 def packed(found: Entries) -> bytes:
     """The module file; its layout is described in build/starter.c."""
     names = sorted((name.encode(), name) for name in found)
@@ -206,7 +250,7 @@ def compile_starter(target: Path) -> None:
     target.unlink(missing_ok=True)
     command = [
         libc.tool("gcc"), "-O2", "-Wall", "-Wextra", "-s", f'-DPYTHON_NUMBER="{sysconfig.get_python_version()}"',
-        f"-I{sysconfig.get_path('include')}", "-o", str(target), str(HERE / "starter.c"),
+        f"-I{sysconfig.get_path('include')}", "-o", str(target), str(HERE / "starter.c"), str(HERE / "sha256.c"),
         f"-L{folder}", f"-lpython{number}", "-Wl,-rpath,$ORIGIN/_internal",
     ]  # fmt: skip
     if subprocess.run(command, check=False).returncode != 0:

@@ -3,9 +3,10 @@
     python build/build.py --platform all --out DIR
 
 amd64 is built on Debian 11 (glibc 2.31) with a Python of our own (root-python.sh); the machine's C library runs it from
-there on, the bundled one on older and on musl. arm64 and armv7 are made on an amd64 machine without running anything of
-them: PyInstaller collects in Debian 12 with Debian's Python, what differs is exchanged (foreign.py), our C and packages
-without wheels are compiled by a cross compiler (wheels.py). So below glibc 2.36 they run with the bundled library.
+there on, the bundled one on older and on musl. arm64 and armv7 are made on an amd64 machine: PyInstaller collects in
+Debian 12 with Debian's Python, what differs is exchanged (foreign.py); a cross compiler compiles our C, the hot modules
+(compiled.py) and packages without wheels (wheels.py). Nothing of them is run but the hot modules, imported at the end
+under an emulator. So below glibc 2.36 they run with the bundled library.
 armv7 gets the slim program only: what a server needs besides (PostgreSQL first of all) has no wheels for it.
 
 Needs root and debootstrap. CODER_DEBIAN_MIRROR names another mirror than Debian's own; Python packages come from where
@@ -20,9 +21,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import emulation
 import libc
 import sbom
 
@@ -40,11 +43,20 @@ PACKAGES = (
     "pkg-config",
     "make",
 )
-OWN_PYTHON = ("build-essential", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libexpat1-dev", "patch", "xz-utils")
+OWN_PYTHON = (
+    "build-essential", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libexpat1-dev", "libsqlite3-dev", "patch",
+    "xz-utils",
+)  # fmt: skip
+"""sqlite: what compiles the mesh keeps what it found out there."""
 CROSS = ("bash", "ca-certificates", "binutils", "zstd", "python3.11", "python3.11-venv", "libpython3.11")
 FOREIGN = ("libpython3.11-dev", "libzstd-dev", "libstdc++6")
 """For the processor a program is made for: what it brings along, and what it is compiled with."""
+BUILD_WITH = ("pyinstaller", "mypy", "setuptools")
+"""The latter two compile the mesh."""
+EMULATORS = "qemu-user-static"
 WHEELS = "/foreign"
+KEPT = ("PIP_", "SSL_", "http", "no_proxy", "CODER_DEBIAN_MIRROR")
+"""How variables begin that commands in a root are told as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +92,6 @@ class Platform:
 
 PLATFORMS = {
     "linux-amd64": Platform("bullseye", "/opt/coder/bin/python3.11"),
-    # Plain Python: what mypyc makes of the mesh is not compiled for another processor.
     "linux-arm64": Platform("bookworm", "/usr/bin/python3.11", cross="arm64", wheels="aarch64-manylinux_2_36"),
     "linux-armv7": Platform(
         "bookworm", "/usr/bin/python3.11", ("--slim",),
@@ -128,18 +139,23 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
     print(f"{name}: preparing Debian {platform.suite} …", file=sys.stderr)
     root = CACHE / "-".join(filter(None, (platform.suite, "amd64", platform.cross and f"for-{platform.cross}")))
     once(root, "debootstrap", lambda: bootstrap(root, platform))
-    once(root, "debian", lambda: install_debian(root, platform))
+    once(root, "debian", lambda: install_debian(root, platform), of=platform.packages)
     if not platform.python.startswith("/usr/"):
         script = root / "root-python.sh"
         shutil.copy2(ROOT / "build/root-python.sh", script)
         quick = ["quick"] if "--quick" in flags else []
-        once(
-            root, "python", lambda: inside(root, "sh", "/root-python.sh", *quick), *(["python-quick"] if quick else [])
-        )
+        lesser = "python-quick" if quick else ""
+        made_of = (*platform.packages, script.read_text())
+        once(root, "python", lambda: inside(root, "sh", "/root-python.sh", *quick), lesser, of=made_of)
     target = root / "build"
+    if platform.cross:
+        once(root, "emulator", lambda: install_emulator(root, name.removeprefix("linux-")), of=[EMULATORS])
     copy_sources(target)
-    once(root, "packages", lambda: install(root, platform))
+    made_of = (*requirements(platform), *platform.compiled, *BUILD_WITH, *pins())
+    once(root, "packages", lambda: install(root, platform), of=made_of)
     command = ["env", "-C", "/build", "PYTHONPATH=/build", "/venv/bin/python", "build/build.py", "--out", "/build/out"]
+    # The dashboard came with the sources; what was compiled outlives them.
+    command += ["--keep-dashboard", "--compiled", "/compiled"]
     command += ["--cross", f"{WHEELS}/{platform.processor}"] if platform.cross else []
     inside(root, *command, *platform.flags, *flags)
     for made in (target / "out").glob("coder-*"):
@@ -158,14 +174,17 @@ def copy_sources(target: Path) -> None:
             shutil.copy2(source, target / part)
 
 
-def once(root: Path, step: str, do, lesser: str = "") -> None:  # type: ignore[no-untyped-def]
-    """A step of a root that is not done again. `lesser` names a cheaper form, which the whole one serves as well."""
-    steps = root / ".steps"
-    if (steps / step).exists() or (lesser and (steps / lesser).exists()):
-        return
+def once(root: Path, step: str, do, lesser: str = "", of: Iterable[str] = ()) -> None:  # type: ignore[no-untyped-def]
+    """A step of a root that is not done again until it is made of something else. `lesser` names a cheaper form, which
+    the whole one serves as well."""
+    steps, made_of = root / ".steps", "".join(f"{part}\n" for part in of)
+    for done in (steps / step, steps / (lesser or step)):
+        if done.exists() and done.read_text() == made_of:
+            return
+        done.unlink(missing_ok=True)  # what fails half way is no longer what was recorded
     do()
     steps.mkdir(exist_ok=True)
-    (steps / (lesser or step)).touch()
+    (steps / (lesser or step)).write_text(made_of)
 
 
 def bootstrap(root: Path, platform: Platform) -> None:
@@ -184,22 +203,41 @@ def install_debian(root: Path, platform: Platform) -> None:
     inside(root, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *platform.packages)
 
 
-def install(root: Path, platform: Platform) -> None:
-    """The project's pinned requirements, without the project."""
+def install_emulator(root: Path, architecture: str) -> None:
+    """One program of the package, which has forty; the kernel of this machine is told of nothing."""
+    name = f"qemu-{emulation.QEMU[architecture]}-static"
+    script = (
+        "cd /tmp && apt-get download -qq $0 && dpkg --fsys-tarfile $0_*.deb | tar -xC / ./usr/bin/$1 && rm $0_*.deb"
+    )
+    inside(root, "sh", "-euc", script, EMULATORS, name)
+
+
+def requirements(platform: Platform) -> list[str]:
+    """Of the project, those that the platform has."""
     import tomllib
 
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    names = [line for line in listed if line.split("==")[0].split("[")[0] not in platform.not_there]
-    compilers = [] if platform.cross or "--pure" in platform.flags else ["mypy", "setuptools"]
+    return [line for line in listed if line.split("==")[0].split("[")[0] not in platform.not_there]
+
+
+def pins() -> list[str]:
+    """The versions of what those require."""
+    lines = (ROOT / "scripts/constraints.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def install(root: Path, platform: Platform) -> None:
+    """The project's pinned requirements, without the project, and without what was there before."""
+    shutil.rmtree(root / "venv", ignore_errors=True)
     inside(root, platform.python, "-m", "venv", "/venv")
     add = ["env", "SODIUM_INSTALL=system", "CODER_VENV=/venv", "bash", "-euc"]
     add += ['. /build/scripts/environment.sh; install_packages "$@"', "install"]
-    inside(root, *add, *names)
+    inside(root, *add, *requirements(platform))
     if platform.cross:  # before there is anything here that only builds
         command = ["/venv/bin/python", "/build/build/wheels.py", "--target", f"{WHEELS}/{platform.processor}"]
         command += ["--platform", platform.wheels, *(f"--compile={name}" for name in platform.compiled)]
         inside(root, *command)
-    inside(root, *add, "pyinstaller", *compilers)
+    inside(root, *add, *BUILD_WITH)
 
 
 def inside(root: Path, *command: str) -> None:
@@ -215,7 +253,7 @@ def inside(root: Path, *command: str) -> None:
     for name in filter(os.path.isdir, os.environ.get("PIP_FIND_LINKS", "").split()):
         script += f'mkdir -p "$0"{shlex.quote(name)} && mount --bind {shlex.quote(name)} "$0"{shlex.quote(name)} && '
     script += 'exec chroot "$0" "$@"'
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "no_proxy"))}
+    kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
     env = {**kept, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
     env |= {"LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["unshare", "--mount", "sh", "-c", script, str(root), *command], check=True, env=env)

@@ -5,6 +5,7 @@
  * the way in is ours. The module file is written by build/modules.py, imported from by build/finder.py.
  *
  * Layout: [8 bytes magic][u32 entries][entries sorted by name: u32 name, name size, code, code size, kind][names][codes]
+ * A function's name is what its text hashes to: all texts together would be a MiB of every process.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -18,8 +19,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC "CODERMD2"
+#include "sha256.h"
+
+#define MAGIC "CODERMD3"
 #define PATH_SIZE 4096
+#define FUNCTION_DIGITS 32 /* of the hash */
 /* PyInstaller's names: coder/base/child_env.py takes them away from children. */
 #define HOME_MARK "_PYI_APPLICATION_HOME_DIR"
 #define PROGRAM_MARK "_PYI_ARCHIVE_FILE"
@@ -92,9 +96,7 @@ static struct window look(struct found found) {
     return (struct window){start, start + before, size};
 }
 
-static PyObject *module_code(PyObject *self, PyObject *name) {
-    struct found found = asked(name);
-    (void)self;
+static PyObject *code_of(struct found found) {
     if (!found.entry || !found.entry->code_size) Py_RETURN_NONE;
     struct window seen = look(found);
     if (!seen.start) return PyErr_SetFromErrno(PyExc_OSError);
@@ -103,9 +105,28 @@ static PyObject *module_code(PyObject *self, PyObject *name) {
     return code;
 }
 
+static PyObject *module_code(PyObject *self, PyObject *name) {
+    (void)self;
+    return code_of(asked(name));
+}
+
+static PyObject *function_code(PyObject *self, PyObject *text) {
+    Py_ssize_t size;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+    char name[1 + 64 + 1] = "=";
+    struct sha256 hash;
+    (void)self;
+    if (!bytes) return NULL;
+    sha256_begin(&hash);
+    sha256_add(&hash, bytes, (size_t)size);
+    sha256_end(&hash, name + 1);
+    return code_of(find(name, 1 + FUNCTION_DIGITS));
+}
+
 static PyMethodDef methods[] = {
     {"kind", module_kind, METH_O, "0 module, 1 package, 2 namespace package, 3 function; None: not here"},
     {"code", module_code, METH_O, "The code object of a name; None when there is none."},
+    {"function", function_code, METH_O, "The code object of a function's text; None when there is none."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_modules", NULL, -1, methods, NULL, NULL, NULL, NULL};

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
-import libc
+import foreign
 
 OLDEST = 17
 "The first glibc (2.17) that wheels are marked with by its number."
@@ -89,17 +89,9 @@ def compiled(requirements: list[str], machine: str, work: Path) -> list[Path]:
 
 
 def cross_environment(machine: str) -> dict[str, str]:
-    """What makes this machine's Python build extension modules for another (both Debian's, multiarch)."""
-    triple = libc.TRIPLES[machine]
-    return {
-        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
-        "_PYTHON_SYSCONFIGDATA_NAME": f"_sysconfigdata__{triple}",
-        "CC": f"{triple}-gcc",
-        "CXX": f"{triple}-g++",
-        # The libraries are Debian's; the wheels for this machine have them, too.
-        "SODIUM_INSTALL": "system",
-        "PYYAML_FORCE_LIBYAML": "1",
-    }
+    """With what the sources of our packages read besides."""
+    # The libraries are Debian's; the wheels for this machine have them, too.
+    return {**foreign.python_environment(machine), "SODIUM_INSTALL": "system", "PYYAML_FORCE_LIBYAML": "1"}
 
 
 def pip(python: str, *arguments: str, env: dict[str, str] | None = None) -> None:
