@@ -23,21 +23,32 @@ function csrfToken(): string {
 const IN_TURN: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
 
 export function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  return IN_TURN.has(method) ? inTurn(path, (outlives) => send<T>(method, path, body, outlives)) : send<T>(method, path, body, false);
+  return IN_TURN.has(method) ? inTurn(path, () => send<T>(method, path, body)) : send<T>(method, path, body);
 }
 
-async function send<T>(method: string, path: string, body: unknown, outlives: boolean): Promise<T> {
+// Browsers refuse requests that outlive their page beyond 64 KiB of bodies at a time.
+const OUTLIVING_BYTES = 60_000;
+let outliving = 0;
+
+/** Does what was clicked although the page is left at once: without that the browser takes back what is on its way. */
+async function sendOnce(path: string, init: RequestInit, body: string): Promise<Response> {
+  const size = new TextEncoder().encode(body).length;
+  if (outliving + size > OUTLIVING_BYTES) return fetch(path, init);
+  outliving += size;
+  try {
+    return await fetch(path, { ...init, keepalive: true });
+  } finally {
+    outliving -= size;
+  }
+}
+
+async function send<T>(method: string, path: string, body: unknown): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") headers["X-CSRF-TOKEN"] = csrfToken();
-  const response = await fetch(path, {
-    method,
-    headers,
-    credentials: "same-origin",
-    ...(outlives ? { keepalive: true } : {}),
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return readAnswer<T>(response);
+  const text = body === undefined ? "" : JSON.stringify(body);
+  const init: RequestInit = { method, headers, credentials: "same-origin", ...(body === undefined ? {} : { body: text }) };
+  return readAnswer<T>(await (method === "GET" ? fetch(path, init) : sendOnce(path, init, text)));
 }
 
 async function readAnswer<T>(response: Response): Promise<T> {

@@ -1,7 +1,8 @@
 import { QueryClient, QueryObserver } from "@tanstack/react-query";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 
 import { changeAhead, seenIn, setKnown, setKnownBelow } from "./overtaken";
+import { soon } from "../test/soon";
 
 type Answer = (value: string[]) => void;
 
@@ -11,11 +12,11 @@ async function watched(first: string[]) {
   const fetches: Answer[] = [];
   const observer = new QueryObserver(queries, { queryKey: ["list", "a"], queryFn: () => new Promise<string[]>((done) => fetches.push(done)), staleTime: 60_000 });
   stops.push(observer.subscribe(() => undefined));
-  await vi.waitFor(() => { expect(fetches).toHaveLength(1); });
+  await soon(() => { expect(fetches).toHaveLength(1); });
   fetches[0]?.(first);
   const shown = () => queries.getQueryData<string[]>(["list", "a"]);
-  await vi.waitFor(() => { expect(shown()).toEqual(first); });
-  return { queries, fetches, shown, idle: () => vi.waitFor(() => { expect(queries.isFetching()).toBe(0); }) };
+  await soon(() => { expect(shown()).toEqual(first); });
+  return { queries, fetches, shown, idle: () => soon(() => { expect(queries.isFetching()).toBe(0); }) };
 }
 
 /** An answer to a change, given when the test says so. */
@@ -33,9 +34,9 @@ afterEach(() => { for (const stop of stops.splice(0)) stop(); });
 it("does not let an older answer stand over what the server said meanwhile", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
   void queries.invalidateQueries({ queryKey: ["list"] });
-  await vi.waitFor(() => { expect(fetches).toHaveLength(2); });
+  await soon(() => { expect(fetches).toHaveLength(2); });
   setKnown(queries, ["list", "a"], ["a", "b"]);
-  await vi.waitFor(() => { expect(fetches).toHaveLength(3); });
+  await soon(() => { expect(fetches).toHaveLength(3); });
   fetches[1]?.(["a"]);
   fetches[2]?.(["a", "b"]);
   await idle();
@@ -48,7 +49,7 @@ it("does not let an older answer stand over what the server said meanwhile", asy
 it("shows a change from the start, over every answer that does not know of it", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
   void queries.invalidateQueries({ queryKey: ["list"] }); // under way when the change is made …
-  await vi.waitFor(() => { expect(fetches).toHaveLength(2); });
+  await soon(() => { expect(fetches).toHaveLength(2); });
   const saved = answer<null>();
   const done = changeAhead(queries, [with_("b")], () => saved.promise);
   expect(shown()).toEqual(["a", "b"]);
@@ -56,14 +57,14 @@ it("shows a change from the start, over every answer that does not know of it", 
   await idle();
   expect(shown()).toEqual(["a", "b"]);
   void queries.invalidateQueries({ queryKey: ["list"] }); // begun after it, and answered as before all the same
-  await vi.waitFor(() => { expect(fetches).toHaveLength(3); });
+  await soon(() => { expect(fetches).toHaveLength(3); });
   fetches[2]?.(["a", "x"]);
   await idle();
   expect(shown()).toEqual(["a", "x", "b"]);
   saved.give(null);
   await done;
   expect(shown()).toEqual(["a", "x", "b"]);
-  await vi.waitFor(() => { expect(fetches).toHaveLength(4); }); // nobody knows which of the two those answers were of
+  await soon(() => { expect(fetches).toHaveLength(4); }); // nobody knows which of the two those answers were of
   fetches[3]?.(["a", "x", "b"]);
   await idle();
 });
@@ -86,13 +87,13 @@ it("takes back what was refused, and that alone", async () => {
   first.refuse(new Error("no"));
   await expect(refused).rejects.toThrow("no");
   expect(shown()).toEqual(["a", "c"]);
-  await vi.waitFor(() => { expect(fetches).toHaveLength(2); }); // it may have been done, and its answer lost
+  await soon(() => { expect(fetches).toHaveLength(2); }); // it may have been done, and its answer lost
   fetches[1]?.(["a"]);
   await idle();
   expect(shown()).toEqual(["a", "c"]);
   second.give(null);
   await kept;
-  await vi.waitFor(() => { expect(fetches).toHaveLength(3); });
+  await soon(() => { expect(fetches).toHaveLength(3); });
   fetches[2]?.(["a", "c"]);
   await idle();
   expect(shown()).toEqual(["a", "c"]);

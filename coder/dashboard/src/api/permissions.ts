@@ -1,9 +1,9 @@
 // What the person may do, asked in one request. A page shows what is allowed, and says one sentence where people look
 // for what is not. A new question is one line in the table.
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 
 import { post } from "./client";
-import type { AuthorizationCheck } from "./types";
+import type { AuthorizationCheck, Template, Workspace } from "./types";
 
 const check = (resource_type: AuthorizationCheck["object"]["resource_type"], action: AuthorizationCheck["action"], more: Omit<AuthorizationCheck["object"], "resource_type"> = {}): AuthorizationCheck =>
   ({ object: { resource_type, ...more }, action });
@@ -28,10 +28,10 @@ const DEPLOYMENT = {
   viewAnyMembers: check("organization_member", "read", { any_org: true }),
   viewAnyIdpSync: check("idpsync_settings", "read", { any_org: true }),
   viewOrganizationIdpSync: check("idpsync_settings", "read"),
+  editOrganizationIdpSync: check("idpsync_settings", "update"),
   viewAnyProvisioners: check("provisioner_daemon", "read", { any_org: true }),
   viewAnyProvisionerJobs: check("provisioner_jobs", "update", { any_org: true }), // what the queue asks for
   createAnyTemplate: check("template", "create", { any_org: true }),
-  updateAnyTemplate: check("template", "update", { any_org: true }),
   viewWorkspaceProxies: check("workspace_proxy", "read"),
   editWorkspaceProxies: check("workspace_proxy", "create"),
   viewOAuth2Apps: check("oauth2_app", "read"),
@@ -40,6 +40,8 @@ const DEPLOYMENT = {
   enterAnyWorkspace: check("workspace", "ssh"),
   viewAnyTask: check("task", "read", { any_org: true }),
   createWorkspaceForAny: check("workspace", "create", { any_org: true, owner_id: "*" }),
+  createOwnWorkspace: check("workspace", "create", { any_org: true, owner_id: "me" }),
+  createOwnTask: check("task", "create", { any_org: true, owner_id: "me" }),
 } as const satisfies Record<string, AuthorizationCheck>;
 
 export type Permissions = Record<keyof typeof DEPLOYMENT, boolean>;
@@ -58,35 +60,79 @@ export function usePermissions(): Permissions & { known: boolean } {
   return { ...(answer.data ?? NOTHING), known: answer.data !== undefined };
 }
 
-/** Questions about one thing, under a key of its own. */
-export function useChecks<T extends string>(key: readonly unknown[], checks: Record<T, AuthorizationCheck> | null): Partial<Record<T, boolean>> {
+/** Questions about one thing, under a key of its own. `keep`: the last answers stand until those of a new key are there;
+ * only for names that say what they are about. */
+export function useChecks<T extends string>(key: readonly unknown[], checks: Record<T, AuthorizationCheck> | null, { keep = false } = {}): Partial<Record<T, boolean>> {
   const answer = useQuery({
     queryKey: ["permissions", ...key],
     queryFn: () => post<Record<T, boolean>>("/api/v2/authcheck", { checks }),
     enabled: checks !== null,
     staleTime: 60_000,
+    ...(keep ? { placeholderData: keepPreviousData } : {}),
   });
   return answer.data ?? {};
 }
 
-/** Whether the person may have workspaces of their own in an organization; undefined until it is known. */
-export function useMayCreateWorkspace(organization: string | undefined): boolean | undefined {
-  const checks = organization === undefined ? null : { create: check("workspace", "create", { organization_id: organization, owner_id: "me" }) };
-  return useChecks(["workspaces", organization], checks).create;
+/** For whom the person may make workspaces in this very organization: whoever administers one may be nobody in the next. */
+function useWorkspaceCreation(organization: string | undefined) {
+  return useChecks(["workspaces", organization], organization === undefined ? null : {
+    own: check("workspace", "create", { organization_id: organization, owner_id: "me" }),
+    any: check("workspace", "create", { organization_id: organization, owner_id: "*" }),
+  });
 }
 
-export const NO_WORKSPACES = "You may not create workspaces in this organization.";
+/** Whether the person may make workspaces in an organization, for themselves or for anybody; undefined until it is known. */
+export function useMayCreateWorkspace(organization: string | undefined): boolean | undefined {
+  const { own, any } = useWorkspaceCreation(organization);
+  return own || any;
+}
 
-export function templateChecks(id: string, organization: string) {
+/** In which of these organizations the person may make templates: somebody who administers one may be nobody in the next. */
+export function useTemplateMaking(organizations: readonly string[]): { known: boolean; mayMakeIn: (organization: string) => boolean } {
+  const answer = useChecks(["making templates", [...organizations].sort()], organizations.length === 0 ? null : Object.fromEntries(organizations.map((id) => [id, check("template", "create", { organization_id: id })])));
+  return { known: Object.keys(answer).length > 0, mayMakeIn: (organization) => answer[organization] === true };
+}
+
+/** The same of workspaces that are to be somebody else's. */
+export function useMayCreateForOthers(organization: string): boolean {
+  return useWorkspaceCreation(organization).any === true;
+}
+
+// Sentences that stand where people look for what they may not do.
+export const NO_WORKSPACES = "You may not create workspaces in this organization.";
+export const NO_WORKSPACES_ANYWHERE = "You may look at workspaces, not create them.";
+export const NO_TEMPLATES = "You may use templates, not make them.";
+export const NO_CHANGES = "You may see this workspace, not change it.";
+export const NO_TASKS = "You may look at tasks, not begin them.";
+
+function templateChecks(id: string, organization: string) {
   const object = { resource_id: id, organization_id: organization };
   return {
     update: check("template", "update", object),
     remove: check("template", "delete", object),
     read: check("template", "read", object),
     insights: check("template", "view_insights", object),
-    createWorkspace: check("workspace", "create", { organization_id: organization, owner_id: "me" }),
   };
 }
+
+/** Tasks are not shared one by one: all of one owner in an organization are alike. */
+export function useTaskRights(organization: string, owner: string) {
+  const object = { organization_id: organization, owner_id: owner };
+  return useChecks(["tasks", organization, owner], { update: check("task", "update", object), remove: check("task", "delete", object) });
+}
+
+/** What the person may do with one workspace; nothing until it is known. */
+export function useWorkspaceRights({ id, organization_id, owner_id }: Pick<Workspace, "id" | "organization_id" | "owner_id">): WorkspaceRights {
+  return useChecks(["workspace", id], workspaceChecks(id, organization_id, owner_id));
+}
+
+/** The same of a template; null while it is not there yet. */
+export function useTemplateRights(template: Pick<Template, "id" | "organization_id"> | null): TemplateRights {
+  return useChecks(["template", template?.id], template ? templateChecks(template.id, template.organization_id) : null);
+}
+
+export type TemplateRights = Partial<Record<keyof ReturnType<typeof templateChecks>, boolean>>;
+export type WorkspaceRights = Partial<Record<keyof ReturnType<typeof workspaceChecks>, boolean>>;
 
 export function workspaceChecks(id: string, organization: string, owner: string) {
   const object = { resource_id: id, organization_id: organization, owner_id: owner };
@@ -99,7 +145,6 @@ export function workspaceChecks(id: string, organization: string, owner: string)
     connect: check("workspace", "application_connect", object),
     start: check("workspace", "start", object),
     stop: check("workspace", "stop", object),
-    config: check("deployment_config", "read"),
   };
 }
 

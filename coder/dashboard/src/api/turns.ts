@@ -16,10 +16,10 @@ window.addEventListener("pageshow", () => {
   left = new Promise<void>((done) => { leave = done; });
 });
 
-/** Sends when what was sent before for `thing` is answered. `outlives`: the page is being left, the request must not end with it. */
-export function inTurn<T>(thing: string, send: (outlives: boolean) => Promise<T>): Promise<T> {
+/** Sends when what was sent before for `thing` is answered. */
+export function inTurn<T>(thing: string, send: () => Promise<T>): Promise<T> {
   const before = last.get(thing);
-  const mine = before ? Promise.race([before, left]).then(() => send(leaving)) : send(leaving);
+  const mine = before ? Promise.race([before, left]).then(send) : send();
   const settled = mine.then(() => undefined, () => undefined);
   last.set(thing, settled);
   void settled.then(() => { if (last.get(thing) === settled) last.delete(thing); });

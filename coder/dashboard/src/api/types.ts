@@ -989,6 +989,17 @@ export interface MatchedProvisioners {
   most_recently_seen?: string | null;
 }
 
+export interface MayStayRequest {
+  app_request: SignedAppRequest;
+  user_id: string;
+  workspace_id: string;
+  agent_id: string;
+}
+
+export interface MayStayResponse {
+  may_stay: boolean;
+}
+
 export interface MinimalOrganization {
   id: string;
   name: string;
@@ -1039,6 +1050,10 @@ export interface NetcheckReport {
   GlobalV4: string;
   GlobalV6: string;
   CaptivePortal: boolean | null;
+}
+
+export interface NotificationDelivery {
+  methods: string[];
 }
 
 export interface NotificationMethodsResponse {
@@ -2191,7 +2206,7 @@ export interface UpdateWorkspaceRequest {
 }
 
 export interface UpdateWorkspaceSharingSettingsRequest {
-  shareable_workspace_owners?: "everyone" | "none" | "service_accounts";
+  shareable_workspace_owners?: string;
   sharing_disabled?: boolean;
 }
 

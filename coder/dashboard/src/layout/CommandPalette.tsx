@@ -5,11 +5,11 @@ import { useDeferredValue, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { seg } from "../api/client";
-import { usePermissions } from "../api/permissions";
+import { useMayCreateWorkspace, usePermissions } from "../api/permissions";
 import { organizations } from "../api/queries/session";
 import { templates } from "../api/queries/templates";
 import { workspaces } from "../api/queries/workspaces";
-import type { Organization } from "../api/types";
+import type { Organization, Template } from "../api/types";
 import { Avatar } from "../ui/Avatar";
 import { templatePath } from "../pages/templates/paths";
 import { MAIN, type NavItem } from "./nav";
@@ -63,16 +63,22 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           ))}
         </Command.Group>
         <Command.Group heading="New workspace from" className={GROUP}>
-          {known.map((template) => (
-            <Command.Item key={template.id} className={ITEM} value={`new workspace create ${template.name} ${template.display_name}`} onSelect={() => go(`${templatePath(template)}/workspace`)}>
-              <Avatar name={template.name} src={template.icon} size="sm" square />
-              <span className="truncate">{template.display_name || template.name}</span>
-            </Command.Item>
-          ))}
+          {known.filter((template) => !template.deprecated).map((template) => <NewFrom key={template.id} template={template} go={go} />)}
         </Command.Group>
         <Command.Group heading="Pages" className={GROUP}>{pages(MAIN)}{pages(ACCOUNT)}</Command.Group>
         <Command.Group heading="Administration" className={GROUP}>{pages(ADMIN)}{pages(DEPLOYMENT.flatMap((group) => group.items))}{pages(organizationPages(homes))}</Command.Group>
       </Command.List>
     </Command.Dialog>
+  );
+}
+
+/** Only where the person may have a workspace: the palette is no place for refusals. */
+function NewFrom({ template, go }: { template: Template; go: (to: string) => void }) {
+  if (!useMayCreateWorkspace(template.organization_id)) return null;
+  return (
+    <Command.Item className={ITEM} value={`new workspace create ${template.name} ${template.display_name}`} onSelect={() => go(`${templatePath(template)}/workspace`)}>
+      <Avatar name={template.name} src={template.icon} size="sm" square />
+      <span className="truncate">{template.display_name || template.name}</span>
+    </Command.Item>
   );
 }

@@ -80,11 +80,12 @@ const NAV_LINK = "rounded-md px-2.5 py-1.5 text-base font-medium text-muted tran
 
 function MainNav() {
   const may = usePermissions();
+  const inside = useLocation().pathname.startsWith("/@"); // one workspace: its address does not begin with the list's
   const admin = ADMIN.filter((item) => item.allowed?.(may) ?? true);
   return (
     <>
       <nav aria-label="Main" className="flex items-center gap-1 max-md:hidden">
-        {MAIN.map((item) => <NavLink key={item.to} to={item.to} className={NAV_LINK}>{item.text}</NavLink>)}
+        {MAIN.map((item) => <NavLink key={item.to} to={item.to} className={inside && item === MAIN[0] ? `${NAV_LINK} bg-hover text-text!` : NAV_LINK}>{item.text}</NavLink>)}
         {admin.length > 0 ? (
           <Menu align="start" trigger={<Button look="quiet">Admin settings<ChevronDown /></Button>}>
             {admin.map((item) => <MenuItem key={item.to} to={item.to}>{item.text}</MenuItem>)}

@@ -49,7 +49,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
           <SelectField label={label} hideLabel value={here?.to ?? ""} options={[...(here ? [] : [["", "Go to…"] as const]), ...flat.map((item) => [item.to, item.text] as const)]} onChange={(to) => { if (to) void navigate(to); }} />
         </div>
       </div>
-      <div className="min-w-0">{children}</div>
+      <div className="min-w-0 [--narrow:0]">{children}</div>
     </div>
   );
 }

@@ -57,7 +57,8 @@ function Install({ system, name, url }: { system: System; name: string; url: str
         {absent.length > 0 ? (
           <Notice kind="warning" title={none ? `This server has no program for ${name}.` : `This server has no program for ${name} on ${absent.map((item) => item.text).join(" and ")}.`}>
             <p>With Python 3.11 or newer the wheel gives the same command: ask whoever runs this deployment for it, then <code>pipx install FILE.whl</code>.</p>
-            <p>For whoever runs it: {absent.map((item) => missing(keyOf(item))?.remedy).join(" ")}</p>
+            <p>For whoever runs it:</p>
+            <ul className="list-disc pl-5">{absent.map((item) => <li key={keyOf(item)}>{missing(keyOf(item))?.remedy}</li>)}</ul>
           </Notice>
         ) : null}
         {none ? <p className="text-sm text-muted">Once the program is there, this installs it:</p> : null}

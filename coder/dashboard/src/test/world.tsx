@@ -53,8 +53,9 @@ function allowed(body: unknown): Record<string, boolean> {
   return Object.fromEntries(Object.keys(checks).map((name) => [name, true]));
 }
 
-/** Shows the routes at an address; the list grows by each request. What nobody has an answer for is a 404. */
-export function visit(routes: RouteObject[], address: string, answers: Answers): { sent: Sent[]; asked: string[]; at: () => string } {
+/** Shows the routes at an address; the lists grow by each request. What nobody has an answer for is a 404. `fetching` is
+ * how many answers are awaited now. */
+export function visit(routes: RouteObject[], address: string, answers: Answers): { sent: Sent[]; asked: string[]; at: () => string; fetching: () => number } {
   const sent: Sent[] = [];
   const asked: string[] = [];
   const known: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
@@ -75,7 +76,7 @@ export function visit(routes: RouteObject[], address: string, answers: Answers):
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const router = createMemoryRouter(routes, { initialEntries: [address] });
   render(<QueryClientProvider client={client}><RouterProvider router={router} /></QueryClientProvider>);
-  return { sent, asked, at: () => `${router.state.location.pathname}${router.state.location.search}` };
+  return { sent, asked, at: () => `${router.state.location.pathname}${router.state.location.search}`, fetching: () => client.isFetching() };
 }
 
 afterEach(() => vi.unstubAllGlobals());

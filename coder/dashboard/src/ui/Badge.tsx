@@ -13,13 +13,14 @@ const SOFT: Record<Tone, string> = {
   idle: "bg-idle-soft text-idle", accent: "bg-accent-soft text-accent-text",
 };
 
-export function Dot({ tone, pulse = false }: { tone: Tone; pulse?: boolean }) {
+function Dot({ tone, pulse = false }: { tone: Tone; pulse?: boolean }) {
   return <span aria-hidden="true" className={cx("inline-block size-2 shrink-0 rounded-full bg-current", TEXT[tone], pulse && "animate-pulse-soft")} />;
 }
 
-export function StatusText({ tone, pulse = false, children }: { tone: Tone; pulse?: boolean; children: ReactNode }) {
+/** `quiet` where many stand together: the dot has the colour, the word that of the text around. */
+export function StatusText({ tone, pulse = false, quiet = false, children }: { tone: Tone; pulse?: boolean; quiet?: boolean; children: ReactNode }) {
   return (
-    <span className={cx("inline-flex items-center gap-2 font-medium", TEXT[tone])}>
+    <span className={cx("inline-flex items-center", quiet ? "gap-1" : cx("gap-2 font-medium", TEXT[tone]))}>
       <Dot tone={tone} pulse={pulse} />
       <span>{children}</span>
     </span>

@@ -24,7 +24,7 @@ export function Section({ title, description, actions, children, padded = true, 
   return (
     <section aria-labelledby={own} id={id} className={cx("rounded-xl border bg-surface shadow-card", tone === "danger" ? "border-bad/50" : "border-line")}>
       <header className={cx("flex flex-wrap items-start gap-x-4 gap-y-2 px-5 py-3.5", children ? "border-b border-line" : "")}>
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0 flex-1 basis-48">
           <h2 id={own} className="text-lg font-semibold">{title}</h2>
           {description ? <div className="mt-0.5 text-sm text-muted">{description}</div> : null}
         </div>
@@ -41,7 +41,7 @@ export function Facts({ items }: { items: readonly (readonly [ReactNode, ReactNo
     <dl className="grid grid-cols-[minmax(7rem,auto)_1fr] gap-x-6 gap-y-2 text-base max-sm:grid-cols-1 max-sm:gap-y-0.5">
       {items.map(([name, value], index) => (
         <div key={index} className="contents">
-          <dt className="text-muted max-sm:mt-2">{name}</dt>
+          <dt className={cx("text-muted", index > 0 && "max-sm:mt-2")}>{name}</dt>
           <dd className="min-w-0 [overflow-wrap:anywhere]">{value}</dd>
         </div>
       ))}

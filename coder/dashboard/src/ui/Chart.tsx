@@ -21,9 +21,12 @@ interface ChartProps {
   height?: number;
   unit?: string;
   bars?: boolean;
+  /** What stands there when no day has anything: an empty grid looks like one that has not loaded. */
+  nothing?: string;
 }
 
-export function Chart({ label, times, series, height = 220, unit = "", bars = false }: ChartProps) {
+export function Chart({ label, times, series, height = 220, unit = "", bars = false, nothing = "Nothing was counted in these days." }: ChartProps) {
+  const none = series.every((item) => item.values.every((value) => !value));
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const found = box.current;
@@ -33,9 +36,9 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px Inter Variable, sans-serif" };
     const plot = new uPlot({
       width: found.clientWidth, height,
-      legend: { show: series.length > 1 },
+      legend: { show: series.length > 1, live: false },
       cursor: { y: false },
-      axes: [{ ...axis, incrs: DAYS, values: (_, splits) => splits.map((at) => new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" })) }, { ...axis, size: 52, incrs: WHOLE, values: (_, values) => values.map((value) => `${value}${unit}`) }],
+      axes: [{ ...axis, size: 28, incrs: DAYS, values: (_, splits) => splits.map((at) => new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" })) }, { ...axis, size: 52, incrs: WHOLE, values: (_, values) => values.map((value) => `${value}${unit}`) }],
       scales: { y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] } },
       series: [{}, ...series.map((item, index) => ({
         label: item.name,
@@ -52,10 +55,11 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
       watch.disconnect();
       plot.destroy();
     };
-  }, [times, series, height, unit, bars]);
+  }, [times, series, height, unit, bars, none]);
+  if (none) return <p className="text-muted">{nothing}</p>;
   return (
     <figure aria-label={label} className="relative">
-      <div ref={box} aria-hidden="true" className="text-sm [&_.u-legend]:text-muted" style={{ minHeight: height }} />
+      <div ref={box} aria-hidden="true" className="text-sm [&_.u-legend]:text-muted [&_.u-legend_th]:font-medium! [&_.uplot]:[font-family:inherit]!" style={{ minHeight: height }} />
       {/* A table grows with its rows whatever its class says; what it is in does not. */}
       <div className="sr-only"><table>
         <caption>{label}</caption>

@@ -51,9 +51,9 @@ function Crumbs({ items }: { items: readonly (readonly [text: string, to?: strin
   );
 }
 
-/** Pages with forms and text are narrower than those with tables. */
+/** Pages with forms and text are narrower than those with tables: in the middle, beside the names of a SidePage at its left. */
 export function Narrow({ children, className }: { children: ReactNode; className?: string }) {
-  return <div className={cx("mx-auto w-full max-w-3xl", className)}>{children}</div>;
+  return <div className={cx("mx-(--narrow,auto) w-full max-w-3xl", className)}>{children}</div>;
 }
 
 export function Stack({ children, className }: { children: ReactNode; className?: string }) {

@@ -16,7 +16,7 @@ export function LinkTabs({ label, items }: { label: string; items: readonly { to
   useEffect(() => {
     const [shown, nav] = [row.current?.querySelector<HTMLElement>("[aria-current=page]"), row.current];
     if (shown && nav) nav.scrollLeft = shown.offsetLeft - nav.offsetLeft - (nav.clientWidth - shown.offsetWidth) / 2;
-  }, [pathname]);
+  }, [pathname, items.length]); // what the person may see joins late
   return (
     <nav ref={row} aria-label={label} className={ROW}>
       {items.map((item) => (

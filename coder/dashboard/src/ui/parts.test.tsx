@@ -4,9 +4,11 @@ import { useState } from "react";
 import { describe, expect, it, vi } from "vitest";
 
 import { safeImage } from "./Avatar";
+import { Chart } from "./Chart";
 import { CodeBox } from "./text/CodeBox";
 import { Combobox } from "./forms/Combobox";
 import { Confirm } from "./Confirm";
+import { Switch, TextField } from "./forms/Field";
 import { Markdown } from "./text/Markdown";
 import { ago, duration } from "./time";
 
@@ -78,10 +80,33 @@ describe("pictures", () => {
 
 describe("moments", () => {
   const now = Date.parse("2026-01-02T00:00:00Z");
-  it.each([["2026-01-01T23:59:50Z", "just now"], ["2026-01-01T22:00:00Z", "2 hours ago"], ["2026-01-01T00:00:00Z", "1 day ago"], ["2026-01-02T03:00:00Z", "in 3 hours"], ["0001-01-01T00:00:00Z", "never"], ["", "never"]])("%s is %s", (at, words) => {
+  it.each([["2026-01-01T23:59:50Z", "just now"], ["2026-01-01T22:00:00Z", "2 hours ago"], ["2026-01-01T00:00:00Z", "1 day ago"], ["2026-01-02T03:00:00Z", "in 3 hours"], ["2026-01-08T23:55:00Z", "in 7 days"], ["2026-01-08T12:00:00Z", "in 6 days"], ["2026-01-02T01:30:00Z", "in 1 hour"], ["0001-01-01T00:00:00Z", "never"], ["", "never"]])("%s is %s", (at, words) => {
     expect(ago(at, now)).toBe(words);
   });
   it.each([[400, "0.4s"], [42_000, "42s"], [125_000, "2m 5s"], [11_400_000, "3h 10m"]])("%d ms is %s", (ms, words) => {
     expect(duration(ms)).toBe(words);
+  });
+});
+
+describe("fields", () => {
+  it("keep label and hint above what stands beside the input", () => {
+    render(<TextField label="Password" hint="At least eight." value="" onChange={() => undefined} beside={<button type="button">Generate</button>} />);
+    const input = screen.getByLabelText("Password");
+    expect(input).toHaveAccessibleDescription("At least eight.");
+    expect(input.parentElement).toContainElement(screen.getByRole("button", { name: "Generate" }));
+    expect(input.parentElement).not.toContainElement(screen.getByText("At least eight."));
+  });
+
+  it("have a name for screen readers when nobody sees it", () => {
+    render(<Switch label="All of them" hideLabel checked onChange={() => undefined} />);
+    expect(screen.getByRole("switch", { name: "All of them" })).toBeChecked();
+  });
+});
+
+describe("Chart", () => {
+  it("says that there is nothing instead of an empty grid", () => {
+    render(<Chart label="Users" times={[0, 86_400_000]} series={[{ name: "Users", values: [0, null] }]} nothing="Nobody yet." />);
+    expect(screen.getByText("Nobody yet.")).toBeVisible();
+    expect(screen.queryByRole("figure")).toBeNull();
   });
 });

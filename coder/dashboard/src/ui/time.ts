@@ -3,20 +3,22 @@ import { counted } from "./words";
 
 const STEPS: readonly (readonly [number, string])[] = [[31_536_000, "year"], [2_592_000, "month"], [86_400, "day"], [3600, "hour"], [60, "minute"]];
 
+/** Of what is to come, a hundredth may be gone already: seven days are not six a minute after they were given. */
+const NEARLY = 1.01;
+
 /** "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. */
 export function ago(text: string | null | undefined, now: number = Date.now()): string {
   const moment = text ? Date.parse(text) : NaN;
   if (Number.isNaN(moment) || moment < 0) return "never";
   const seconds = (now - moment) / 1000;
-  const words = spanWords(Math.abs(seconds));
+  const words = spanWords(seconds < 0 ? -seconds * NEARLY : seconds);
   if (words === "") return "just now";
   return seconds < 0 ? `in ${words}` : `${words} ago`;
 }
 
 function spanWords(seconds: number): string {
   for (const [size, name] of STEPS) {
-    const count = Math.floor(seconds / size);
-    if (count >= 1) return counted(count, name);
+    if (seconds >= size) return counted(Math.floor(seconds / size), name);
   }
   return "";
 }

@@ -3,7 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { get, withQuery } from "../client";
 import type {
-  AuditLogResponse, ConnectionLogResponse, DAUsResponse, DeploymentStats, ExternalAuthConfig, GetUserStatusCountsResponse, NotificationMethodsResponse, NotificationsSettings, NotificationTemplate,
+  AuditLogResponse, ConnectionLogResponse, DAUsResponse, DeploymentStats, ExternalAuthConfig, GetUserStatusCountsResponse, NotificationDelivery, NotificationMethodsResponse, NotificationsSettings, NotificationTemplate,
   OAuth2ProviderApp, OAuth2ProviderAppSecret, OAuth2ProviderSettings, OrganizationSyncSettings, UserStatusChangeCount,
 } from "../types";
 
@@ -71,6 +71,8 @@ export const connectionLog = (query: string, page: number) =>
 export const systemTemplates = queryOptions({ queryKey: ["notifications", "templates", "system"], queryFn: () => get<NotificationTemplate[]>("/api/v2/notifications/templates/system") });
 export const customTemplates = queryOptions({ queryKey: ["notifications", "templates", "custom"], queryFn: () => get<NotificationTemplate[]>("/api/v2/notifications/templates/custom") });
 export const dispatchMethods = queryOptions({ queryKey: ["notifications", "dispatch-methods"], queryFn: () => get<NotificationMethodsResponse>("/api/v2/notifications/dispatch-methods"), staleTime: 60_000 });
+/** What is set up, of what could be. */
+export const notificationDelivery = queryOptions({ queryKey: ["notifications", "delivery"], queryFn: () => get<NotificationDelivery>("/api/v2/notifications/delivery"), staleTime: 60_000 });
 export const notificationSettings = queryOptions({ queryKey: ["notifications", "settings"], queryFn: () => get<NotificationsSettings>("/api/v2/notifications/settings") });
 
 export const oauth2Apps = queryOptions({ queryKey: ["oauth2-provider", "apps"], queryFn: () => get<OAuth2ProviderApp[] | null>("/api/v2/oauth2-provider/apps"), retry: false });

@@ -87,7 +87,7 @@ function ThemeGrid({ legend, value, themes, onChange }: { legend: string; value:
           <label key={theme} className="flex flex-col overflow-hidden rounded-lg border border-line bg-surface hover:border-line-strong has-checked:border-accent has-checked:ring-1 has-checked:ring-accent has-focus-visible:outline-2">
             <Preview theme={theme} />
             <span className="flex items-start gap-2 px-3 py-2">
-              <input type="radio" name={legend} className="mt-1 accent-(--accent)" aria-label={name} checked={value === theme} onChange={() => onChange(theme)} />
+              <input type="radio" name={legend} className="mt-0.5 shrink-0" aria-label={name} checked={value === theme} onChange={() => onChange(theme)} />
               <span className="min-w-0"><span className="block font-medium">{name}</span><span className="block text-sm text-muted">{hint}</span></span>
             </span>
           </label>

@@ -6,7 +6,8 @@ import type { ReactNode } from "react";
 import { put } from "../../api/client";
 import { changeAhead, seenIn, setKnown } from "../../api/overtaken";
 import { dispatchMethods, notificationPreferences, notificationTemplates } from "../../api/queries/account";
-import type { NotificationMethodsResponse, NotificationPreference, NotificationTemplate } from "../../api/types";
+import { notificationDelivery } from "../../api/queries/deployment";
+import type { NotificationPreference, NotificationTemplate } from "../../api/types";
 import { useMe } from "../../app/guards";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
@@ -28,16 +29,18 @@ export function NotificationsPage() {
   const preferences = useQuery(notificationPreferences(me.id));
   const system = useQuery(notificationTemplates("system"));
   const custom = useQuery(notificationTemplates("custom"));
-  const methods = useQuery(dispatchMethods).data;
+  const usual = useQuery(dispatchMethods).data?.default;
+  const ways = useQuery(notificationDelivery).data?.methods;
   const failed = [preferences, system, custom].find((query) => query.isError);
   const templates = [...(system.data ?? []), ...(custom.data ?? [])];
   return (
     <>
       <PageHead title="Notifications" description="What you hear of. Messages also stand in your inbox, behind the bell." actions={<ButtonLink to="/inbox" icon={<Bell />}>Open the inbox</ButtonLink>} />
+      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? <p className="mb-4 text-muted">{ways.length > 0 ? "Nothing is sent by mail: this deployment has no mail server." : "This deployment has no way to tell you anything: no mail server, and its inbox is switched off."}</p> : null}
       {failed?.error ? <Failure error={failed.error} retry={() => { void preferences.refetch(); void system.refetch(); void custom.refetch(); }} /> : null}
       {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
       {!failed && preferences.data && system.data ? (
-        templates.length === 0 ? <Empty icon={Bell} title="There is nothing to be told of">This deployment sends no notifications.</Empty> : <Groups user={me.id} templates={templates} preferences={preferences.data} methods={methods} />
+        templates.length === 0 ? <Empty icon={Bell} title="There is nothing to be told of">This deployment sends no notifications.</Empty> : <Groups user={me.id} templates={templates} preferences={preferences.data} usual={usual} ways={ways} />
       ) : null}
     </>
   );
@@ -47,10 +50,13 @@ interface GroupsProps {
   user: string;
   templates: readonly NotificationTemplate[];
   preferences: readonly NotificationPreference[];
-  methods: NotificationMethodsResponse | undefined;
+  /** How messages go out that say nothing of it. */
+  usual: string | undefined;
+  /** What is set up. */
+  ways: readonly string[] | undefined;
 }
 
-function Groups({ user, templates, preferences, methods }: GroupsProps) {
+function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
   const queries = useQueryClient();
   const key = notificationPreferences(user).queryKey;
   const change = async (disabled: Record<string, boolean>) => {
@@ -68,7 +74,7 @@ function Groups({ user, templates, preferences, methods }: GroupsProps) {
         const on = items.filter((item) => isOn(item, preferences)).length;
         return (
           <Section key={group} title={group} padded={false} actions={
-            <Switch label={<span className="sr-only">All of {group}</span>} checked={on > 0} onChange={(wanted) => void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))} />
+            <Switch label={`All of ${group}`} hideLabel checked={on > 0} onChange={(wanted) => void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))} />
           }>
             <ul className="divide-y divide-line" aria-label={group}>
               {items.map((item) => (
@@ -76,7 +82,7 @@ function Groups({ user, templates, preferences, methods }: GroupsProps) {
                   <div className="min-w-0 flex-1">
                     <Switch label={item.name} checked={isOn(item, preferences)} onChange={(wanted) => void change({ [item.id]: !wanted })} testId={`notification-${item.name.toLowerCase().replaceAll(" ", "-")}`} />
                   </div>
-                  {methods ? <Method name={item.method || methods.default} /> : null}
+                  {usual && ways ? <Method name={item.method || usual} ways={ways} /> : null}
                 </li>
               ))}
             </ul>
@@ -87,7 +93,9 @@ function Groups({ user, templates, preferences, methods }: GroupsProps) {
   );
 }
 
-function Method({ name }: { name: string }) {
-  const known = METHODS[name];
+/** Where a message of that method arrives: what is not set up leaves the inbox. */
+function Method({ name, ways }: { name: string; ways: readonly string[] }) {
+  const known = METHODS[ways.includes(name) ? name : "inbox"];
+  if (!ways.includes(name) && !ways.includes("inbox")) return <span className="text-sm text-muted">Not sent</span>;
   return known ? <Tag icon={known[0]} title={`Sent by ${known[1].toLowerCase()}`}>{known[1]}</Tag> : null;
 }

@@ -52,7 +52,7 @@ function Profile({ me }: { me: User }) {
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
-      <Section title="Account" description="How you are listed wherever people are.">
+      <Section title="Profile" description="How you are listed wherever people are.">
         <Stack>
           <FormProblems form={form} />
           <div className="flex items-center gap-4">

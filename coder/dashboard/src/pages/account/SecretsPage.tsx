@@ -39,13 +39,13 @@ export function SecretsPage() {
   };
   const add = <Button look="primary" icon={<Plus />} onClick={() => setEditing("new")}>Add secret</Button>;
   const columns: Column<UserSecret>[] = [
-    { id: "name", header: "Name", cell: ({ row }) => <div><p className="font-medium [overflow-wrap:anywhere]">{row.original.name} {row.original.enabled ? null : <Tag>Off</Tag>}</p>{row.original.description ? <p className="text-sm text-muted">{row.original.description}</p> : null}</div> },
-    { id: "where", header: "In workspaces as", cell: ({ row }) => <div className="flex flex-col gap-0.5">{row.original.env_name ? <code className="text-sm">${row.original.env_name}</code> : null}{row.original.file_path ? <code className="text-sm">{row.original.file_path}</code> : null}{!row.original.env_name && !row.original.file_path ? <span className="text-muted">nothing yet</span> : null}</div> },
-    { id: "changed", header: "Changed", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.updated_at} /></span> },
-    { id: "act", header: () => <span className="sr-only">Actions</span>, meta: { align: "right", className: "whitespace-nowrap" }, cell: ({ row }) => (
+    { id: "name", header: "Name", cell: (row) => <div><p className="font-medium [overflow-wrap:anywhere]">{row.name} {row.enabled ? null : <Tag>Off</Tag>}</p>{row.description ? <p className="text-sm text-muted">{row.description}</p> : null}</div> },
+    { id: "where", header: "In workspaces as", cell: (row) => <div className="flex flex-col gap-0.5">{row.env_name ? <code className="text-sm">${row.env_name}</code> : null}{row.file_path ? <code className="text-sm">{row.file_path}</code> : null}{!row.env_name && !row.file_path ? <span className="text-muted">nothing yet</span> : null}</div> },
+    { id: "changed", header: "Changed", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.updated_at} /></span> },
+    { id: "act", header: "Actions", hidden: true, align: "right", className: "whitespace-nowrap", cell: (row) => (
       <>
-        <IconButton size="sm" label={`Edit secret ${row.original.name}`} onClick={() => setEditing(row.original)}><Pencil /></IconButton>
-        <IconButton size="sm" label={`Delete secret ${row.original.name}`} onClick={() => setEnding(row.original)}><Trash2 /></IconButton>
+        <IconButton size="sm" label={`Edit secret ${row.name}`} onClick={() => setEditing(row)}><Pencil /></IconButton>
+        <IconButton size="sm" label={`Delete secret ${row.name}`} onClick={() => setEnding(row)}><Trash2 /></IconButton>
       </>
     ) },
   ];

@@ -43,7 +43,7 @@ export function Sessions() {
           <li key={session.id} className="flex flex-wrap items-center gap-x-4 gap-y-2 px-5 py-3" data-testid={`session-${session.id}`}>
             <div className="min-w-0 flex-1">
               <p className="font-medium [overflow-wrap:anywhere]">{nameOf(session)} {session.current ? <Tag tone="good">This browser</Tag> : null}{session.scopes.includes(APPLICATIONS) ? <Tag>Applications only</Tag> : null}</p>
-              <p className="text-sm text-muted [overflow-wrap:anywhere]" title={session.user_agent || undefined}>{programName(session.user_agent) ? `From ${placeOf(session)}. ` : ""}Signed in <Ago at={session.created_at} /> {WAYS[session.login_type] ?? ""}, {session.current ? "in use now" : <>last used <Ago at={session.last_used} /></>}, ends by itself <Ago at={session.expires_at} /></p>
+              <p className="text-sm text-muted [overflow-wrap:anywhere]" title={session.user_agent || undefined}>{programName(session.user_agent) ? `From ${placeOf(session)}. ` : ""}Signed in <Ago at={session.created_at} /> {WAYS[session.login_type] ?? ""}, {session.current ? "in use now" : Date.parse(session.last_used) > 0 ? <>last used <Ago at={session.last_used} /></> : "not used yet"}, ends by itself <Ago at={session.expires_at} /></p>
             </div>
             {session.current ? null : <Button size="sm" aria-label={`End the session ${whose(session)}`} onClick={() => setEnding([session])}>End…</Button>}
           </li>

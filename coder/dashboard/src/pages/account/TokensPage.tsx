@@ -46,15 +46,15 @@ export function TokensPage() {
     toast.done(`The token ${ending.token_name} is deleted.`);
   };
   const columns: Column<APIKeyWithOwner>[] = [
-    { id: "name", header: "Name", cell: ({ row }) => (
-      <div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{row.original.token_name || row.original.id}</p><p className="text-sm text-muted">{row.original.id}</p></div>
+    { id: "name", header: "Name", cell: (row) => (
+      <div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{row.token_name || row.id}</p><p className="text-sm text-muted">{row.id}</p></div>
     ) },
-    ...(everybody ? [{ id: "owner", header: "Owner", meta: { extra: true }, cell: ({ row }) => row.original.username } satisfies Column<APIKeyWithOwner>] : []),
-    { id: "scope", header: "May do", meta: { extra: true }, cell: ({ row }) => <span title={row.original.scopes.join(", ")}>{scopesText(row.original.scopes)}</span> },
-    { id: "used", header: "Last used", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.last_used} /></span> },
-    { id: "expires", header: "Expires", cell: ({ row }) => (isExpired(row.original) ? <Tag tone="bad">Expired</Tag> : <Ago at={row.original.expires_at} />) },
-    { id: "created", header: "Created", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.created_at} /></span> },
-    { id: "end", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <IconButton size="sm" label={`Delete token ${row.original.token_name}`} onClick={() => setEnding(row.original)}><Trash2 /></IconButton> },
+    ...(everybody ? [{ id: "owner", header: "Owner", extra: true, cell: (row) => row.username } satisfies Column<APIKeyWithOwner>] : []),
+    { id: "scope", header: "May do", extra: true, cell: (row) => <span title={row.scopes.join(", ")}>{scopesText(row.scopes)}</span> },
+    { id: "used", header: "Last used", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.last_used} /></span> },
+    { id: "expires", header: "Expires", cell: (row) => (isExpired(row) ? <Tag tone="bad">Expired</Tag> : <Ago at={row.expires_at} />) },
+    { id: "created", header: "Created", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.created_at} /></span> },
+    { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => <IconButton size="sm" label={`Delete token ${row.token_name}`} onClick={() => setEnding(row)}><Trash2 /></IconButton> },
   ];
   return (
     <>

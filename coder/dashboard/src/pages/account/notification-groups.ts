@@ -12,12 +12,18 @@ export function withChoice(known: readonly NotificationPreference[], disabled: R
   return [...known.filter((item) => !(item.id in disabled)), ...Object.entries(disabled).map(([id, off]) => ({ id, disabled: off, updated_at }))];
 }
 
-/** By group, then by name; groups in the order of the alphabet. */
+/** What people look for first; groups that are not named here follow, in the order of the alphabet. */
+const FIRST: readonly string[] = ["Workspace Events", "Task Events", "Template Events", "User Events", "Notification Events", "Custom Events"];
+/** Clients know these kinds of messages by their ids; this server never sends one, so nobody is asked about them. */
+export const NEVER_SENT: readonly string[] = ["AI Cost Control Admin Events", "AI Cost Control Events", "Chat Events"];
+
+/** By group, then by name. */
 export function byGroup(templates: readonly NotificationTemplate[]): [string, NotificationTemplate[]][] {
   const groups = new Map<string, NotificationTemplate[]>();
   for (const template of templates) {
     const name = template.group || "Other";
-    groups.set(name, [...(groups.get(name) ?? []), template]);
+    if (!NEVER_SENT.includes(name)) groups.set(name, [...(groups.get(name) ?? []), template]);
   }
-  return [...groups].sort(([a], [b]) => a.localeCompare(b)).map(([name, items]) => [name, items.sort((a, b) => a.name.localeCompare(b.name))]);
+  const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+  return [...groups].sort(([a], [b]) => place(a) - place(b) || a.localeCompare(b)).map(([name, items]) => [name, items.sort((a, b) => a.name.localeCompare(b.name))]);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { daysToNs, daysUntil, isExpired, lifetimes, scopesText, suggestedHours } from "./token-words";
-import { byGroup, isOn } from "./notification-groups";
+import { byGroup, isOn, NEVER_SENT } from "./notification-groups";
 
 const DAY_NS = 86_400e9;
 
@@ -32,8 +32,9 @@ describe("kinds of messages", () => {
     expect(isOn(template("a", "x"), [{ id: "a", disabled: true, updated_at: "" }])).toBe(false);
     expect(isOn(template("a", "x", false), [{ id: "a", disabled: false, updated_at: "" }])).toBe(true);
   });
-  it("stand in the order of their groups and names", () => {
-    expect(byGroup([template("b", "Workspace Events"), template("a", "Workspace Events"), template("c", "User Events")]).map(([name, items]) => [name, items.map((item) => item.id)])).toEqual([["User Events", ["c"]], ["Workspace Events", ["a", "b"]]]);
+  it("stand in the order of their groups and names, without those that are never sent", () => {
+    const all = [template("z", "Other Events"), template("c", "User Events"), template("b", "Workspace Events"), template("a", "Workspace Events"), ...NEVER_SENT.map((group) => template("n", group))];
+    expect(byGroup(all).map(([name, items]) => [name, items.map((item) => item.id)])).toEqual([["Workspace Events", ["a", "b"]], ["User Events", ["c"]], ["Other Events", ["z"]]]);
   });
 });
 

@@ -7,7 +7,7 @@ import { Navigate, useNavigate, useSearchParams } from "react-router";
 
 import { useMe } from "../../app/guards";
 import { get, post, withQuery } from "../../api/client";
-import { NO_WORKSPACES, useMayCreateWorkspace, usePermissions } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateForOthers, useMayCreateWorkspace, useTemplateRights } from "../../api/permissions";
 import { templateVersions, versionPresets } from "../../api/queries/templates";
 import { buildParameters, workspaces } from "../../api/queries/workspaces";
 import type { GetUsersResponse, Preset, Template, Workspace } from "../../api/types";
@@ -37,7 +37,6 @@ export function CreateWorkspacePage() {
   const { template, view } = useTemplate();
   const [params] = useSearchParams();
   const match = params.get("match");
-  const { createWorkspaceForAny } = usePermissions();
   const mayCreate = useMayCreateWorkspace(template?.organization_id);
   const existing = useQuery({ ...workspaces(match ?? "", 1, 1), enabled: params.get("mode") === "auto" && Boolean(match), refetchInterval: false });
   if (!template) return view;
@@ -47,7 +46,7 @@ export function CreateWorkspacePage() {
     const found = existing.data?.workspaces[0];
     if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
   }
-  if (mayCreate === false && !createWorkspaceForAny) {
+  if (mayCreate === false) {
     return <Empty level={1} icon={LockKeyhole} title={NO_WORKSPACES} actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
   }
   if (template.deprecated) {
@@ -72,7 +71,7 @@ function fromAddress(params: URLSearchParams): Record<string, string> {
 
 function CreateForm({ template, start }: { template: Template; start: Record<string, string> }) {
   const me = useMe();
-  const may = usePermissions();
+  const forOthers = useMayCreateForOthers(template.organization_id);
   const navigate = useNavigate();
   const [params] = useSearchParams();
   const [owner, setOwner] = useState(me.id);
@@ -80,6 +79,9 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
   const [preset, setPreset] = useState<Preset | null>(null);
   const locked = useMemo(() => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)), [params]);
   const dynamic = useDynamicParameters(version, owner, start);
+  // A default preset that came after what somebody has typed would write over it, and one that came after "Create" be none.
+  const presets = useQuery(versionPresets(version));
+  const ready = dynamic.parameters !== null && !presets.isPending;
   const { missing } = useExternalAuth(version, owner === me.id);
   const form = useForm({ name: params.get("name") ?? "" }, async ({ name }) => {
     const made = await post<Workspace>(`/api/v2/users/${owner}/workspaces`, {
@@ -109,16 +111,16 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
                 <TextField label="Workspace name" name="name" required value={form.values.name} problem={form.problem("name")} autoComplete="off" spellCheck={false} maxLength={32} autoFocus={!auto} onChange={(value) => form.set("name", value)} />
                 <div className="text-sm text-muted">Need a suggestion? <button type="button" className="font-medium text-accent-text hover:underline" onClick={() => { form.set("name", suggestion); suggest(suggestName()); }}>{suggestion}</button></div>
               </div>
-              {may.createWorkspaceForAny ? <OwnerField value={owner} onChange={setOwner} /> : null}
+              {forOthers ? <OwnerField value={owner} onChange={setOwner} /> : null}
               <VersionField template={template} value={version} onChange={(next) => { setVersion(next); setPreset(null); }} />
             </Stack>
           </Section>
           {owner === me.id ? <ExternalAuthStep version={version} /> : null}
-          <Presets version={version} chosen={preset} name={params.get("preset") ?? ""} onChoose={(next) => {
+          <Presets version={version} presets={presets.data} chosen={preset} name={params.get("preset") ?? ""} onChoose={(next) => {
             setPreset(next);
             if (next) dynamic.choose(Object.fromEntries(next.Parameters.map((item) => [item.Name, item.Value])));
           }} />
-          {dynamic.parameters === null ? <SkeletonRows rows={2} /> : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
+          {!ready ? <SkeletonRows rows={2} /> : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
             <Section title="Parameters" description="What this workspace is to be. Other parameters may appear as you choose.">
               <Stack className="gap-6" >
                 {dynamic.diagnostics.map((item, index) => <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail}</Notice>)}
@@ -132,11 +134,11 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
           <div className="flex flex-wrap items-center justify-end gap-2">
             {blocked ? <p id="create-blocked" className="mr-auto text-sm text-muted">{blocked}</p> : null}
             <ButtonLink to="/workspaces">Cancel</ButtonLink>
-            <Button type="submit" look="primary" data-testid="create" busy={form.busy} disabled={blocked !== "" || dynamic.parameters === null} aria-describedby={blocked ? "create-blocked" : undefined}>Create workspace</Button>
+            <Button type="submit" look="primary" data-testid="create" busy={form.busy} disabled={blocked !== "" || !ready} aria-describedby={blocked ? "create-blocked" : undefined}>Create workspace</Button>
           </div>
         </Stack>
       </form>
-      <AutoCreate open={asking && dynamic.parameters !== null && blocked === ""} template={template} name={form.values.name || suggestion} values={start} onClose={() => setAsking(false)}
+      <AutoCreate open={asking && ready && blocked === ""} template={template} name={form.values.name || suggestion} values={start} onClose={() => setAsking(false)}
         onConfirm={async () => {
           const made = await post<Workspace>(`/api/v2/users/${owner}/workspaces`, {
             name: form.values.name || suggestion,
@@ -169,8 +171,8 @@ function OwnerField({ value, onChange }: { value: string; onChange: (id: string)
 }
 
 function VersionField({ template, value, onChange }: { template: Template; value: string; onChange: (id: string) => void }) {
-  const may = usePermissions();
-  const versions = useQuery({ ...templateVersions(template.id), enabled: may.updateAnyTemplate }).data;
+  const may = useTemplateRights(template);
+  const versions = useQuery({ ...templateVersions(template.id), enabled: may.update === true }).data;
   if (!versions || versions.length < 2) return null;
   const usable = versions.filter((version) => version.job.status === "succeeded" && !version.archived || version.id === value);
   return <SelectField label="Version" value={value} onChange={onChange} options={usable.map((version) => [version.id, version.id === template.active_version_id ? `${version.name} (active)` : version.name] as const)} />;
@@ -178,8 +180,7 @@ function VersionField({ template, value, onChange }: { template: Template; value
 
 const NONE = "";
 
-function Presets({ version, chosen, name, onChoose }: { version: string; chosen: Preset | null; name: string; onChoose: (preset: Preset | null) => void }) {
-  const presets = useQuery(versionPresets(version)).data;
+function Presets({ version, presets, chosen, name, onChoose }: { version: string; presets: readonly Preset[] | null | undefined; chosen: Preset | null; name: string; onChoose: (preset: Preset | null) => void }) {
   const [touched, setTouched] = useState("");
   useEffect(() => {
     if (!presets || touched === version) return;

@@ -8,7 +8,9 @@ import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
 import { Combobox } from "../../ui/forms/Combobox";
 import { Checkbox, describedBy, Field, INPUT, RadioCards, Switch, TextArea, TextField } from "../../ui/forms/Field";
+import { keyOf } from "../../ui/keys";
 import { Notice } from "../../ui/Notice";
+import { problemOf } from "./dynamic-parameters";
 import { readList, writeList } from "./list-value";
 
 const Markdown = lazy(() => import("../../ui/text/Markdown"));
@@ -33,8 +35,8 @@ export function ParameterField({ parameter, value, onChange, locked = "", fromPr
         </>
       } />
       {locked ? <p className="text-sm text-muted">{locked}</p> : null}
-      {parameter.diagnostics.map((item, index) => (
-        <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail === item.summary ? null : item.detail}</Notice>
+      {parameter.diagnostics.map((item) => ({ severity: item.severity, ...problemOf(item) })).map(({ severity, title, detail }, index) => (
+        <Notice key={index} kind={severity === "error" ? "error" : "warning"} title={title}>{detail || null}</Notice>
       ))}
     </div>
   );
@@ -125,8 +127,9 @@ function TagSelect({ label, name, hint, value, onChange, disabled, placeholder }
       <Field id={id} label={label} hint={hint}>
         <input id={id} className={`${INPUT} h-8.5`} value={text} disabled={disabled} placeholder={placeholder || "Type and press Enter"} aria-describedby={describedBy(id, hint, undefined)} onChange={(event) => setText(event.target.value)} onBlur={add}
           onKeyDown={(event) => {
-            if (event.key === "Enter" || event.key === ",") { event.preventDefault(); add(); }
-            if (event.key === "Backspace" && text === "" && items.length > 0) onChange(writeList(items.slice(0, -1)));
+            const key = keyOf(event);
+            if (key === "Enter" || key === ",") { event.preventDefault(); add(); }
+            if (key === "Backspace" && text === "" && items.length > 0) onChange(writeList(items.slice(0, -1)));
           }} />
       </Field>
       <Chips name={name} items={items.map((item) => [item, item])} disabled={disabled} onRemove={(item) => onChange(writeList(items.filter((other) => other !== item)))} />

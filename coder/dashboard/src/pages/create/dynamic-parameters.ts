@@ -78,3 +78,10 @@ export function buildValues(state: DynamicParameters): { name: string; value: st
 export function hasErrors(state: DynamicParameters): boolean {
   return [...state.diagnostics, ...(state.parameters ?? []).flatMap((parameter) => parameter.diagnostics)].some((item) => item.severity === "error");
 }
+
+/** What is wrong with a value, for the person who chose it: the words of the template's author, not the name of the rule. */
+export function problemOf({ summary, detail, extra }: FriendlyDiagnostic): { title: string; detail: string } {
+  if (extra.code === "required") return { title: "A value is needed.", detail: "" };
+  if (detail !== "" && /^Invalid parameter value according to/.test(summary)) return { title: detail, detail: "" };
+  return { title: summary, detail: detail === summary ? "" : detail };
+}

@@ -6,6 +6,7 @@ import { useId, useState } from "react";
 import { get, put } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { appearance } from "../../api/queries/session";
+import { inTurn } from "../../api/turns";
 import type { AppearanceConfig, BannerConfig, UpdateAppearanceConfig } from "../../api/types";
 import { safeImage } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
@@ -42,16 +43,17 @@ export function AppearancePage() {
 
 const now = () => get<AppearanceConfig>(APPEARANCE);
 
-/** The server takes all of it at once: what is not changed here is what it has at that moment, not what this page once loaded. */
+/** The server takes all of it at once: what is not changed here is what it has at that moment, not what this page once
+ * loaded, nor what it had before a change of ours that is still on its way. */
 function useSave() {
   const queries = useQueryClient();
-  return async (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) => {
+  return (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) => inTurn(`${APPEARANCE}, read and written`, async () => {
     const found = await now();
     const { application_name, logo_url, service_banner, announcement_banners } = found;
     await put(APPEARANCE, { application_name, logo_url, service_banner, announcement_banners: announcement_banners ?? [], ...change(found) });
     toast.done("Successfully updated appearance settings!");
     await queries.invalidateQueries({ queryKey: appearance.queryKey });
-  };
+  });
 }
 
 const nameOf = ({ application_name }: AppearanceConfig) => ({ application_name });
@@ -110,7 +112,7 @@ function Banners({ look }: { look: AppearanceConfig }) {
             <li key={index} className="flex items-center gap-3 px-5 py-2.5">
               <span aria-hidden="true" className="size-5 shrink-0 rounded-sm border border-line" style={{ background: banner.background_color ?? COLOUR }} />
               <span className={`min-w-0 flex-1 [overflow-wrap:anywhere] ${banner.enabled ? "" : "text-muted"}`}>{banner.message || "(no text)"}</span>
-              <Switch label={<span className="sr-only">Show the banner {banner.message}</span>} checked={banner.enabled} onChange={(on) => void replace(index, { ...banner, enabled: on }).catch((error: unknown) => toast.failed("The banner could not be changed", error))} />
+              <Switch label={`Show the banner ${banner.message}`} hideLabel checked={banner.enabled} onChange={(on) => void replace(index, { ...banner, enabled: on }).catch((error: unknown) => toast.failed("The banner could not be changed", error))} />
               <IconButton size="sm" label={`Edit banner ${banner.message ?? ""}`} onClick={() => setEditing(index)}><Pencil /></IconButton>
               <IconButton size="sm" label={`Delete banner ${banner.message ?? ""}`} onClick={() => setDeleting(index)}><Trash2 /></IconButton>
             </li>

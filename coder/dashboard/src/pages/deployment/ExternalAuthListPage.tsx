@@ -19,13 +19,13 @@ import { Refused } from "./Refused";
 const COLUMNS: Column<ExternalAuthConfig>[] = [
   {
     id: "id", header: "Provider",
-    cell: ({ row: { original: one } }) => (
+    cell: (one) => (
       <div className="flex min-w-40 items-center gap-3"><Avatar name={one.display_name || one.id} src={one.display_icon} square /><div className="min-w-0"><TextLink to={`/external-auth/${encodeURIComponent(one.id)}`} className="text-text">{one.display_name || one.id}</TextLink><p className="text-sm text-muted [overflow-wrap:anywhere]">{one.id}, {one.type}</p></div></div>
     ),
   },
-  { id: "client", header: "Client ID", meta: { extra: true }, cell: ({ row }) => <code className="text-sm [overflow-wrap:anywhere]">{row.original.client_id}</code> },
-  { id: "match", header: "Git addresses", meta: { extra: true }, cell: ({ row }) => row.original.regex ? <code className="text-sm [overflow-wrap:anywhere]">{row.original.regex}</code> : <span className="text-muted">None</span> },
-  { id: "flow", header: "Flow", cell: ({ row }) => <Tag>{row.original.device_flow ? "Device code" : "Browser"}</Tag> },
+  { id: "client", header: "Client ID", extra: true, cell: (row) => <code className="text-sm [overflow-wrap:anywhere]">{row.client_id}</code> },
+  { id: "match", header: "Git addresses", extra: true, cell: (row) => row.regex ? <code className="text-sm [overflow-wrap:anywhere]">{row.regex}</code> : <span className="text-muted">None</span> },
+  { id: "flow", header: "Flow", cell: (row) => <Tag>{row.device_flow ? "Device code" : "Browser"}</Tag> },
 ];
 const EXAMPLE = "CODER_EXTERNAL_AUTH_0_ID=github\nCODER_EXTERNAL_AUTH_0_TYPE=github\nCODER_EXTERNAL_AUTH_0_CLIENT_ID=…\nCODER_EXTERNAL_AUTH_0_CLIENT_SECRET=…";
 

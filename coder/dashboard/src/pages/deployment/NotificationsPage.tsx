@@ -1,11 +1,11 @@
 // Of what people are told and by which way: a method for each event, a pause for all, a test for oneself.
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Send } from "lucide-react";
 import { useSearchParams } from "react-router";
 
 import { post, put } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
-import { customTemplates, deploymentConfig, dispatchMethods, notificationSettings, systemTemplates } from "../../api/queries/deployment";
+import { customTemplates, deploymentConfig, dispatchMethods, notificationDelivery, notificationSettings, systemTemplates } from "../../api/queries/deployment";
 import type { NotificationTemplate } from "../../api/types";
 import { Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
@@ -16,8 +16,10 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
+import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { byGroup } from "../account/notification-groups";
 import { groupPath } from "./options";
 import { OptionTable } from "./OptionsPage";
 import { Refused } from "./Refused";
@@ -46,47 +48,40 @@ function Events({ editable }: { editable: boolean }) {
   const system = useQuery(systemTemplates);
   const custom = useQuery(customTemplates);
   const methods = useQuery(dispatchMethods).data;
-  const paused = useQuery(notificationSettings).data?.notifier_paused;
-  const queries = useQueryClient();
-  const pause = (on: boolean) => put("/api/v2/notifications/settings", { notifier_paused: on }).then(
-    () => queries.invalidateQueries({ queryKey: notificationSettings.queryKey }),
-    (error: unknown) => toast.failed("The setting could not be changed", error),
-  );
+  const ways = useQuery(notificationDelivery).data?.methods;
+  const { value: paused, choose: pause } = useChoice(useQuery(notificationSettings).data?.notifier_paused, {
+    send: (on) => put("/api/v2/notifications/settings", { notifier_paused: on }), seen: notificationSettings.queryKey, failed: "The setting could not be changed",
+  });
   if (system.isError) return <Failure error={system.error} retry={() => void system.refetch()} />;
   if (system.isPending) return <SkeletonRows rows={6} />;
-  const groups = new Map<string, NotificationTemplate[]>();
-  for (const template of [...system.data, ...(custom.data ?? [])]) groups.set(template.group, [...(groups.get(template.group) ?? []), template]);
   return (
     <Stack>
       {paused !== undefined ? (
         <Section title="All notifications">
-          <Switch label="Send notifications" hint={paused ? "Nothing is sent now; what happens meanwhile waits." : "Turn it off while the mail server is being worked on: what happens meanwhile waits."} checked={!paused} disabled={!editable} onChange={(on) => void pause(!on)} />
+          <Switch label="Send notifications" hint={paused ? "Nothing is sent now; what happens meanwhile waits." : "Turn it off while the mail server is being worked on: what happens meanwhile waits."} checked={!paused} disabled={!editable} onChange={(on) => pause(!on)} />
         </Section>
       ) : null}
-      {methods && !methods.available.includes("smtp") && !methods.available.includes("webhook") ? <Notice kind="warning" title="Neither mail nor a webhook is set up: people see notifications only in their inbox." /> : null}
-      {[...groups].sort(([a], [b]) => a.localeCompare(b)).map(([group, templates]) => (
-        <Section key={group} title={group || "Other"} padded={false}>
-          <ul className="divide-y divide-line">{templates.map((template) => <Event key={template.id} template={template} usual={methods?.default ?? ""} available={methods?.available ?? []} editable={editable} />)}</ul>
+      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? <Notice kind="warning" title="Neither mail nor a webhook is set up: people see notifications only in their inbox." /> : null}
+      {byGroup([...system.data, ...(custom.data ?? [])]).map(([group, templates]) => (
+        <Section key={group} title={group} padded={false}>
+          <ul className="divide-y divide-line">{templates.map((template) => <Event key={template.id} template={template} usual={methods?.default ?? ""} available={methods?.available ?? []} ways={ways} editable={editable} />)}</ul>
         </Section>
       ))}
     </Stack>
   );
 }
 
-function Event({ template, usual, available, editable }: { template: NotificationTemplate; usual: string; available: readonly string[]; editable: boolean }) {
-  const queries = useQueryClient();
-  const change = useMutation({
-    mutationFn: (method: string) => put(`/api/v2/notifications/templates/${template.id}/method`, { method }),
-    onSuccess: () => toast.done("Notification method updated."),
-    onError: (error) => toast.failed("The method could not be changed", error),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["notifications", "templates"] }),
+function Event({ template, usual, available, ways, editable }: { template: NotificationTemplate; usual: string; available: readonly string[]; ways: readonly string[] | undefined; editable: boolean }) {
+  const { value: chosen, choose } = useChoice(template.method, {
+    send: (method) => put(`/api/v2/notifications/templates/${template.id}/method`, { method }),
+    seen: ["notifications", "templates"], failed: "The method could not be changed", done: "Notification method updated.",
   });
-  const words = (method: string) => METHODS[method] ?? method;
+  const words = (method: string) => `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not set up" : ""}`;
   return (
     <li className="flex flex-wrap items-center gap-3 px-5 py-2">
       <span className="min-w-48 flex-1">{template.name}{template.enabled_by_default ? null : <> <Tag title="People have to turn it on for themselves.">Off at first</Tag></>}</span>
       {editable ? (
-        <div className="w-48"><SelectField hideLabel label={`Method of ${template.name}`} value={change.isPending ? change.variables : template.method} onChange={(method) => change.mutate(method)} options={[["", `Default (${words(usual)})`], ...available.map((method) => [method, words(method)] as const)]} /></div>
+        <div className="w-60 max-sm:w-full"><SelectField hideLabel label={`Method of ${template.name}`} value={chosen} onChange={choose} options={[["", `Default (${words(usual)})`], ...available.map((method) => [method, words(method)] as const)]} /></div>
       ) : <span className="text-muted">{words(template.method || usual)}</span>}
     </li>
   );

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
 
 import { get, post, put, remove } from "../../api/client";
+import { usePermissions } from "../../api/permissions";
 import { oauth2App, oauth2Secrets } from "../../api/queries/deployment";
 import type { OAuth2ProviderApp, OAuth2ProviderAppSecret, OAuth2ProviderAppSecretFull } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -22,12 +23,15 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { AppForm, isMissing, OAUTH2_HOME, TurnedOff, useOAuth2 } from "./OAuth2AppsPage";
+import { Refused } from "./Refused";
 
 export function OAuth2AppPage() {
   const { app: id = "" } = useParams();
+  const may = usePermissions();
   const { on, known } = useOAuth2();
   const app = useQuery({ ...oauth2App(id), enabled: on });
   useTitle(app.data?.name ?? "OAuth2 application");
+  if (may.known && !may.editOAuth2Apps) return <Refused what="the settings of this application" />;
   if (known && !on) return <><PageHead title="OAuth2 application" crumbs={[["OAuth2 applications", OAUTH2_HOME], [id]]} /><TurnedOff /></>;
   if (app.isPending) return <SkeletonRows rows={3} />;
   if (app.isError) return isMissing(app.error) ? <NotFoundPage /> : <Failure error={app.error} retry={() => void app.refetch()} />;

@@ -20,6 +20,7 @@ import { Switch, TextField } from "../../ui/forms/Field";
 import { IconField } from "../../ui/forms/IconField";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
+import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { Refused } from "./Refused";
@@ -39,8 +40,8 @@ export function TurnedOff() {
 }
 
 const COLUMNS: Column<OAuth2ProviderApp>[] = [
-  { id: "name", header: "Name", cell: ({ row: { original: app } }) => <div className="flex items-center gap-3"><Avatar name={app.name} src={app.icon} square /><TextLink to={`${OAUTH2_HOME}/${app.id}`} className="text-text [overflow-wrap:anywhere]">{app.name}</TextLink></div> },
-  { id: "callback", header: "Callback", meta: { extra: true }, cell: ({ row }) => <code className="text-sm [overflow-wrap:anywhere]">{row.original.callback_url}</code> },
+  { id: "name", header: "Name", cell: (app) => <div className="flex items-center gap-3"><Avatar name={app.name} src={app.icon} square /><TextLink to={`${OAUTH2_HOME}/${app.id}`} className="text-text [overflow-wrap:anywhere]">{app.name}</TextLink></div> },
+  { id: "callback", header: "Callback", extra: true, cell: (row) => <code className="text-sm [overflow-wrap:anywhere]">{row.callback_url}</code> },
 ];
 
 export function OAuth2AppsPage() {
@@ -66,17 +67,14 @@ export function OAuth2AppsPage() {
 }
 
 function Registration() {
-  const settings = useQuery(oauth2Settings).data;
-  const queries = useQueryClient();
-  if (settings?.dynamic_client_registration_enabled === undefined) return null;
-  const change = (allowed: boolean) => put("/api/v2/oauth2-provider/settings", { dynamic_client_registration_enabled: allowed }).then(
-    () => queries.invalidateQueries({ queryKey: oauth2Settings.queryKey }),
-    (error: unknown) => toast.failed("The setting could not be changed", error),
-  );
+  const { value: allowed, choose } = useChoice(useQuery(oauth2Settings).data?.dynamic_client_registration_enabled, {
+    send: (next) => put("/api/v2/oauth2-provider/settings", { dynamic_client_registration_enabled: next }), seen: oauth2Settings.queryKey, failed: "The setting could not be changed",
+  });
+  if (allowed === undefined) return null;
   return (
     <Section title="Registration">
       <Stack>
-        <Switch label="Applications may register themselves" hint="By RFC 7591, without an administrator. People are still asked before one gets access." checked={settings.dynamic_client_registration_enabled} onChange={(on) => void change(on)} />
+        <Switch label="Applications may register themselves" hint="By RFC 7591, without an administrator. People are still asked before one gets access." checked={allowed} onChange={choose} />
         <CodeBox label="Address of the server's metadata" command={`${window.location.origin}/.well-known/oauth-authorization-server`} />
       </Stack>
     </Section>

@@ -13,7 +13,7 @@ import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { grouped, onPage, shownValue, SOURCES, type OptionsPage } from "./options";
+import { grouped, inForce, onPage, shownValue, sourceOf, SOURCES, type OptionsPage } from "./options";
 import { Refused } from "./Refused";
 
 const PAGES: Readonly<Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>> = {
@@ -36,7 +36,7 @@ function Options({ page }: { page: OptionsPage }) {
   return (
     <>
       <PageHead title={title} description={`${text} Set on the command line, in the environment or in the configuration file of the server; read-only here.`} />
-      <FilterBar label="Search settings" placeholder="name, flag or variable" filter={filter} onChange={(next) => show(next)} />
+      <FilterBar label="Search settings" placeholder="Search by name, flag or variable" filter={filter} onChange={(next) => show(next)} />
       {config.isPending ? <SkeletonRows rows={6} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
       {config.data && found.length === 0 ? <Empty icon={SlidersHorizontal} title="Nothing matches">Change the search above.</Empty> : null}
@@ -57,7 +57,7 @@ export function OptionTable({ label, options }: { label: string; options: readon
     <table aria-label={label} className="options-table block w-full sm:table sm:table-fixed">
       <thead className="sr-only"><tr><th scope="col">Option</th><th scope="col">Value</th></tr></thead>
       <tbody className="block divide-y divide-line sm:table-row-group">
-        {options.map((option) => (
+        {options.map((option) => ({ option, source: sourceOf(option) })).map(({ option, source }) => (
           <tr key={option.name} className={`block align-top sm:table-row option-${option.flag ?? ""}`}>
             <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
               <p className="font-medium [overflow-wrap:anywhere]">{option.name}</p>
@@ -68,7 +68,8 @@ export function OptionTable({ label, options }: { label: string; options: readon
             </td>
             <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
               <OptionValue option={option} />
-              {option.value_source ? <p className="mt-1"><Tag tone={option.value_source === "default" ? "idle" : "accent"}>{SOURCES[option.value_source] ?? option.value_source}</Tag></p> : null}
+              {inForce(option) === null ? null : <span className="ml-1.5 text-sm text-muted">{inForce(option) ? "(in force)" : "(not in force)"}</span>}
+              {source ? <p className="mt-1"><Tag tone={source === "default" ? "idle" : "accent"}>{SOURCES[source] ?? source}</Tag></p> : null}
             </td>
           </tr>
         ))}

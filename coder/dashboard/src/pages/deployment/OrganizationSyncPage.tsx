@@ -28,7 +28,7 @@ export function OrganizationSyncPage() {
   return (
     <>
       <PageHead title="Organization IdP sync" description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in." actions={settings.data ? <ExportPolicy name="organizations_policy.json" policy={settings.data} /> : null} />
-      {settings.isError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : settings.data ? <SyncForm settings={settings.data} /> : <SkeletonRows rows={3} />}
+      {settings.isError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : settings.data ? <SyncForm settings={settings.data} editable={may.editOrganizationIdpSync} /> : <SkeletonRows rows={3} />}
     </>
   );
 }
@@ -36,7 +36,7 @@ export function OrganizationSyncPage() {
 const SETTINGS = "/api/v2/settings/idpsync/organization";
 const fields = (settings: OrganizationSyncSettings) => ({ field: settings.field, mapping: readMapping(settings.mapping), organization_assign_default: settings.organization_assign_default });
 
-function SyncForm({ settings }: { settings: OrganizationSyncSettings }) {
+function SyncForm({ settings, editable }: { settings: OrganizationSyncSettings; editable: boolean }) {
   const queries = useQueryClient();
   const orgs = useQuery(organizations).data ?? [];
   const form = useSettingsForm(() => get<OrganizationSyncSettings>(SETTINGS), fields, fields(settings), async (values) => {
@@ -52,14 +52,14 @@ function SyncForm({ settings }: { settings: OrganizationSyncSettings }) {
         <FormProblems form={form} />
         <Section title="Where organizations come from">
           <Stack>
-            <TextField label="Organization sync field" autoComplete="off" hint="The claim with the names of the organizations. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
-            <Switch label="Assign default organization" hint="Everybody joins the default organization besides." checked={values.organization_assign_default} onChange={(on) => set("organization_assign_default", on)} />
+            <TextField label="Organization sync field" autoComplete="off" readOnly={!editable} hint="The claim with the names of the organizations. Empty: nothing is synced." value={values.field} problem={problem("field")} onChange={(value) => set("field", value)} />
+            <Switch label="Assign default organization" hint="Everybody joins the default organization besides." disabled={!editable} checked={values.organization_assign_default} onChange={(on) => set("organization_assign_default", on)} />
           </Stack>
         </Section>
         <Section title="Mappings" description="A name without a mapping gives nothing. Whoever loses a name leaves the organization when they sign in.">
-          <MappingEditor nameLabel="IdP organization name" targetLabel="Coder organization" known={known} value={values.mapping} onChange={(next) => set("mapping", next)} targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))} />
+          <MappingEditor nameLabel="IdP organization name" targetLabel="Coder organization" readOnly={!editable} known={known} value={values.mapping} onChange={(next) => set("mapping", next)} targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))} />
         </Section>
-        <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div>
+        {editable ? <div className="flex justify-end"><Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>Save</Button></div> : <p className="text-sm text-muted">You may see these settings, not change them.</p>}
       </Stack>
     </form>
   );

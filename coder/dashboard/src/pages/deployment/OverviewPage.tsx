@@ -48,7 +48,7 @@ export function OverviewPage() {
         ) : null}
         {may.viewDeploymentStats ? <DailyUsers /> : null}
         {may.viewDeploymentStats ? <Accounts /> : null}
-        <Section title="Experiments" description={tried.length === 0 ? "None is on. They are turned on with --experiments." : "Turned on with --experiments; they may change or go."}>
+        <Section title="Experiments" description={tried.length === 0 ? <>None is on. They are turned on with <code className="whitespace-nowrap">--experiments</code>.</> : <>Turned on with <code className="whitespace-nowrap">--experiments</code>; they may change or go.</>}>
           {tried.length === 0 ? null : <div className="flex flex-wrap gap-1.5">{tried.map((name) => <Tag key={name} tone="accent">{name}</Tag>)}</div>}
         </Section>
         {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
@@ -75,7 +75,7 @@ function DailyUsers() {
   const series = useMemo(() => [{ name: "Active users", values: (entries ?? []).map((entry) => entry.amount) }], [entries]);
   return (
     <Section title="Daily active users" description="People who connected to a workspace on that day.">
-      {answer.isError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Daily active users" times={times} series={series} bars /></Suspense> : <Skeleton className="h-56" />}
+      {answer.isError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Daily active users" times={times} series={series} bars nothing="Nobody has connected to a workspace yet." /></Suspense> : <Skeleton className="h-56" />}
     </Section>
   );
 }
@@ -85,5 +85,5 @@ function Accounts() {
   const times = useMemo(() => (counts?.["active"] ?? []).map((entry) => Date.parse(entry.date)), [counts]);
   const series = useMemo(() => [["active", "Active"], ["dormant", "Dormant"], ["suspended", "Suspended"]].map(([key = "", name = ""]) => ({ name, values: (counts?.[key] ?? []).map((entry) => entry.count) })).filter((line) => line.values.length > 0), [counts]);
   if (times.length === 0) return null;
-  return <Section title="Accounts" description="By state, day by day."><Suspense fallback={<Skeleton className="h-56" />}><Chart label="Accounts by state" times={times} series={series} /></Suspense></Section>;
+  return <Section title="Accounts" description="By state, day by day."><Suspense fallback={<Skeleton className="h-56" />}><Chart label="Accounts by state" times={times} series={series} nothing="Accounts are counted once a day: there is nothing to draw yet." /></Suspense></Section>;
 }

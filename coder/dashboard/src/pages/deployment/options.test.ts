@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { grouped, groupPath, nanoseconds, onPage, shownValue } from "./options";
+import type { DeploymentOption } from "../../api/queries/deployment";
+import { grouped, groupPath, inForce, nanoseconds, onPage, shownValue, sourceOf } from "./options";
 
 const http = { name: "x", group: { name: "HTTP", parent: { name: "Networking" } } };
 
@@ -23,6 +24,10 @@ describe("values", () => {
   ])("%j", (option, result) => expect(shownValue(option)).toEqual(result));
 });
 
+it.each([
+  [{ name: "a", value: false }, "default"], [{ name: "a", value: true, value_source: "flag" }, "flag"], [{ name: "a", value: {}, value_source: "default" }, ""], [{ name: "a", value: "", value_source: "env" }, "env"], [{ name: "a", value: "x" }, ""],
+] satisfies [DeploymentOption, string][])("%j comes from %j", (option, source) => expect(sourceOf(option)).toBe(source));
+
 it.each([[0, "0 seconds"], [1_500_000, "1.5 milliseconds"], [90_000_000_000, "1 minute 30 seconds"], [86_400_000_000_000, "1 day"], [-1_000_000_000, "minus 1 second"]])("%d is %s", (value, text) => {
   expect(nanoseconds(value)).toBe(text);
 });
@@ -33,3 +38,8 @@ it("puts an option by its groups, and all of them on the page of all", () => {
   expect(onPage({ name: "y" }, "all")).toBe(true);
   expect(grouped([http, { name: "y" }]).map((one) => one.group)).toEqual(["General", "Networking / HTTP"]);
 });
+
+it.each([
+  [{ name: "a", flag: "disable-path-apps", value: false }, false], [{ name: "a", flag: "disable-path-apps", value: true }, true],
+  [{ name: "a", flag: "tls-enable", value: false }, null], [{ name: "a", flag: "disable-x", value: "text" }, null], [{ name: "a", value: true }, null],
+] satisfies [DeploymentOption, boolean | null][])("%j switches off what it names: %j", (option, result) => expect(inForce(option)).toBe(result));

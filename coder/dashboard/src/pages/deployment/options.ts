@@ -37,6 +37,19 @@ export function grouped(options: readonly DeploymentOption[]): { group: string; 
   return [...found].sort(([a], [b]) => a.localeCompare(b)).map(([group, own]) => ({ group, options: own }));
 }
 
+/** Whether an option that switches something off does so: "Disable … Disabled" alone says neither. null for all others. */
+export function inForce(option: DeploymentOption): boolean | null {
+  const shown = shownValue(option);
+  return shown.kind === "boolean" && option.flag?.startsWith("disable-") ? shown.on : null;
+}
+
+/** Where a value comes from. The server names no source for what is off because nothing turned it on; a default of nothing says nothing. */
+export function sourceOf(option: DeploymentOption): string {
+  const { kind } = shownValue(option);
+  const source = option.value_source || (kind === "boolean" ? "default" : "");
+  return source === "default" && kind === "unset" ? "" : source;
+}
+
 export type Shown = { kind: "secret" } | { kind: "unset" } | { kind: "boolean"; on: boolean } | { kind: "list"; items: string[] } | { kind: "text"; text: string };
 
 /** What is shown for a value. A missing one is a secret: the server never sends those. */

@@ -11,7 +11,7 @@ import { Chart } from "../../ui/Chart";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Combobox } from "../../ui/forms/Combobox";
 import { Confirm } from "../../ui/Confirm";
-import { DataTable } from "../../ui/lists/DataTable";
+import { DataTable, type Selected } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Checkbox, RadioCards, SelectField, Switch, TextArea, TextField } from "../../ui/forms/Field";
@@ -40,7 +40,7 @@ export function ComponentsPage() {
   const [choice, setChoice] = useState("a");
   const [tab, setTab] = useState("one");
   const [asking, setAsking] = useState(false);
-  const [selected, setSelected] = useState<Record<string, boolean>>({});
+  const [selected, setSelected] = useState<Selected>({});
   return (
     <Stack>
       <PageHead title="Components" description="Every part of the design in every state." actions={
@@ -81,8 +81,8 @@ export function ComponentsPage() {
       <Section title="Tables" padded={false}>
         <div className="p-4">
           <FilterBar label="Search" placeholder="name:…" filter="" onChange={() => undefined} presets={[["All", ""]]} menus={[{ term: "status", label: "Status", options: [{ value: "running", text: "Running" }] }]} />
-          <DataTable label="Things" data={[{ name: "one", size: 1 }, { name: "two", size: 2 }]} rowKey={(row) => row.name} sortable selection={{ selected, onChange: setSelected, name: (row) => row.name }}
-            columns={[{ accessorKey: "name", header: "Name" }, { accessorKey: "size", header: "Size", meta: { align: "right" } }]} />
+          <DataTable label="Things" data={[{ name: "one", size: 1 }, { name: "two", size: 2 }]} rowKey={(row) => row.name} selection={{ selected, onChange: setSelected, name: (row) => row.name }}
+            columns={[{ id: "name", header: "Name", cell: (row) => row.name }, { id: "size", header: "Size", align: "right", cell: (row) => row.size }]} />
           <Pager page={2} size={25} total={120} onChange={() => undefined} />
         </div>
       </Section>

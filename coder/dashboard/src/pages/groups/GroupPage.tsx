@@ -1,6 +1,6 @@
 // One group: its members; its settings are a page of their own.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, Settings, Trash2, UserMinus, UsersRound } from "lucide-react";
+import { EllipsisVertical, Settings, Trash2, UserMinus, UsersRound } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { useNavigate, useParams } from "react-router";
 
@@ -14,12 +14,13 @@ import { StatusText } from "../../ui/Badge";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
+import { Person } from "../../ui/lists/Person";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { Notice } from "../../ui/Notice";
-import { PageHead } from "../../ui/Page";
+import { Narrow, PageHead } from "../../ui/Page";
 import { PersonSearch } from "../../ui/forms/PersonSearch";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
@@ -68,17 +69,15 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
   const columns: Column<ReducedUser>[] = [
     {
       id: "user", header: "User",
-      cell: ({ row: { original: user } }) => (
-        <div className="flex items-center gap-3 sm:min-w-40"><Avatar name={user.username} src={user.avatar_url} /><div className="min-w-0"><p className="font-medium [overflow-wrap:anywhere]">{user.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email}</p></div></div>
-      ),
+      cell: (user) => <Person person={user} />,
     },
-    { id: "status", header: "Status", meta: { extra: true }, cell: ({ row }) => <StatusText tone={row.original.status === "active" ? "good" : "idle"}>{row.original.status[0]?.toUpperCase()}{row.original.status.slice(1)}</StatusText> },
-    { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.last_seen_at} /></span> },
+    { id: "status", header: "Status", extra: true, cell: (row) => <StatusText tone={row.status === "active" ? "good" : "idle"}>{row.status[0]?.toUpperCase()}{row.status.slice(1)}</StatusText> },
+    { id: "seen", header: "Last seen", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.last_seen_at} /></span> },
     ...(steerable ? [{
-      id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" as const },
-      cell: ({ row }) => (
-        <Menu label={`Actions for ${row.original.username}`} trigger={<IconButton size="sm" label="Open menu"><Ellipsis /></IconButton>}>
-          <MenuItem danger icon={<UserMinus />} onSelect={() => void change({ remove_users: [row.original.id] }, "Member removed successfully.").catch(() => undefined)}>Remove</MenuItem>
+      id: "actions", header: "Actions", hidden: true, align: "right",
+      cell: (row) => (
+        <Menu label={`Actions for ${row.username}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
+          <MenuItem danger icon={<UserMinus />} onSelect={() => void change({ remove_users: [row.id] }, "Member removed successfully.").catch(() => undefined)}>Remove</MenuItem>
         </Menu>
       ),
     } satisfies Column<ReducedUser>] : []),
@@ -112,7 +111,7 @@ function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
   const back = `${home.base}/${encodeURIComponent(group.name)}`;
   if (!home.known) return <SkeletonRows rows={2} />;
   return (
-    <>
+    <Narrow>
       <PageHead title="Group settings" crumbs={[["Groups", home.base], [groupName(group), back], ["Settings"]]} />
       {home.may.updateGroups ? (
         <GroupForm everyone={isEveryone(group)} start={fields(group)} load={async () => fields(await get<Group>(`/api/v2/groups/${group.id}`))} actions={<ButtonLink to={back}>Cancel</ButtonLink>} send={async (values) => {
@@ -123,6 +122,6 @@ function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
           await navigate(`${home.base}/${encodeURIComponent(saved.name)}`);
         }} />
       ) : <Notice kind="info" title="You may see this group, not change it.">A user administrator of the organization can.</Notice>}
-    </>
+    </Narrow>
   );
 }

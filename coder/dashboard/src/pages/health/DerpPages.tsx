@@ -10,7 +10,7 @@ import { NotFoundPage } from "../errors/NotFoundPage";
 import { useReport } from "./HealthLayout";
 import { YesNo } from "./PartPages";
 import { SectionPage } from "./SectionPage";
-import { TONES, WORDS } from "./sections";
+import { rounded, TONES, WORDS } from "./sections";
 import { countedAtStart } from "../../ui/words";
 
 type Regions = Record<string, DERPRegionReport>;
@@ -65,7 +65,7 @@ export function DerpRegionPage() {
             <Stack>
               {[...node.warnings.map((one) => one.message), ...(node.error ? [node.error] : [])].map((text) => <p key={text} className="text-warn">{text}</p>)}
               <Facts items={[
-                ["Port", node.node?.DERPPort ? String(node.node.DERPPort) : "443"], ["Carries messages", <YesNo key="m" yes={node.can_exchange_messages} />], ["There and back", node.round_trip_ping || "not measured"],
+                ["Port", node.node?.DERPPort ? String(node.node.DERPPort) : "443"], ["Carries messages", <YesNo key="m" yes={node.can_exchange_messages} />], ["There and back", rounded(node.round_trip_ping) || "not measured"],
                 ["By WebSocket", <YesNo key="w" yes={node.uses_websocket} />], ["STUN", <YesNo key="s" yes={node.stun.CanSTUN} text={!node.stun.Enabled ? "Switched off" : node.stun.CanSTUN ? "Answers" : node.stun.Error ?? "Does not answer"} />],
               ]} />
               <Lines title="Log" lines={[...node.client_logs.flat(), ...node.client_errs.flat()]} />

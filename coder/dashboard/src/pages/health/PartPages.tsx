@@ -13,7 +13,7 @@ import { SectionPage } from "./SectionPage";
 
 export function YesNo({ yes, text }: { yes: boolean | null | undefined; text?: string }) {
   if (yes === null || yes === undefined) return <span className="text-muted">not known</span>;
-  return <span className="inline-flex items-center gap-1.5">{yes ? <CheckCircle2 className="size-4 text-good" aria-hidden="true" /> : <CircleX className="size-4 text-idle" aria-hidden="true" />}{text ?? (yes ? "Yes" : "No")}</span>;
+  return <span className="inline-flex items-center gap-1.5 align-top">{yes ? <CheckCircle2 className="size-4 text-good" aria-hidden="true" /> : <CircleX className="size-4 text-idle" aria-hidden="true" />}{text ?? (yes ? "Yes" : "No")}</span>;
 }
 
 export function AccessUrlPage() {
@@ -33,7 +33,7 @@ export function DatabasePage() {
   return (
     <SectionPage part="database">
       <Section title="What was found"><Facts items={[
-        ["Reachable", <YesNo key="r" yes={part.reachable} />], ["Time to answer", part.latency || `${part.latency_ms} ms`], ["Warns from", `${part.threshold_ms} ms`],
+        ["Reachable", <YesNo key="r" yes={part.reachable} />], ["Time to answer", `${part.latency_ms} ms`], ["Warns from", `${part.threshold_ms} ms`],
       ]} /></Section>
     </SectionPage>
   );
@@ -44,7 +44,7 @@ export function WebsocketPage() {
   return (
     <SectionPage part="websocket">
       <Section title="What was found"><Facts items={[
-        ["Status of the handshake", part.code === 101 ? "101, switched to WebSocket" : String(part.code || "none")], ["What came instead", part.body ? <code key="b" className="text-sm">{part.body}</code> : "nothing"],
+        ["Status of the handshake", part.code === 101 ? "101, switched to WebSocket" : String(part.code || "none")], ...(part.body ? [["What came instead", <code key="b" className="text-sm">{part.body}</code>] as const] : []),
       ]} /></Section>
     </SectionPage>
   );
@@ -64,10 +64,10 @@ export function WorkspaceProxyHealthPage() {
   const { workspace_proxy: part } = useReport();
   const rows = (part.workspace_proxies as { regions?: ProxyRow[] } | null)?.regions ?? [];
   const columns: Column<ProxyRow>[] = [
-    { id: "name", header: "Proxy", cell: ({ row }) => <div><p className="font-medium">{row.original.display_name || row.original.name}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{row.original.path_app_url}</p></div> },
-    { id: "status", header: "Status", cell: ({ row }) => <div><StatusText tone={row.original.healthy ? "good" : "bad"}>{row.original.status?.status ?? "unknown"}</StatusText>{[...(row.original.status?.report?.errors ?? []), ...(row.original.status?.report?.warnings ?? [])].map((line) => <p key={line} className="text-sm text-muted">{line}</p>)}</div> },
-    { id: "version", header: "Version", meta: { extra: true }, cell: ({ row }) => row.original.version || "this server’s" },
-    { id: "checked", header: "Checked", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.status?.checked_at} /></span> },
+    { id: "name", header: "Proxy", cell: (row) => <div><p className="font-medium">{row.display_name || row.name}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{row.path_app_url}</p></div> },
+    { id: "status", header: "Status", cell: (row) => <div><StatusText tone={row.healthy ? "good" : "bad"}>{row.healthy ? "Healthy" : (row.status?.status ?? "unknown")}</StatusText>{[...(row.status?.report?.errors ?? []), ...(row.status?.report?.warnings ?? [])].map((line) => <p key={line} className="text-sm text-muted">{line}</p>)}</div> },
+    { id: "version", header: "Version", extra: true, cell: (row) => row.version || "this server’s" },
+    { id: "checked", header: "Checked", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.status?.checked_at} /></span> },
   ];
   return (
     <SectionPage part="workspace_proxy">
@@ -80,14 +80,14 @@ export function WorkspaceProxyHealthPage() {
 export function ProvisionerDaemonsPage() {
   const { provisioner_daemons: part } = useReport();
   const columns: Column<ProvisionerDaemonsReportItem>[] = [
-    { id: "name", header: "Provisioner", cell: ({ row }) => <div><p className="font-medium">{row.original.provisioner_daemon.name}</p>{row.original.warnings.map((one) => <p key={one.code + one.message} className="text-sm text-warn">{one.message}</p>)}</div> },
-    { id: "tags", header: "Tags", cell: ({ row }) => <span className="flex flex-wrap gap-1">{Object.entries(row.original.provisioner_daemon.tags as Record<string, string>).filter(([, value]) => value !== "").map(([name, value]) => <Tag key={name}>{name}={String(value)}</Tag>)}</span> },
-    { id: "version", header: "Version", meta: { extra: true }, cell: ({ row }) => `${row.original.provisioner_daemon.version} (API ${row.original.provisioner_daemon.api_version})` },
-    { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.provisioner_daemon.last_seen_at ?? null} /></span> },
+    { id: "name", header: "Provisioner", cell: (row) => <div><p className="font-medium">{row.provisioner_daemon.name}</p>{row.warnings.map((one) => <p key={one.code + one.message} className="text-sm text-warn">{one.message}</p>)}</div> },
+    { id: "tags", header: "Tags", cell: (row) => <span className="flex flex-wrap gap-1">{Object.entries(row.provisioner_daemon.tags as Record<string, string>).filter(([, value]) => value !== "").map(([name, value]) => <Tag key={name}>{name}={String(value)}</Tag>)}</span> },
+    { id: "version", header: "Version", extra: true, cell: (row) => `${row.provisioner_daemon.version} (API ${row.provisioner_daemon.api_version})` },
+    { id: "seen", header: "Last seen", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.provisioner_daemon.last_seen_at ?? null} /></span> },
   ];
   return (
     <SectionPage part="provisioner_daemons">
-      <DataTable label="Provisioner daemons" data={part.items} columns={columns} rowKey={(row) => row.provisioner_daemon.id} empty={<Empty title="No provisioner is connected" command="coder provisioner start">Without one nothing is built: every build waits.</Empty>} />
+      <DataTable label="Provisioners seen" data={part.items} columns={columns} rowKey={(row) => row.provisioner_daemon.id} empty={<Empty title="No provisioner is connected" command="coder provisioner start">Without one nothing is built: every build waits.</Empty>} />
     </SectionPage>
   );
 }

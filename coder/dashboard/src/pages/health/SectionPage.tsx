@@ -4,7 +4,7 @@ import { BellOff, BellRing } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { changeAhead, seenIn } from "../../api/overtaken";
 import { usePermissions } from "../../api/permissions";
 import { healthReport, healthSettings } from "../../api/queries/health";
 import type { HealthSettings } from "../../api/types";
@@ -20,7 +20,7 @@ import { findings, SECTIONS, TONES, WORDS, type HealthSection, type SectionKey }
 export function SectionPage({ part, children }: { part: SectionKey; children: ReactNode }) {
   const report = useReport();
   const section = SECTIONS.find((item) => item.key === part) as HealthSection;
-  useTitle(section.title, "Health");
+  useTitle(section.crumb ?? section.title, "Health");
   const found = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter((item) => item.section.key === part);
   return (
     <>
@@ -39,14 +39,18 @@ function Dismiss({ section }: { section: HealthSection }) {
   const settings = useQuery(healthSettings);
   const [busy, setBusy] = useState(false);
   if (!settings.data || !may.editDeploymentConfig) return null;
-  const now = settings.data.dismissed_healthchecks;
-  const off = now.includes(section.dismiss);
+  const known = settings.data;
+  const off = known.dismissed_healthchecks.includes(section.dismiss);
   const change = async () => {
     setBusy(true);
+    const dismiss = ({ dismissed_healthchecks }: HealthSettings): HealthSettings => {
+      const others = dismissed_healthchecks.filter((name) => name !== section.dismiss);
+      return { dismissed_healthchecks: off ? others : [...others, section.dismiss] };
+    };
     try {
-      const next: HealthSettings = { dismissed_healthchecks: off ? now.filter((name) => name !== section.dismiss) : [...now, section.dismiss] };
-      await put("/api/v2/debug/health/settings", next);
-      setKnown(queries, healthSettings.queryKey, next);
+      // Of what is shown, with what was said of other parts and is still on its way: each request says everything.
+      const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? known);
+      await changeAhead(queries, [seenIn(healthSettings.queryKey, dismiss)], () => put("/api/v2/debug/health/settings", next));
       await queries.invalidateQueries({ queryKey: healthReport.queryKey, exact: true });
       toast.done(off ? `${section.title} warns again.` : `${section.title} no longer warns.`);
     } catch (error) {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { HealthcheckReport } from "../../api/types";
-import { ADVICE, findings, SECTIONS } from "./sections";
+import { ADVICE, findings, rounded, SECTIONS } from "./sections";
 
 const part = { dismissed: false, healthy: true, severity: "ok", warnings: [] };
 const report = (changes: object): HealthcheckReport => ({ time: "", healthy: true, severity: "ok", coder_version: "", ...Object.fromEntries(SECTIONS.map(({ key }) => [key, part])), ...changes }) as unknown as HealthcheckReport;
@@ -24,3 +24,5 @@ it("puts errors first and says what to do", () => {
 it("is silent about what was dismissed", () => {
   expect(findings(report({ database: { ...part, dismissed: true, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] } }))).toEqual([]);
 });
+
+it.each([["0.726ms", "0.73 ms"], ["1.25s", "1.3 s"], ["812µs", "810 µs"], ["1m2s", "1m2s"], ["", ""]])("%j is read as %j", (text, words) => expect(rounded(text)).toBe(words));

@@ -8,6 +8,8 @@ export interface HealthSection {
   key: SectionKey;
   path: string;
   title: string;
+  /** In the title of the document, where other programs know it by another name. */
+  crumb?: string;
   dismiss: DismissName;
   about: string;
 }
@@ -16,9 +18,9 @@ export const SECTIONS: readonly HealthSection[] = [
   { key: "access_url", path: "/health/access-url", title: "Access URL", dismiss: "AccessURL", about: "The address at which people, agents and command lines reach this server." },
   { key: "database", path: "/health/database", title: "Database", dismiss: "Database", about: "Where everything is kept. A slow database makes every page and build slow." },
   { key: "derp", path: "/health/derp", title: "DERP", dismiss: "DERP", about: "Relays that carry connections to workspaces when no direct way is found." },
-  { key: "websocket", path: "/health/websocket", title: "Websocket", dismiss: "Websocket", about: "Live pages, terminals and agents use WebSockets; every proxy on the way has to let them through." },
-  { key: "workspace_proxy", path: "/health/workspace-proxy", title: "Workspace Proxy", dismiss: "WorkspaceProxy", about: "Other places through which people reach their workspaces sooner." },
-  { key: "provisioner_daemons", path: "/health/provisioner-daemons", title: "Provisioner Daemons", dismiss: "ProvisionerDaemons", about: "The programs that build workspaces and import templates." },
+  { key: "websocket", path: "/health/websocket", title: "WebSocket", crumb: "Websocket", dismiss: "Websocket", about: "Live pages, terminals and agents use WebSockets; every proxy on the way has to let them through." },
+  { key: "workspace_proxy", path: "/health/workspace-proxy", title: "Workspace proxies", crumb: "Workspace Proxy", dismiss: "WorkspaceProxy", about: "Other places through which people reach their workspaces sooner." },
+  { key: "provisioner_daemons", path: "/health/provisioner-daemons", title: "Provisioners", crumb: "Provisioner Daemons", dismiss: "ProvisionerDaemons", about: "The programs that build workspaces and import templates." },
 ];
 
 /** What to do, by the code of a finding; "" is for what has none. */
@@ -71,3 +73,9 @@ export function findings(report: HealthcheckReport): Finding[] {
 
 export const TONES = { ok: "good", warning: "warn", error: "bad" } as const;
 export const WORDS = { ok: "Healthy", warning: "Needs attention", error: "Failing" } as const;
+
+/** "0.726ms" in the digits a person reads: "0.73 ms". What is not one number with one unit stays as it is. */
+export function rounded(text: string): string {
+  const found = /^([\d.]+)(ns|[uµ]s|ms|s)$/.exec(text);
+  return found ? `${Number(Number(found[1]).toPrecision(2))} ${found[2]}` : text;
+}

@@ -10,6 +10,7 @@ import { copyText } from "../../ui/text/clipboard";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
+import { useTyped } from "../../ui/lists/typed";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
@@ -28,7 +29,7 @@ const CREDITS = [
 export function IconsPage() {
   useTitle("Icons");
   const [params, setParams] = useSearchParams();
-  const text = params.get("q") ?? "";
+  const { text, setText } = useTyped(params.get("q") ?? "", (q) => setParams(q ? { q } : {}, { replace: true }));
   const needle = useDeferredValue(text);
   const [count, setCount] = useState(AT_ONCE);
   const all = useQuery(pictures);
@@ -37,7 +38,7 @@ export function IconsPage() {
     <>
       <PageHead title="Icons" description="Pictures for templates, applications, parameters and organizations. Write the address into an icon field, or into the icon of a Terraform block." />
       <div className="mb-4 max-w-md">
-        <TextField label="Search icons" hideLabel type="search" placeholder="docker, database, rocket…" value={text} onChange={(q) => { setCount(AT_ONCE); setParams(q ? { q } : {}, { replace: true }); }} />
+        <TextField label="Search icons" hideLabel type="search" placeholder="docker, database, rocket…" value={text} onChange={(q) => { setCount(AT_ONCE); setText(q); }} />
       </div>
       {all.isPending ? <SkeletonRows /> : null}
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}

@@ -25,7 +25,7 @@ export function InboxPage() {
   const count = inbox.data?.pages[0]?.unread_count ?? 0;
   return (
     <Narrow>
-      <PageHead title="Inbox" description={count === 0 ? "Nothing unread." : `${count} unread.`} actions={
+      <PageHead title="Inbox" description={count === 0 ? "Nothing unread" : `${count} unread`} actions={
         <>
           <Button icon={<CheckCheck />} disabled={count === 0} onClick={actions.readAll}>Mark all as read</Button>
           <ButtonLink to="/settings/notifications" icon={<Settings />}>Settings</ButtonLink>

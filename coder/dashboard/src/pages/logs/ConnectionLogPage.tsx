@@ -29,16 +29,16 @@ const PRESETS = [["Everything", ""], ["Open now", "status:ongoing"], ["SSH conne
 const COLUMNS: Column<ConnectionLog>[] = [
   {
     id: "what", header: "Connection",
-    cell: ({ row: { original: entry } }) => (
+    cell: (entry) => (
       <div className="min-w-40">
         <p><strong className="font-semibold">{entry.web_info?.user?.username ?? (entry.web_info ? "Somebody without an account" : "A client")}</strong> by {KINDS[entry.type]} {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}</p>
         <p className="text-sm text-muted [overflow-wrap:anywhere]">to <Workspace entry={entry} />{entry.agent_name ? `.${entry.agent_name}` : ""}</p>
       </div>
     ),
   },
-  { id: "from", header: "From", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{row.original.ip || "unknown"}</span> },
-  { id: "at", header: "Started", meta: { extra: true }, cell: ({ row }) => <time className="whitespace-nowrap text-muted" dateTime={row.original.connect_time}>{dateTime(row.original.connect_time)}</time> },
-  { id: "end", header: "State", cell: ({ row }) => <State entry={row.original} /> },
+  { id: "from", header: "From", extra: true, cell: (row) => <span className="text-muted">{row.ip || "unknown"}</span> },
+  { id: "at", header: "Started", extra: true, cell: (row) => <time className="whitespace-nowrap text-muted" dateTime={row.connect_time}>{dateTime(row.connect_time)}</time> },
+  { id: "end", header: "State", cell: (row) => <State entry={row} /> },
 ];
 
 // Whoever reads the log may not see every workspace that is in it.

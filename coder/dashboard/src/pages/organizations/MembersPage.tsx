@@ -1,6 +1,6 @@
 // Who belongs to an organization, with which roles, in which groups.
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, UserMinus, UsersRound } from "lucide-react";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { EllipsisVertical, UserMinus, UsersRound } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError, post, put, remove } from "../../api/client";
@@ -8,7 +8,6 @@ import { members, organizationRoles } from "../../api/queries/organizations";
 import { groupsOf, PEOPLE_SHOWN } from "../../api/queries/people";
 import type { AssignableRoles, OrganizationMemberWithUserData } from "../../api/types";
 import { useMe } from "../../app/guards";
-import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
@@ -20,7 +19,9 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
+import { Person } from "../../ui/lists/Person";
 import { PersonSearch } from "../../ui/forms/PersonSearch";
+import { useChoice } from "../../ui/forms/choice";
 import { RolePicker } from "../../ui/forms/RolePicker";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
@@ -48,25 +49,20 @@ function Members({ view }: { view: OrganizationView }) {
   const columns: Column<Member>[] = [
     {
       id: "user", header: "User",
-      cell: ({ row: { original: member } }) => (
-        <div className="flex items-center gap-3 sm:min-w-40">
-          <Avatar name={member.username} src={member.avatar_url} />
-          <div className="min-w-24 sm:min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{member.username}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{member.email || member.name}</p></div>
-        </div>
-      ),
+      cell: (member) => <Person person={member} />,
     },
-    { id: "roles", header: "Roles", cell: ({ row }) => <MemberRoles view={view} member={row.original} roles={roles} /> },
+    { id: "roles", header: "Roles", extra: true, cell: (row) => <MemberRoles view={view} member={row} roles={roles} /> },
     ...(may.viewGroups ? [{
-      id: "groups", header: "Groups", meta: { extra: true },
-      cell: ({ row }) => {
-        const mine = groups.filter((group) => group.id !== organization.id && group.members.some((member) => member.id === row.original.user_id));
+      id: "groups", header: "Groups", extra: true,
+      cell: (row) => {
+        const mine = groups.filter((group) => group.id !== organization.id && group.members.some((member) => member.id === row.user_id));
         return mine.length === 0 ? <span className="text-muted">None</span> : <span className="flex flex-wrap gap-x-2">{mine.map((group) => <TextLink key={group.id} to={`${home}/groups/${group.name}`}>{group.display_name || group.name}</TextLink>)}</span>;
       },
     } satisfies Column<Member>] : []),
     {
-      id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" },
-      cell: ({ row: { original: member } }) => may.removeMembers ? (
-        <Menu label={`Actions for ${member.username}`} trigger={<IconButton size="sm" label="Open menu"><Ellipsis /></IconButton>}>
+      id: "actions", header: "Actions", hidden: true, align: "right",
+      cell: (member) => may.removeMembers ? (
+        <Menu label={`Actions for ${member.username}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
           <MenuItem danger icon={<UserMinus />} onSelect={() => setLeaving(member)}>Remove…</MenuItem>
         </Menu>
       ) : null,
@@ -80,7 +76,7 @@ function Members({ view }: { view: OrganizationView }) {
     <>
       <PageHead title="Members" description={<span role="status">{list.data ? `${list.data.count} in ${view.name}` : " "}</span>} />
       {may.addMembers ? <PersonSearch without={new Set((list.data?.members ?? []).map((member) => member.user_id))} onAdd={(person) => add(person.id, person.username)} /> : null}
-      <FilterBar label="Search members" placeholder="name or email" filter={filter} onChange={(next) => show(next)} problem={problem} />
+      <FilterBar label="Search members" placeholder="Search by name or email" filter={filter} onChange={(next) => show(next)} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
       {list.data ? <DataTable label="Members" data={list.data.members} columns={columns} rowKey={(member) => member.user_id}
@@ -98,20 +94,18 @@ function Members({ view }: { view: OrganizationView }) {
 }
 
 function MemberRoles({ view, member, roles }: { view: OrganizationView; member: Member; roles: readonly AssignableRoles[] }) {
-  const queries = useQueryClient();
   const self = useMe().id === member.user_id;
-  const mutation = useMutation({
-    mutationFn: (next: string[]) => put(`/api/v2/organizations/${view.organization.name}/members/${member.user_id}/roles`, { roles: next }),
-    onError: (error) => toast.failed(`The roles of ${member.username} could not be changed`, error),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "members"] }),
+  const { value: chosen, choose } = useChoice(member.roles.map((role) => role.name), {
+    send: (next) => put(`/api/v2/organizations/${view.organization.name}/members/${member.user_id}/roles`, { roles: next }),
+    seen: ["organizations", view.organization.name, "members"],
+    failed: `The roles of ${member.username} could not be changed`,
   });
-  const chosen = mutation.isPending ? mutation.variables : member.roles.map((role) => role.name);
   return (
     <div className="flex flex-wrap items-center gap-1">
       {member.global_roles.filter((role) => role.name !== "member").map((role) => <Tag key={`site ${role.name}`} tone="accent" title="Of the whole deployment">{role.display_name || role.name}</Tag>)}
       {chosen.map((name) => <Tag key={name}>{roles.find((role) => role.name === name)?.display_name || name}</Tag>)}
       {chosen.length === 0 && member.global_roles.length === 0 ? <Tag>Member</Tag> : null}
-      {view.may.assignRoles && !self ? <RolePicker name={member.username} chosen={chosen} roles={roles} busy={mutation.isPending} onChange={(next) => mutation.mutate(next)} hints={ORGANIZATION_ROLE_HINTS} /> : null}
+      {view.may.assignRoles && !self ? <RolePicker name={member.username} chosen={chosen} roles={roles} onChange={choose} hints={ORGANIZATION_ROLE_HINTS} /> : null}
     </div>
   );
 }

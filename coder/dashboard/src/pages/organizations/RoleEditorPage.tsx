@@ -19,7 +19,7 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
 import { NotFoundPage } from "../errors/NotFoundPage";
-import { ACTION_TEXT, beyondGrid, given, GRID, isGiven, summary } from "./permission-grid";
+import { ACTION_TEXT, beyondGrid, byActions, given, GRID, isGiven, summary } from "./permission-grid";
 import { useOrganization, type OrganizationView } from "./useOrganization";
 
 const EMPTY: Pick<AssignableRoles, "name" | "display_name" | "organization_permissions" | "organization_member_permissions"> = { name: "", display_name: "", organization_permissions: [], organization_member_permissions: [] };
@@ -67,7 +67,7 @@ function Editor({ view, role, create = false, readOnly = false }: { view: Organi
               </Stack>
             </Section>
           )}
-          <Section title="Permissions" description="You can give only what you may do yourself.">
+          <Section title="Permissions" description={readOnly ? null : "You can give only what you may do yourself."}>
             <Tabs label="For what" value={tab} onChange={setTab} items={[{ value: "all", text: "Everything in the organization" }, { value: "own", text: "Only what is their own" }]}>
               <TabPanel value="all" className="pt-4"><Grid label="Permissions in the organization" readOnly={readOnly} value={values.organization_permissions} onChange={(next) => set("organization_permissions", next)} /></TabPanel>
               <TabPanel value="own" className="pt-4"><Grid label="Permissions for one's own" readOnly={readOnly} value={values.organization_member_permissions} onChange={(next) => set("organization_member_permissions", next)} /></TabPanel>
@@ -107,7 +107,7 @@ function Grid({ label, value, onChange, readOnly }: { label: string; value: read
           );
         })}
       </ul>
-      {others.length > 0 ? <div className="mt-3"><Notice kind="info" title="Besides what the grid shows">{others.map((row) => <p key={`${row.text} ${row.negate}`}>{row.negate ? "Takes away" : "Gives"} {row.text}: {row.actions}</p>)}</Notice></div> : null}
+      {others.length > 0 ? <div className="mt-3"><Notice kind="info" title="Besides what the grid shows">{byActions(others).map((row) => <p key={`${row.actions} ${row.negate}`}><strong className="font-medium text-text">{row.negate ? "Takes away" : "Gives"} {row.actions}</strong>: {row.texts.join(", ")}</p>)}</Notice></div> : null}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // The roles people can have in an organization: its own, and those every organization has.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, Eye, Pencil, Plus, ShieldCheck, Trash2 } from "lucide-react";
+import { EllipsisVertical, Eye, Pencil, Plus, ShieldCheck, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
 import { remove, seg } from "../../api/client";
@@ -44,7 +44,7 @@ function Roles({ view }: { view: OrganizationView }) {
             {own.length === 0 ? <Empty level={3} icon={ShieldCheck} title="No custom roles yet" actions={create}>Make one for what the built-in roles give too much or too little of.</Empty> : (
               <ul className="divide-y divide-line">{own.map((role) => (
                 <RoleRow key={role.name} role={role} home={home} menu={may.updateRoles || may.deleteRoles ? (
-                  <Menu label={`Actions for ${role.display_name || role.name}`} trigger={<IconButton size="sm" label="Open menu"><Ellipsis /></IconButton>}>
+                  <Menu label={`Actions for ${role.display_name || role.name}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
                     {may.updateRoles ? <MenuItem icon={<Pencil />} to={`${home}/roles/${role.name}`}>Edit</MenuItem> : null}
                     {may.deleteRoles ? <MenuItem danger icon={<Trash2 />} onSelect={() => setDeleting(role)}>Delete…</MenuItem> : null}
                   </Menu>

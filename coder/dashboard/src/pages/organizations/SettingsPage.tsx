@@ -13,6 +13,7 @@ import { Confirm } from "../../ui/Confirm";
 import { Checkbox, RadioCards } from "../../ui/forms/Field";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
+import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
@@ -65,17 +66,14 @@ function Settings({ view }: { view: OrganizationView }) {
 function FirstRoles({ view }: { view: OrganizationView }) {
   const { organization } = view;
   const roles = (useQuery(organizationRoles(organization.name)).data ?? []).filter((role) => role.assignable);
-  const queries = useQueryClient();
-  const chosen = organization.default_org_member_roles;
-  const change = (next: string[]) => patch(`/api/v2/organizations/${organization.id}`, { default_org_member_roles: next }).then(
-    () => queries.invalidateQueries({ queryKey: ["organizations"] }),
-    (error: unknown) => toast.failed("The roles could not be changed", error),
-  );
+  const { value: chosen, choose } = useChoice(organization.default_org_member_roles, {
+    send: (next) => patch(`/api/v2/organizations/${organization.id}`, { default_org_member_roles: next }), seen: ["organizations"], failed: "The roles could not be changed",
+  });
   if (roles.length === 0) return null;
   return (
     <Section title="Roles of new members" description="What somebody who joins is given. Members keep the roles they have.">
       <Stack className="gap-3">
-        {roles.map((role) => <Checkbox key={role.name} label={role.display_name || role.name} hint={ORGANIZATION_ROLE_HINTS[role.name]} checked={chosen.includes(role.name)} onChange={(on) => void change(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))} />)}
+        {roles.map((role) => <Checkbox key={role.name} label={role.display_name || role.name} hint={ORGANIZATION_ROLE_HINTS[role.name]} checked={chosen.includes(role.name)} onChange={(on) => choose(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))} />)}
       </Stack>
     </Section>
   );

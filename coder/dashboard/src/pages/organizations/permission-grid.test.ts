@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Permission } from "../../api/types";
-import { beyondGrid, given, GRID, isGiven, summary } from "./permission-grid";
+import { beyondGrid, byActions, given, GRID, isGiven, summary } from "./permission-grid";
 
 const may = (resource_type: string, action: string, negate = false) => ({ resource_type, action, negate }) as Permission;
 
@@ -30,6 +30,11 @@ describe("the grid", () => {
   it("is told in words", () => {
     expect(summary([may("template", "read"), may("template", "use"), may("workspace", "ssh", true), may("*", "*")])).toEqual([
       { text: "Templates", actions: "read, use", negate: false }, { text: "Workspaces", actions: "SSH", negate: true }, { text: "Everything", actions: "everything", negate: false },
+    ]);
+  });
+  it("says once what is given of many", () => {
+    expect(byActions(summary([may("api_key", "*"), may("chat", "*"), may("chat", "*", true), may("license", "read")]))).toEqual([
+      { actions: "everything", negate: false, texts: ["api key", "chat"] }, { actions: "everything", negate: true, texts: ["chat"] }, { actions: "read", negate: false, texts: ["license"] },
     ]);
   });
 });

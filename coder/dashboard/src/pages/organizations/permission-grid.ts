@@ -46,6 +46,16 @@ export function beyondGrid(permissions: readonly Permission[]): Permission[] {
 }
 
 /** "Workspaces: read, stop": a role in a few lines. */
+/** Those of which the same is given, together: thirty lines of "everything" say less than one. */
+export function byActions(rows: ReturnType<typeof summary>): { actions: string; negate: boolean; texts: string[] }[] {
+  const found = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
+  for (const { text, actions, negate } of rows) {
+    const key = `${actions} ${negate}`;
+    found.set(key, { actions, negate, texts: [...(found.get(key)?.texts ?? []), text] });
+  }
+  return [...found.values()];
+}
+
 export function summary(permissions: readonly Permission[]): { text: string; actions: string; negate: boolean }[] {
   const rows = new Map<string, { text: string; actions: string[]; negate: boolean }>();
   for (const one of permissions) {

@@ -1,6 +1,6 @@
 // A new account: who it is, and how they will sign in.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { post } from "../../api/client";
@@ -36,8 +36,10 @@ export function CreateUserPage() {
   const [made, setMade] = useState<{ username: string; password: string } | null>(null);
   const form = useForm(START, async (values) => {
     const service = values.login_type === "service";
+    const known = await queries.ensureQueryData(organizations); // whoever is quick is not refused for what the page waits for
+    const first = known.filter((org) => org.is_default).map((org) => org.id);
     await post("/api/v2/users", {
-      ...values, organization_ids: values.organization_ids.length > 0 ? values.organization_ids : usual, user_status: null,
+      ...values, organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first, user_status: null,
       ...(service ? { login_type: "none", service_account: true, email: "", password: "" } : values.login_type === "password" ? {} : { password: "" }),
     });
     toast.done("Successfully created user.");
@@ -69,10 +71,8 @@ export function CreateUserPage() {
               <TextField label="Full name" autoComplete="off" value={values.name} problem={problem("name")} onChange={(value) => set("name", value)} />
               {values.login_type === "service" ? null : <TextField label="Email" type="email" required autoComplete="off" value={values.email} problem={problem("email")} onChange={(value) => set("email", value)} />}
               {values.login_type === "password" ? (
-                <div className="flex items-end gap-2">
-                  <div className="min-w-0 flex-1"><TextField label="Password" name="password" required autoComplete="new-password" spellCheck={false} hint="They need it for the first time they sign in." value={values.password} problem={problem("password")} onChange={(value) => set("password", value)} /></div>
-                  <Button onClick={generate}>Generate</Button>
-                </div>
+                <TextField label="Password" name="password" required autoComplete="new-password" spellCheck={false} hint="They need it for the first time they sign in." value={values.password} problem={problem("password")} onChange={(value) => set("password", value)}
+                  beside={<Button onClick={generate}>Generate</Button>} />
               ) : null}
             </Stack>
           </Section>
@@ -90,12 +90,13 @@ export function CreateUserPage() {
 
 /** A password nobody chose is in nobody's head: it stands here until whoever made the account says that it is kept. */
 function Made({ username, password }: { username: string; password: string }) {
+  useEffect(() => { window.scrollTo(0, 0); }, []); // the form is longer
   return (
     <Narrow>
       <PageHead title={`${username} has an account`} crumbs={[["Users", LIST], ["Create"]]} />
       <Section title="Their password">
         <Stack>
-          <Notice kind="warning" title="Copy it now: it is not shown again.">Send it to them on a way that others do not read. They can change it in their own settings.</Notice>
+          <Notice kind="warning" title="Copy it now: it is not shown again.">Send it in a way that nobody else can read. They sign in at <strong>{window.location.origin}</strong> and can change it in their own settings.</Notice>
           <CodeBox label={`Password of ${username}`} command={password} secret testId="new-password" />
           <div className="flex justify-end"><ButtonLink look="primary" to={LIST}>I have saved it</ButtonLink></div>
         </Stack>

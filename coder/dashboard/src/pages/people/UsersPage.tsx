@@ -1,6 +1,6 @@
 // Everybody who has an account: search, roles, and what can be done to an account.
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { CircleCheck, CirclePause, Ellipsis, History, KeyRound, Monitor, Pencil, Trash2, UserPlus, UsersRound } from "lucide-react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { CircleCheck, CirclePause, EllipsisVertical, History, KeyRound, Monitor, Pencil, Trash2, UserPlus, UsersRound } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { ApiError, put } from "../../api/client";
@@ -11,7 +11,6 @@ import type { User } from "../../api/types";
 import { useMe } from "../../app/guards";
 import { Ago } from "../../ui/Ago";
 import { ago } from "../../ui/time";
-import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
@@ -22,9 +21,10 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
+import { useChoice } from "../../ui/forms/choice";
+import { Person } from "../../ui/lists/Person";
 import { RolePicker } from "../../ui/forms/RolePicker";
 import { useTitle } from "../../ui/title";
-import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
 import { SITE_ROLE_HINTS } from "./roles";
 import { UserDialog, type UserAction } from "./UserDialogs";
@@ -52,7 +52,7 @@ export function UsersPage() {
   return (
     <>
       <PageHead title="Users" description={<span role="status">{list.data ? countedAtStart(list.data.count, "person", "people") : " "}</span>} actions={may.createUser ? <ButtonLink look="primary" to="/deployment/users/create" icon={<UserPlus />}>Create user</ButtonLink> : null} />
-      <FilterBar label="Search users" placeholder="name, email, status:active role:owner" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
+      <FilterBar label="Search users" placeholder="Name, email, or status:active role:owner" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
       {list.data ? <DataTable label="Users" data={list.data.users} columns={columns} rowKey={(user) => user.id} rowTestId={(user) => `user-${user.username}`}
@@ -67,42 +67,30 @@ function columnsOf(ask: (user: User, action: UserAction) => void): Column<User>[
   return [
     {
       id: "user", header: "User",
-      cell: ({ row: { original: user } }) => (
-        <div className="flex items-center gap-3 sm:min-w-40">
-          <Avatar name={user.username} src={user.avatar_url} />
-          <div className="min-w-24 sm:min-w-32">
-            <p className="font-medium [overflow-wrap:anywhere]">{user.username}{user.is_service_account ? <> <Tag>Service account</Tag></> : null}</p>
-            <p className="text-sm text-muted [overflow-wrap:anywhere]">{user.email || user.name}</p>
-          </div>
-        </div>
-      ),
+      cell: (user) => <Person person={user} tag={user.is_service_account ? <Tag>Service account</Tag> : null} />,
     },
-    { id: "roles", header: "Roles", cell: ({ row }) => <Roles user={row.original} /> },
-    { id: "login", header: "Login", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{LOGIN_TYPES[row.original.login_type] ?? row.original.login_type}</span> },
+    { id: "roles", header: "Roles", extra: true, cell: (row) => <Roles user={row} /> },
+    { id: "login", header: "Login", extra: true, cell: (row) => <span className="text-muted">{LOGIN_TYPES[row.login_type] ?? row.login_type}</span> },
     {
-      id: "status", header: "Status", meta: { extra: true },
-      cell: ({ row: { original: user } }) => <div className="whitespace-nowrap"><StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText><p className="text-sm text-muted">{ago(user.last_seen_at) === "never" ? "has not signed in yet" : <>seen <Ago at={user.last_seen_at} /></>}</p></div>,
+      id: "status", header: "Status", extra: true,
+      cell: (user) => <div className="whitespace-nowrap"><StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText><p className="text-sm text-muted">{ago(user.last_seen_at) === "never" ? "has not signed in yet" : <>seen <Ago at={user.last_seen_at} /></>}</p></div>,
     },
-    { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <Actions user={row.original} ask={ask} /> },
+    { id: "actions", header: "Actions", hidden: true, align: "right", cell: (row) => <Actions user={row} ask={ask} /> },
   ];
 }
 
 function Roles({ user }: { user: User }) {
   const may = usePermissions();
   const roles = useQuery(siteRoles).data ?? [];
-  const queries = useQueryClient();
-  const mutation = useMutation({
-    mutationFn: (next: string[]) => put(`/api/v2/users/${user.id}/roles`, { roles: next }),
-    onError: (error) => toast.failed(`The roles of ${user.username} could not be changed`, error),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["users"] }),
+  const { value: chosen, choose } = useChoice(user.roles.map((role) => role.name), {
+    send: (next) => put(`/api/v2/users/${user.id}/roles`, { roles: next }), seen: ["users"], failed: `The roles of ${user.username} could not be changed`,
   });
-  const chosen = mutation.isPending ? mutation.variables : user.roles.map((role) => role.name);
   const self = useQuery(me).data?.id === user.id;
   const editable = may.updateUsers && !self && roles.some((role) => role.assignable);
   return (
     <div className="flex flex-wrap items-center gap-1">
       {chosen.length === 0 ? <Tag>Member</Tag> : chosen.map((name) => <Tag key={name} tone={name === "owner" ? "accent" : "idle"}>{roles.find((role) => role.name === name)?.display_name ?? name}</Tag>)}
-      {editable ? <RolePicker name={user.username} chosen={chosen} roles={roles} busy={mutation.isPending} onChange={(next) => mutation.mutate(next)} hints={SITE_ROLE_HINTS} /> : null}
+      {editable ? <RolePicker name={user.username} chosen={chosen} roles={roles} onChange={choose} hints={SITE_ROLE_HINTS} /> : null}
     </div>
   );
 }
@@ -112,7 +100,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
   const mine = useMe().id === user.id;
   const suspended = user.status === "suspended";
   return (
-    <Menu label={`Actions for ${user.username}`} trigger={<IconButton size="sm" label="Open menu"><Ellipsis /></IconButton>}>
+    <Menu label={`Actions for ${user.username}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
       <MenuItem icon={<Monitor />} to={`/workspaces?filter=${encodeURIComponent(`owner:${user.username}`)}`}>View workspaces</MenuItem>
       {may.viewAnyAuditLog ? <MenuItem icon={<History />} to={`/audit?filter=${encodeURIComponent(`username:${user.username}`)}`}>View activity</MenuItem> : null}
       {may.updateUsers ? (

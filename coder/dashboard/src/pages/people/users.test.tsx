@@ -6,7 +6,7 @@ import { UsersPage } from "./UsersPage";
 
 vi.mock("../../app/guards", () => ({ useMe: () => ({ id: "old", username: "old", roles: [] }) }));
 
-const person = (username: string, status: string, last_seen_at: string) => ({ id: username, username, name: "", email: `${username}@example.com`, avatar_url: "", status, last_seen_at, login_type: "password", roles: [], organization_ids: [] });
+const person = (username: string, status: string, last_seen_at: string) => ({ id: username, username, name: username === "new" ? "Nora New" : "", email: `${username}@example.com`, avatar_url: "", status, last_seen_at, login_type: "password", roles: [], organization_ids: [] });
 
 it("says in words that somebody has not signed in yet", async () => {
   visit([{ path: "/", element: <UsersPage /> }], "/", {
@@ -17,4 +17,6 @@ it("says in words that somebody has not signed in yet", async () => {
   expect(await screen.findByText("has not signed in yet")).toBeVisible();
   expect(screen.getByText("just now")).toBeVisible();
   expect(screen.queryByText("never")).toBeNull();
+  expect(screen.getByText("Nora New")).toBeVisible(); // the full name stands beside the address, not instead of it
+  expect(screen.getByText("new@example.com")).toBeVisible();
 });

@@ -42,18 +42,18 @@ function Daemons({ view }: { view: OrganizationView }) {
   const columns: Column<ProvisionerDaemon>[] = [
     {
       id: "name", header: "Name",
-      cell: ({ row: { original: daemon } }) => (
+      cell: (daemon) => (
         <div className="min-w-32">
           <p className="font-medium [overflow-wrap:anywhere]">{daemon.name}</p>
           <p className="text-sm text-muted">{daemon.version}{version && daemon.version !== version ? <> <Tag tone="warn" title={`The server is ${version}.`}>Another version</Tag></> : null}</p>
         </div>
       ),
     },
-    { id: "status", header: "Status", cell: ({ row }) => <DaemonState daemon={row.original} jobs={`${view.home}/provisioner-jobs`} /> },
-    { id: "key", header: "Key", meta: { extra: true }, cell: ({ row }) => row.original.key_name ?? <span className="text-muted">–</span> },
-    { id: "tags", header: "Tags", meta: { extra: true }, cell: ({ row }) => <Tags tags={row.original.tags} none="untagged" /> },
-    { id: "machine", header: "Machine", meta: { extra: true }, cell: ({ row }) => <Machine health={health?.find((one) => one.daemon_id === row.original.id)} /> },
-    { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => <span className="whitespace-nowrap text-muted"><Ago at={row.original.last_seen_at} /></span> },
+    { id: "status", header: "Status", cell: (row) => <DaemonState daemon={row} jobs={`${view.home}/provisioner-jobs`} /> },
+    { id: "key", header: "Key", extra: true, cell: (row) => row.key_name ?? <span className="text-muted">–</span> },
+    { id: "tags", header: "Tags", extra: true, cell: (row) => <Tags tags={row.tags} none="untagged" /> },
+    { id: "machine", header: "Machine", extra: true, cell: (row) => <Machine health={health?.find((one) => one.daemon_id === row.id)} /> },
+    { id: "seen", header: "Last seen", extra: true, cell: (row) => <span className="whitespace-nowrap text-muted"><Ago at={row.last_seen_at} /></span> },
   ];
   return (
     <>

@@ -72,13 +72,15 @@ function Job({ job, view, open: first }: { job: ProvisionerJob; view: Organizati
     <li data-testid={`job-${job.id}`}>
       <div className="flex items-start gap-3 px-4 py-2.5">
         <Avatar name={job.metadata.template_name || "?"} src={job.metadata.template_icon} size="sm" square />
-        <div className="min-w-0 flex-1">
-          <p className="[overflow-wrap:anywhere]">{link ? <TextLink to={link} className="text-text">{title}</TextLink> : <span className="font-medium">{title}</span>}</p>
-          <p className="text-sm text-muted"><Ago at={job.created_at} />{took === null ? null : <>, took {duration(took)}</>}{job.worker_name ? <>, by {job.worker_name}</> : null}</p>
-          {job.status === "pending" ? <Why organization={view.organization.id} job={job} /> : null}
-          {job.error ? <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p> : null}
+        <div className="flex min-w-0 flex-1 items-start gap-x-3 max-sm:flex-col">
+          <div className="min-w-0 flex-1">
+            <p className="[overflow-wrap:anywhere]">{link ? <TextLink to={link} className="text-text">{title}</TextLink> : <span className="font-medium">{title}</span>}</p>
+            <p className="text-sm text-muted"><Ago at={job.created_at} />{took === null ? null : <>, took {duration(took)}</>}{job.worker_name ? <>, by {job.worker_name}</> : null}</p>
+            {job.status === "pending" ? <Why organization={view.organization.id} job={job} /> : null}
+            {job.error ? <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p> : null}
+          </div>
+          <div className="whitespace-nowrap"><StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>{JOB_WORDS[job.status]}</StatusText></div>
         </div>
-        <div className="text-right whitespace-nowrap"><StatusText tone={JOB_TONES[job.status]} pulse={job.status === "running"}>{JOB_WORDS[job.status]}</StatusText></div>
         <button type="button" className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover" aria-expanded={open} aria-controls={id} aria-label={`Details of ${title}`} onClick={() => setOpen(!open)}>
           <ChevronRight className={`size-4 transition-transform duration-(--quick) ${open ? "rotate-90" : ""}`} aria-hidden="true" />
         </button>

@@ -7,7 +7,6 @@ import { post, remove, seg } from "../../api/client";
 import { keyDaemons } from "../../api/queries/organizations";
 import type { CreateProvisionerKeyResponse, ProvisionerKeyDaemons } from "../../api/types";
 import { Ago } from "../../ui/Ago";
-import { Tag } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Confirm } from "../../ui/Confirm";
@@ -49,14 +48,14 @@ function Keys({ view }: { view: OrganizationView }) {
   const changed = () => queries.invalidateQueries({ queryKey: ["organizations", view.organization.name, "provisionerkeys"] });
   const shown = (list.data ?? []).filter((entry) => !isBuiltIn(entry) || entry.daemons.length > 0);
   const columns: Column<ProvisionerKeyDaemons>[] = [
-    { id: "name", header: "Name", cell: ({ row: { original: entry } }) => <div className="min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{entry.key.name}{isBuiltIn(entry) ? <> <Tag>Built in</Tag></> : null}</p>{isBuiltIn(entry) ? <p className="text-sm text-muted">{BUILT_IN[entry.key.name]}</p> : null}</div> },
-    { id: "tags", header: "Tags", meta: { extra: true }, cell: ({ row }) => <Tags tags={row.original.key.tags} none="untagged" /> },
+    { id: "name", header: "Name", cell: (entry) => <div className="min-w-32"><p className="font-medium [overflow-wrap:anywhere]">{entry.key.name}</p>{isBuiltIn(entry) ? <p className="text-sm text-muted">{BUILT_IN[entry.key.name]}</p> : null}</div> },
+    { id: "tags", header: "Tags", extra: true, cell: (row) => <Tags tags={row.key.tags} none="untagged" /> },
     {
       id: "daemons", header: "Provisioners",
-      cell: ({ row: { original: entry } }) => entry.daemons.length === 0 ? <span className="text-muted">None now</span> : <TextLink to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}>{counted(entry.daemons.length, "provisioner")}</TextLink>,
+      cell: (entry) => entry.daemons.length === 0 ? <span className="text-muted">None now</span> : <TextLink to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}>{counted(entry.daemons.length, "provisioner")}</TextLink>,
     },
-    { id: "made", header: "Created", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{isBuiltIn(row.original) ? "–" : <Ago at={row.original.key.created_at} />}</span> },
-    { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row: { original: entry } }) => view.may.deleteKeys && !isBuiltIn(entry) ? <IconButton size="sm" label={`Delete key ${entry.key.name}`} onClick={() => setDeleting(entry)}><Trash2 /></IconButton> : null },
+    { id: "made", header: "Created", extra: true, cell: (row) => <span className="text-muted">{isBuiltIn(row) ? "–" : <Ago at={row.key.created_at} />}</span> },
+    { id: "actions", header: "Actions", hidden: true, align: "right", cell: (entry) => view.may.deleteKeys && !isBuiltIn(entry) ? <IconButton size="sm" label={`Delete key ${entry.key.name}`} onClick={() => setDeleting(entry)}><Trash2 /></IconButton> : null },
   ];
   return (
     <>

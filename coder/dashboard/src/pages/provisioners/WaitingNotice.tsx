@@ -1,22 +1,31 @@
-// Why a job has not begun: the server explains, with what would end it.
+// Why a job has not begun: the server explains, with what would end it. Whoever looks after the queue is led to it.
 import { useQuery } from "@tanstack/react-query";
 
 import { jobWhy } from "../../api/queries/workspaces";
 import type { ProvisionerJob } from "../../api/types";
+import { ButtonLink } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { CodeBox } from "../../ui/text/CodeBox";
+import { useOrganizationOf } from "../organizations/useOrganization";
 
 export function WaitingNotice({ organization, job }: { organization: string; job: Pick<ProvisionerJob, "id" | "queue_position" | "queue_size"> }) {
   const why = useQuery(jobWhy(organization, job.id)).data;
+  const home = useOrganizationOf(organization);
   const place = job.queue_position > 0 ? `It is number ${job.queue_position} of ${job.queue_size} in the queue.` : "";
   // It was taken since the page last looked at it: there is nothing to wait for any more.
   if (why?.verdict === "not_waiting") return null;
   return (
-    <Notice kind="info" title={why?.summary ?? "This build waits for a provisioner."}>
+    <Notice kind="info" title={why?.summary ?? "This build waits for a provisioner."} actions={home?.may.viewJobs ? (
+      <>
+        <ButtonLink size="sm" to={`${home.home}/provisioner-jobs?ids=${job.id}`}>Show in the queue</ButtonLink>
+        {home.may.viewDaemons ? <ButtonLink size="sm" look="quiet" to={`${home.home}/provisioners`}>Provisioners</ButtonLink> : null}
+      </>
+    ) : null}>
       {place ? <p>{place}</p> : null}
       {why?.remedy ? (
         <div className="mt-1.5 flex flex-col gap-1.5">
           {why.remedy.notes.map((note) => <p key={note}>{note}</p>)}
+          {why.remedy.command ? <p>{home?.may.viewJobs === false ? "Whoever looks after the provisioners can start one that takes it:" : "A provisioner started like this takes it:"}</p> : null}
           {why.remedy.command ? <CodeBox label="Command that starts a fitting provisioner" command={why.remedy.command} /> : null}
         </div>
       ) : null}

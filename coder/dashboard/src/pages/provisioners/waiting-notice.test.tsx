@@ -1,10 +1,14 @@
-import { screen, waitFor } from "@testing-library/react";
+import { cleanup, screen, waitFor } from "@testing-library/react";
 import { expect, it } from "vitest";
 
 import { visit } from "../../test/world";
 import { WaitingNotice } from "./WaitingNotice";
 
-const open = (verdict: string, summary: string) => visit([{ path: "/", element: <WaitingNotice organization="o" job={{ id: "j", queue_position: 1, queue_size: 2 }} /> }], "/", { "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict, summary, remedy: null, daemons: [] } });
+const open = (verdict: string, summary: string, may = true, remedy: object | null = null) => visit([{ path: "/", element: <WaitingNotice organization="o" job={{ id: "j", queue_position: 1, queue_size: 2 }} /> }], "/", {
+  "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict, summary, remedy, daemons: [] },
+  "GET /api/v2/organizations": [{ id: "o", name: "acme", display_name: "Acme", is_default: true }],
+  "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, may])),
+});
 
 it("says why a job waits, and at which place", async () => {
   open("queued", "All are busy.");
@@ -17,4 +21,21 @@ it("says nothing of a job that was taken meanwhile", async () => {
   await waitFor(() => expect(screen.queryByRole("status")).toBeNull());
   expect(page.asked).toContain("GET /api/v2/organizations/o/provisionerjobs/j/why");
   expect(screen.queryByText(/does not wait/)).toBeNull();
+});
+
+it.each([[true, /^A provisioner started like this/], [false, /^Whoever looks after the provisioners/]])("says what the command is for, to somebody who may start one: %s", async (may, words) => {
+  open("no_match", "None has the tag.", may, { command: "coder provisioner start --tag gpu=yes", notes: [] });
+  expect(await screen.findByText(words)).toBeVisible();
+});
+
+it("leads whoever looks after the queue to the job in it, and nobody else", async () => {
+  open("queued", "All are busy.");
+  expect(await screen.findByRole("link", { name: "Show in the queue" })).toHaveAttribute("href", "/organizations/acme/provisioner-jobs?ids=j");
+  expect(screen.getByRole("link", { name: "Provisioners" })).toHaveAttribute("href", "/organizations/acme/provisioners");
+  cleanup();
+  const page = open("queued", "All are busy.", false);
+  expect(await screen.findByText("All are busy.")).toBeVisible();
+  await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
+  await waitFor(() => expect(page.fetching()).toBe(0));
+  expect(screen.queryByRole("link")).toBeNull();
 });

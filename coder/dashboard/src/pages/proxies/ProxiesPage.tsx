@@ -11,6 +11,7 @@ import type { CreateWorkspaceProxyRequest, UpdateWorkspaceProxyResponse, Workspa
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
+import { Card } from "../../ui/Card";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
@@ -48,28 +49,28 @@ export function ProxiesPage() {
     toast.done(`The proxy ${ending.name} is deleted.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
-    { id: "name", header: "Proxy", cell: ({ row }) => (
-      <div className="flex min-w-0 items-center gap-3"><Avatar name={row.original.display_name || row.original.name} src={row.original.icon_url} square /><div className="min-w-0"><p className="font-medium">{row.original.display_name || row.original.name} {row.original.name === PRIMARY ? <Tag>This server</Tag> : null}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{row.original.path_app_url || "not registered yet"}</p></div></div>
+    { id: "name", header: "Proxy", cell: (row) => (
+      <div className="flex min-w-0 items-center gap-3"><Avatar name={row.display_name || row.name} src={row.icon_url} square /><div className="min-w-0"><p className="font-medium">{row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{row.path_app_url || "not registered yet"}</p></div></div>
     ) },
-    { id: "status", header: "Status", cell: ({ row }) => {
-      const [tone, text] = STATUS[row.original.status?.status ?? ""] ?? (row.original.healthy ? STATUS["ok"] : STATUS["unhealthy"]) ?? ["idle", "Unknown"];
-      return <div><StatusText tone={tone}>{text}</StatusText>{(row.original.status?.report?.errors ?? []).map((line) => <p key={line} className="text-sm text-bad">{line}</p>)}</div>;
+    { id: "status", header: "Status", cell: (row) => {
+      const [tone, text] = STATUS[row.status?.status ?? ""] ?? (row.healthy ? STATUS["ok"] : STATUS["unhealthy"]) ?? ["idle", "Unknown"];
+      return <div><StatusText tone={tone}>{text}</StatusText>{(row.status?.report?.errors ?? []).map((line) => <p key={line} className="text-sm text-bad">{line}</p>)}</div>;
     } },
-    { id: "latency", header: "From here", cell: ({ row }) => <Latency ms={latency.get(row.original.id)} /> },
-    { id: "version", header: "Version", meta: { extra: true }, cell: ({ row }) => <span className="text-muted">{row.original.version || "–"}</span> },
-    { id: "end", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => (row.original.name !== PRIMARY && may.editWorkspaceProxies ? <IconButton size="sm" label={`Delete proxy ${row.original.name}`} onClick={() => setEnding(row.original)}><Trash2 /></IconButton> : null) },
+    { id: "latency", header: "From here", extra: true, cell: (row) => <Latency ms={latency.get(row.id)} /> },
+    { id: "version", header: "Version", extra: true, cell: (row) => <span className="text-muted">{row.version || "–"}</span> },
+    { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => (row.name !== PRIMARY && may.editWorkspaceProxies ? <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setEnding(row)}><Trash2 /></IconButton> : null) },
   ];
   const add = may.editWorkspaceProxies ? <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>Create proxy</Button> : null;
   if (may.known && !may.viewWorkspaceProxies) return <><PageHead title="Workspace proxies" /><Notice kind="info" title="Workspace proxies are looked after by administrators." /></>;
   return (
     <>
-      <PageHead title="Workspace proxies" description="A proxy near people far away makes their terminals and applications quick." actions={add} />
+      <PageHead title="Workspace proxies" description="A proxy near people far away makes their terminals and applications quick." actions={found.length > 1 ? add : null} />
       {proxies.isPending ? <SkeletonRows rows={2} /> : null}
       {proxies.isError ? <Failure error={proxies.error} retry={() => void proxies.refetch()} /> : null}
       {proxies.data ? (
         <Stack>
           <DataTable label="Workspace proxies" data={found} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => row.name} />
-          {found.length <= 1 ? <Empty icon={Globe2} title="Only this server serves people" actions={add} level={2}>Are some of them on another continent? A proxy there needs no database, only a machine with this program.</Empty> : null}
+          {found.length <= 1 ? <Card><Empty icon={Globe2} title="Only this server serves people" actions={add} level={2}>Are some of them on another continent? A proxy there needs no database, only a machine with this program.</Empty></Card> : null}
         </Stack>
       ) : null}
       {adding ? <CreateProxy onClose={() => setAdding(false)} onMade={refresh} /> : null}

@@ -43,7 +43,7 @@ function wayThere(provider: string): string {
 }
 
 function ToProvider({ provider }: { provider: string }) {
-  useEffect(() => window.location.replace(wayThere(provider)), [provider]);
+  useEffect(() => { window.location.replace(wayThere(provider)); }, [provider]);
   return <Loading label="Going to the provider" />;
 }
 

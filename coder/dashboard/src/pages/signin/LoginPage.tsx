@@ -80,6 +80,6 @@ function PasswordForm({ target }: { target: string }) {
 }
 
 function Leave({ to }: { to: string }) {
-  useEffect(() => window.location.replace(to), [to]);
+  useEffect(() => { window.location.replace(to); }, [to]);
   return <Loading />;
 }

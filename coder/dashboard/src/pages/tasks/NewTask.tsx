@@ -11,6 +11,7 @@ import { Card } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { SelectField, TextArea } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
+import { keyOf } from "../../ui/keys";
 import { ExternalAuthStep, useExternalAuth } from "../create/ExternalAuthStep";
 import { taskAddress } from "./task-status";
 
@@ -32,7 +33,7 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
       <form onSubmit={form.submit} className="flex flex-col gap-3" aria-label="New task">
         {form.error ? <Failure error={form.error} /> : null}
         <TextArea label="Prompt your AI agent to start a task" rows={3} placeholder="Fix the flaky test in the payment service and open a pull request…" value={values.input} problem={problem("input")} onChange={(value) => set("input", value)}
-          onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.submit(); }} />
+          onKeyDown={(event) => { if (keyOf(event) === "Enter" && (event.ctrlKey || event.metaKey)) form.submit(); }} />
         {missing.length > 0 ? <ExternalAuthStep version={version} /> : null}
         <div className="flex flex-wrap items-end gap-3">
           <div className="min-w-48 flex-1 sm:max-w-64"><SelectField label="Template" value={values.template} onChange={(value) => { set("template", value); set("preset", ""); }} options={templates.map((item) => [item.id, item.display_name || item.name] as const)} /></div>

@@ -4,6 +4,7 @@ import { ArrowUp } from "lucide-react";
 import { useEffect, useRef } from "react";
 
 import { patch, post } from "../../api/client";
+import { useTaskRights } from "../../api/permissions";
 import { taskLogs, taskPath } from "../../api/queries/tasks";
 import type { Task, TaskLogEntry } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -13,6 +14,7 @@ import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";
 import { TextArea } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
+import { keyOf } from "../../ui/keys";
 import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
 import { isLive } from "./task-status";
@@ -25,6 +27,7 @@ interface TaskChatProps {
 
 export function TaskChat({ task, owner, name }: TaskChatProps) {
   const live = isLive(task);
+  const may = useTaskRights(task.organization_id, task.owner_id);
   const told = live || task.status === "paused" || task.status === "error";
   const logs = useQuery({ ...taskLogs(owner, name, live), enabled: told });
   const entries = logs.data?.logs ?? [];
@@ -41,7 +44,7 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
         {!told ? <p role="status" className="text-sm text-muted">The workspace is being prepared. The agent begins by itself.</p> : null}
         <div ref={end} />
       </div>
-      <div className="border-t border-line px-5 py-4">{task.status === "paused" ? <Prompt task={task} owner={owner} name={name} /> : <Say live={live} owner={owner} name={name} />}</div>
+      <div className="border-t border-line px-5 py-4">{may.update === false ? <p className="text-sm text-muted">You may follow this conversation, not take part in it.</p> : task.status === "paused" ? <Prompt task={task} owner={owner} name={name} /> : <Say live={live} owner={owner} name={name} />}</div>
     </Section>
   );
 }
@@ -68,7 +71,7 @@ function Say({ live, owner, name }: { live: boolean; owner: string; name: string
     <form onSubmit={form.submit} className="flex flex-col gap-2">
       {form.error ? <Failure error={form.error} title="It was not sent" /> : null}
       <TextArea label="Message to the agent" hideLabel rows={2} disabled={!live} placeholder={live ? "Answer, correct, ask for more…" : "The agent is not listening yet."} value={form.values.input} problem={form.problem("input")} onChange={(value) => form.set("input", value)}
-        onKeyDown={(event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.submit(); } }} />
+        onKeyDown={(event) => { if (keyOf(event) === "Enter" && !event.shiftKey) { event.preventDefault(); form.submit(); } }} />
       <div className="flex items-center justify-between gap-2"><span className="text-xs text-muted">Enter sends, Shift+Enter begins a line.</span><Button type="submit" size="sm" look="primary" icon={<ArrowUp />} busy={form.busy} disabled={!live}>Send</Button></div>
     </form>
   );

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
 
 import { ApiError, post, remove } from "../../api/client";
+import { useTaskRights } from "../../api/permissions";
 import { task as taskQuery, taskPath } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
 import { Button, ButtonLink } from "../../ui/Button";
@@ -48,6 +49,7 @@ function Loaded({ task, owner, name }: { task: Task; owner: string; name: string
 function Actions({ task, owner, name }: { task: Task; owner: string; name: string }) {
   const queries = useQueryClient();
   const navigate = useNavigate();
+  const may = useTaskRights(task.organization_id, task.owner_id);
   const [busy, setBusy] = useState(false);
   const [ending, setEnding] = useState(false);
   const act = async (what: "pause" | "resume") => {
@@ -68,9 +70,9 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
   };
   return (
     <>
-      {canPause(task) ? <Button icon={<Pause />} busy={busy} onClick={() => void act("pause")}>Pause</Button> : null}
-      {canResume(task) ? <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>Resume</Button> : null}
-      <Button icon={<Trash2 />} onClick={() => setEnding(true)}>Delete…</Button>
+      {may.update && canPause(task) ? <Button icon={<Pause />} busy={busy} onClick={() => void act("pause")}>Pause</Button> : null}
+      {may.update && canResume(task) ? <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>Resume</Button> : null}
+      {may.remove ? <Button icon={<Trash2 />} onClick={() => setEnding(true)}>Delete…</Button> : null}
       <Confirm open={ending} onClose={() => setEnding(false)} title={`Delete ${taskName(task)}?`} confirm="Delete" onConfirm={end}>
         <p>The conversation is forgotten and its workspace is deleted with everything in it that was not pushed elsewhere.</p>
       </Confirm>

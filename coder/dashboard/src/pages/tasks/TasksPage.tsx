@@ -4,7 +4,7 @@ import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError, remove } from "../../api/client";
-import { usePermissions } from "../../api/permissions";
+import { NO_TASKS, usePermissions, useTaskRights } from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
@@ -44,23 +44,23 @@ export function TasksPage() {
     toast.done(`${taskName(ending)} is being deleted.`);
   };
   const columns: Column<Task>[] = [
-    { id: "name", header: "Task", cell: ({ row }) => (
+    { id: "name", header: "Task", cell: (row) => (
       <div className="flex min-w-0 items-center gap-3">
-        <Avatar name={row.original.template_name} src={row.original.template_icon} square />
-        <div className="min-w-0"><TextLink to={taskAddress(row.original)} className="block text-text [overflow-wrap:anywhere]">{taskName(row.original)}</TextLink><p className="line-clamp-1 text-sm text-muted">{row.original.initial_prompt}</p></div>
+        <Avatar name={row.template_name} src={row.template_icon} square />
+        <div className="min-w-0"><TextLink to={taskAddress(row)} className="block text-text [overflow-wrap:anywhere]">{taskName(row)}</TextLink><p className="line-clamp-1 text-sm text-muted">{row.initial_prompt}</p></div>
       </div>
     ) },
-    { id: "status", header: "Status", cell: ({ row }) => <TaskStatusText task={row.original} /> },
-    { id: "owner", header: "Owner", meta: { extra: true }, cell: ({ row }) => row.original.owner_name },
-    { id: "created", header: "Created", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.created_at} /></span> },
-    { id: "end", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <IconButton size="sm" label={`Delete task ${taskName(row.original)}`} onClick={() => setEnding(row.original)}><Trash2 /></IconButton> },
+    { id: "status", header: "Status", cell: (row) => <TaskStatusText task={row} /> },
+    { id: "owner", header: "Owner", extra: true, cell: (row) => row.owner_name },
+    { id: "created", header: "Created", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.created_at} /></span> },
+    { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => <End task={row} onAsk={() => setEnding(row)} /> },
   ];
   const some = (able.data ?? []).length > 0;
   return (
     <>
       <PageHead title="Tasks" description="Say what you want done; a workspace with an AI agent does it, and you watch, answer and take over." />
       <Stack>
-        {able.data && some ? <NewTask templates={able.data} /> : null}
+        {able.data && some && may.known ? (may.createOwnTask ? <NewTask templates={able.data} /> : <p className="text-muted">{NO_TASKS}</p>) : null}
         {able.data && !some ? (
           <Notice kind="info" title="No template here carries out tasks yet" actions={may.createAnyTemplate ? <ButtonLink size="sm" to="/templates/new">Create a template</ButtonLink> : null}>A template can once it has a <code>coder_ai_task</code> and an application its agent talks through.</Notice>
         ) : null}
@@ -71,7 +71,7 @@ export function TasksPage() {
           {found.isError && !refused ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
           {found.data ? (
             <DataTable label="Tasks" data={found.data.tasks} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => `task-${row.name}`} empty={
-              <Empty icon={Bot} title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"} {...(some ? { command: 'coder task create "fix the failing test"' } : {})}>
+              <Empty icon={Bot} title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"} {...(some && may.createOwnTask ? { command: 'coder task create "fix the failing test"' } : {})}>
                 {filter === "owner:me" ? "A task is a sentence of yours that an agent in its own workspace works on, while you do something else." : "Take something out of the search above."}
               </Empty>
             } />
@@ -84,6 +84,11 @@ export function TasksPage() {
       </Confirm>
     </>
   );
+}
+
+function End({ task, onAsk }: { task: Task; onAsk: () => void }) {
+  const may = useTaskRights(task.organization_id, task.owner_id);
+  return may.remove ? <IconButton size="sm" label={`Delete task ${taskName(task)}`} onClick={onAsk}><Trash2 /></IconButton> : null;
 }
 
 export function TaskStatusText({ task }: { task: Task }) {

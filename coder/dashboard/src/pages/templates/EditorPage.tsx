@@ -6,6 +6,7 @@ import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { useBlocker, useNavigate, useParams } from "react-router";
 
 import { ApiError, patch, seg } from "../../api/client";
+import { useTemplateRights } from "../../api/permissions";
 import { templateVersionByName, versionResources, versionVariables } from "../../api/queries/templates";
 import type { Template, TemplateVersion } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
@@ -44,7 +45,9 @@ export function EditorPage() {
   useTitle(template?.name ?? "", "Template Editor");
   const found = useQuery({ ...templateVersionByName(template?.organization_name ?? "", template?.name ?? "", name), enabled: template !== null });
   const files = useQuery({ ...archiveOf(found.data?.job.file_id ?? ""), enabled: found.data !== undefined });
+  const may = useTemplateRights(template);
   if (!template) return view;
+  if (may.update === false) return <Notice kind="info" title="You may use this template, not change it." actions={<ButtonLink size="sm" to={templatePath(template)}>Back to the template</ButtonLink>}>Its administrators can.</Notice>;
   if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
   const failed = found.error ?? files.error;
   if (failed) return <Failure error={failed} retry={() => { void found.refetch(); void files.refetch(); }} />;
@@ -87,7 +90,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
       setVersion(made);
       setBuilt(current);
       setBuiltTags(tags);
-      const done = await imported(made.id);
+      const done = await imported(made.id, setVersion);
       setVersion(done);
       if (done.job.status === "succeeded") setTab("resources");
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") setTab("variables");
@@ -97,7 +100,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
       setBuilding(false);
     }
   };
-  const cancel = () => patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) => toast.failed("The build was not cancelled", error));
+  const cancel = () => patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) => toast.failed("The build was not canceled", error));
   const write = (name: string, text: string) => setCurrent((old) => new Map(old).set(name, encoder.encode(text)));
   const text = useMemo(() => (current.has(path) ? textOf({ path, data: current.get(path) ?? new Uint8Array() }) : ""), [current, path]);
   const marks = useMemo(() => new Map([...current].flatMap(([name, data]) => (start.get(name) === data ? [] : [[name, start.has(name) ? "changed" : "new"] as const]))), [current, start]);

@@ -47,8 +47,8 @@ export function InsightsPage() {
     <Stack>
       <div className="max-w-48"><SelectField label="Period" hideLabel value={days} options={RANGES} onChange={(value) => setParams({ days: value }, { replace: true })} /></div>
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
-      <Section title="Active users" description={usage.data?.report ? `${usage.data.report.active_users === 0 ? "Nobody" : counted(usage.data.report.active_users, "person", "different people")} in this period.` : null}>
-        {times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} /></Suspense> : usage.isPending ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
+      <Section title="Active users" description={usage.data?.report && usage.data.report.active_users > 0 ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.` : null}>
+        {times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} nothing="Nobody has used it in this period." /></Suspense> : usage.isPending ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
         <Section title="Latency by user" description="The median, from the person to the workspace.">

@@ -1,11 +1,12 @@
 // A new template: from an example, from an archive, or as a copy of another. Shows the import while it runs, and asks
 // for variables that have no value.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ban, Upload } from "lucide-react";
+import { Ban, LockKeyhole, Upload } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { Link, useBlocker, useNavigate, useSearchParams } from "react-router";
 
 import { patch, post, upload } from "../../api/client";
+import { NO_TEMPLATES, usePermissions, useTemplateMaking } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templateById, templateExamples, templateVersion, versionVariables } from "../../api/queries/templates";
 import type { CreateTemplateVersionRequest, Template, TemplateVersion, UploadResponse } from "../../api/types";
@@ -13,6 +14,7 @@ import { Avatar } from "../../ui/Avatar";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Card, Section } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
+import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Checkbox, SelectField, TextArea, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
@@ -40,11 +42,13 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
   const examples = useQuery({ ...templateExamples, enabled: example !== "" });
   const [file, setFile] = useState<{ hash: string; name: string } | null>(null);
   useTitle(title);
+  const may = usePermissions();
+  if (may.known && !may.createAnyTemplate) return <Empty level={1} icon={LockKeyhole} title={NO_TEMPLATES} actions={<ButtonLink to="/templates">See the templates</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
   if (example === "" && from === "" && file === null) return <Gallery onFile={setFile} />;
   if ((example !== "" && examples.isPending) || (from !== "" && copiedVersion.isPending)) return <SkeletonRows />;
   const chosen = examples.data?.find((item) => item.id === example);
   const source: Source = copied.data && copiedVersion.data
-    ? { body: { file_id: copiedVersion.data.job.file_id }, name: `${copied.data.name}-copy`, display: copied.data.display_name ? `Copy of ${copied.data.display_name}` : "", description: copied.data.description, icon: copied.data.icon, title: `Copy of ${copied.data.name}`, tags: copiedVersion.data.job.tags as ProvisionerTags }
+    ? { body: { file_id: copiedVersion.data.job.file_id }, name: `${copied.data.name}-copy`, display: copied.data.display_name ? `Copy of ${copied.data.display_name}` : "", description: copied.data.description, icon: copied.data.icon, title: `Copy of ${copied.data.name}`, organization: copied.data.organization_id, tags: copiedVersion.data.job.tags as ProvisionerTags }
     : file
       ? { body: { file_id: file.hash }, name: file.name, display: "", description: "", icon: "", title: "Template from an archive" }
       : { body: { example_id: example }, name: example, display: chosen?.name ?? "", description: chosen?.description ?? "", icon: chosen?.icon ?? "", title: chosen?.name ?? example };
@@ -58,6 +62,7 @@ interface Source {
   description: string;
   icon: string;
   title: string;
+  organization?: string;
   tags?: ProvisionerTags;
 }
 
@@ -78,7 +83,7 @@ function Gallery({ onFile }: { onFile: (file: { hash: string; name: string }) =>
                 <Card className="flex h-full flex-col gap-3 p-4">
                   <div className="flex items-center gap-3"><Avatar name={item.name} src={item.icon} size="lg" square /><h3 className="font-semibold">{item.name}</h3></div>
                   <p className="flex-1 text-sm text-muted">{item.description}</p>
-                  <div className="flex gap-2"><ButtonLink size="sm" look="primary" to={`/templates/new?exampleId=${item.id}`} aria-label={`Use template ${item.name}`}>Use template</ButtonLink><ButtonLink size="sm" to={`/starter-templates/${item.id}`} aria-label={`Read more about ${item.name}`}>Read more</ButtonLink></div>
+                  <div className="flex gap-2"><ButtonLink size="sm" to={`/templates/new?exampleId=${item.id}`} aria-label={`Use template ${item.name}`}>Use template</ButtonLink><ButtonLink size="sm" look="quiet" to={`/starter-templates/${item.id}`} aria-label={`Read more about ${item.name}`}>Read more</ButtonLink></div>
                 </Card>
               </li>
             ))}
@@ -126,7 +131,11 @@ function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) 
 function CreateForm({ source, provisioner }: { source: Source; provisioner: CreateTemplateVersionRequest["provisioner"] }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const orgs = useQuery(organizations).data ?? [];
+  const all = useQuery(organizations).data ?? [];
+  const { mayMakeIn } = useTemplateMaking(all.map((org) => org.id));
+  // A copy goes where its template is, anything else where most things are; and neither where it would be refused.
+  const orgs = all.filter((org) => mayMakeIn(org.id));
+  const first = orgs.find((org) => org.id === source.organization) ?? orgs.find((org) => org.is_default) ?? orgs[0];
   const [version, setVersion] = useState<TemplateVersion | null>(null);
   const left = useRef(false);
   const [values, setValues] = useState<Record<string, string>>({});
@@ -135,13 +144,13 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
   const variables = useQuery({ ...versionVariables(version?.id ?? ""), enabled: missing }).data ?? [];
   const start = { organization: "", name: source.name, display_name: source.display, description: source.description, icon: source.icon, everyone: true };
   const form = useForm(start, async (form_values) => {
-    const organization = form_values.organization || orgs.find((org) => org.is_default)?.id || orgs[0]?.id || "default";
+    const organization = form_values.organization || first?.id || "default";
     const made = await createVersion(organization, { ...source.body, provisioner, tags, user_variable_values: givenValues(values) });
     setVersion(made);
-    const done = await imported(made.id);
+    const done = await imported(made.id, setVersion);
     setVersion(done);
     if (left.current) return; // whoever left has been told that no template is made
-    if (done.job.status === "canceled") throw new Error("The import was cancelled: no template is made.");
+    if (done.job.status === "canceled") throw new Error("The import was canceled: no template is made.");
     if (done.job.status !== "succeeded") {
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") return;
       throw new Error(done.job.error || "The template could not be imported.");
@@ -153,7 +162,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
     left.current = true;
     await queries.invalidateQueries({ queryKey: ["templates"] });
     toast.done(`${form_values.display_name || form_values.name} is ready.`);
-    await navigate(`${orgs.length > 1 ? templatePath(template) : `/templates/${template.name}`}/files`);
+    await navigate(`${all.length > 1 ? templatePath(template) : `/templates/${template.name}`}/files`);
   });
   const leaving = useBlocker(({ currentLocation: from, nextLocation: to }) => form.busy && !left.current && from.pathname + from.search !== to.pathname + to.search);
   useEffect(() => {
@@ -164,7 +173,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
   }, [form.busy]);
   const log = useRef<HTMLDivElement>(null);
   // The examples have the same path and are a long page: the form begins at its head, as a page of its own would.
-  useEffect(() => window.scrollTo(0, 0), []);
+  useEffect(() => { window.scrollTo(0, 0); }, []);
   useEffect(() => { if (version?.id) log.current?.scrollIntoView({ block: "nearest" }); }, [version?.id]);
   const cancel = async () => { if (version) await patch(`/api/v2/templateversions/${version.id}/cancel`); };
   const known = variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
@@ -176,7 +185,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
           {form.error && version?.job.status === "failed" ? <Notice kind="error" title="The template could not be imported."><p>{version.job.error}</p><FirstImportErrors key={version.id} version={version.id} /></Notice> : form.error ? <Failure error={form.error} /> : null}
           <Section title="General">
             <Stack>
-              {orgs.length > 1 ? <SelectField label="Organization" value={form.values.organization || (orgs.find((org) => org.is_default)?.id ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}
+              {all.length > 1 ? <SelectField label="Organization" value={form.values.organization || (first?.id ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}
               {/* Other programs find this field by its star; a screen reader is told without it. */}
               <TextField label={<>Name<span aria-hidden="true" className="text-bad"> *</span></>} aria-required hint="Part of its address, and what the command line calls it." value={form.values.name} problem={form.problem("name")} maxLength={32} onChange={(value) => form.set("name", value)} />
               <TextField label="Display name" value={form.values.display_name} problem={form.problem("display_name")} onChange={(value) => form.set("display_name", value)} />
@@ -195,7 +204,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
           {version ? <div ref={log} className="scroll-mb-24"><ImportLog key={version.id} version={version.id} /></div> : null}
           <div className="flex flex-wrap justify-end gap-2">
             <span className="mr-auto"><TagEditor tags={tags} onChange={setTags} /></span>
-            {form.busy && version ? <Button icon={<Ban />} onClick={() => void cancel().catch((error: unknown) => toast.failed("The import was not cancelled", error))}>Cancel import</Button> : <ButtonLink to="/templates/new">Cancel</ButtonLink>}
+            {form.busy && version ? <Button icon={<Ban />} onClick={() => void cancel().catch((error: unknown) => toast.failed("The import was not canceled", error))}>Cancel import</Button> : <ButtonLink to="/templates/new">Cancel</ButtonLink>}
             <Button type="submit" look="primary" busy={form.busy} data-testid="create">Save template</Button>
           </div>
         </Stack>

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { useParams } from "react-router";
 
+import { NO_TEMPLATES, usePermissions } from "../../api/permissions";
 import { templateExamples } from "../../api/queries/templates";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
@@ -23,6 +24,7 @@ export function StarterGalleryPage() {
 
 export function StarterPage() {
   const id = useParams()["example"] ?? "";
+  const may = usePermissions();
   const examples = useQuery(templateExamples);
   const example = examples.data?.find((item) => item.id === id);
   useTitle(example?.name ?? id);
@@ -32,7 +34,7 @@ export function StarterPage() {
   return (
     <>
       <PageHead title={example.name} crumbs={[["Templates", "/templates"], ["Starter templates", "/starter-templates"], [example.name]]} icon={<Avatar name={example.name} src={example.icon} size="lg" square />} description={example.description}
-        badge={example.tags.map((tag) => <Tag key={tag}>{tag}</Tag>)} actions={<ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>Use template</ButtonLink>} />
+        badge={example.tags.map((tag) => <Tag key={tag}>{tag}</Tag>)} actions={may.createAnyTemplate ? <ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>Use template</ButtonLink> : may.known ? <span className="text-sm text-muted">{NO_TEMPLATES}</span> : null} />
       <Card className="px-6 py-5"><Suspense fallback={<Skeleton className="h-64" />}><Markdown text={example.markdown.replace(/^---\n.*?\n---\n/s, "")} shift={1} /></Suspense></Card>
     </>
   );

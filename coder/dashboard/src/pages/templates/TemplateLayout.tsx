@@ -5,7 +5,8 @@ import { useState } from "react";
 import { Outlet, useNavigate, useOutletContext } from "react-router";
 
 import { remove, seg } from "../../api/client";
-import { NO_WORKSPACES, templateChecks, useChecks } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateWorkspace, useTemplateMaking, useTemplateRights, type TemplateRights } from "../../api/permissions";
+import { organizations } from "../../api/queries/session";
 import { templateVersion } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
 import type { Template, TemplateVersion } from "../../api/types";
@@ -28,7 +29,7 @@ import { counted, usedBy } from "../../ui/words";
 export interface TemplateContext {
   template: Template;
   version: TemplateVersion;
-  may: Partial<Record<keyof ReturnType<typeof templateChecks>, boolean>>;
+  may: TemplateRights;
 }
 export const useTemplateContext = () => useOutletContext<TemplateContext>();
 
@@ -38,7 +39,8 @@ export function TemplateLayout() {
 }
 
 function Loaded({ template }: { template: Template }) {
-  const may = useChecks(["template", template.id], templateChecks(template.id, template.organization_id));
+  const may = useTemplateRights(template);
+  const mayCreate = useMayCreateWorkspace(template.organization_id);
   const version = useQuery(templateVersion(template.active_version_id));
   const home = useTemplateHome(template);
   return (
@@ -47,7 +49,7 @@ function Loaded({ template }: { template: Template }) {
         badge={template.deprecated ? <Tag tone="warn">Deprecated</Tag> : null}
         description={<>{template.description ? `${template.description} · ` : ""}used by {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
         actions={<>
-          {template.deprecated ? null : may.createWorkspace === false ? <span className="text-sm text-muted">{NO_WORKSPACES}</span> : <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink>}
+          {template.deprecated ? null : mayCreate === false ? <span className="text-sm text-muted">{NO_WORKSPACES}</span> : mayCreate ? <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink> : null}
           <TemplateMenu template={template} version={version.data} may={may} />
         </>} />
       {template.deprecated ? <div className="mb-4"><Notice kind="warning" title="This template is deprecated.">{template.deprecation_message}</Notice></div> : null}
@@ -64,6 +66,9 @@ function Loaded({ template }: { template: Template }) {
 
 function TemplateMenu({ template, version, may }: { template: Template; version: TemplateVersion | undefined; may: TemplateContext["may"] }) {
   const navigate = useNavigate();
+  const all = useQuery(organizations).data ?? [];
+  const { mayMakeIn } = useTemplateMaking(all.map((one) => one.id));
+  const mayCopy = all.some((one) => mayMakeIn(one.id));
   const [deleting, setDeleting] = useState(false);
   const home = useTemplateHome(template);
   const used = useQuery({ ...workspaces(`template:${template.name}`, 1, 1), enabled: deleting, refetchInterval: false }).data?.count ?? 0;
@@ -71,11 +76,11 @@ function TemplateMenu({ template, version, may }: { template: Template; version:
   return (
     <>
       <Menu trigger={<IconButton label="Open template menu" look="secondary"><EllipsisVertical /></IconButton>}>
-        {version ? <MenuItem icon={<Pencil />} to={`${home}/versions/${seg(version.name)}/edit`}>Edit files</MenuItem> : null}
-        <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
-        <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>Duplicate…</MenuItem>
-        {version ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}`} download>Export as TAR</MenuItem> : null}
-        {version ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}?format=zip`} download>Export as ZIP</MenuItem> : null}
+        {version && may.update ? <MenuItem icon={<Pencil />} to={`${home}/versions/${seg(version.name)}/edit`}>Edit files</MenuItem> : null}
+        {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
+        {mayCopy && may.update ? <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>Duplicate…</MenuItem> : null}
+        {version && may.update ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}`} download>Export as TAR</MenuItem> : null}
+        {version && may.update ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}?format=zip`} download>Export as ZIP</MenuItem> : null}
         {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem></> : null}
       </Menu>
       <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete ${template.name}?`} confirm="Delete template" typed={template.name} typedLabel="Template name" onConfirm={async () => {

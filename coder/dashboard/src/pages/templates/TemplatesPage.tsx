@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { LayoutTemplate, Plus } from "lucide-react";
 
 import { ApiError } from "../../api/client";
-import { usePermissions } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateWorkspace, usePermissions } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templates } from "../../api/queries/templates";
 import type { Template } from "../../api/types";
@@ -34,7 +34,7 @@ function buildTime(template: Template): string {
 const COLUMNS: Column<Template>[] = [
   {
     id: "name", header: "Name",
-    cell: ({ row: { original: template } }) => (
+    cell: (template) => (
       <div className="flex items-center gap-3">
         <Avatar name={template.name} src={template.icon} square />
         <div className="min-w-0">
@@ -44,12 +44,19 @@ const COLUMNS: Column<Template>[] = [
       </div>
     ),
   },
-  { id: "organization", header: "Organization", meta: { extra: true }, cell: ({ row }) => row.original.organization_display_name || row.original.organization_name },
-  { id: "used", header: "Used by", meta: { extra: true }, cell: ({ row }) => usedBy(row.original.active_user_count) },
-  { id: "time", header: "Build time", meta: { extra: true }, cell: ({ row }) => buildTime(row.original) },
-  { id: "updated", header: "Last updated", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.updated_at} /></span> },
-  { id: "create", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => row.original.deprecated ? null : <ButtonLink size="sm" to={`${templatePath(row.original)}/workspace`} aria-label={`Create workspace from ${row.original.display_name || row.original.name}`}>Create workspace</ButtonLink> },
+  { id: "organization", header: "Organization", extra: true, cell: (row) => row.organization_display_name || row.organization_name },
+  { id: "used", header: "Used by", extra: true, cell: (row) => usedBy(row.active_user_count) },
+  { id: "time", header: "Build time", extra: true, cell: (row) => buildTime(row) },
+  { id: "updated", header: "Last updated", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.updated_at} /></span> },
+  { id: "create", header: "Actions", hidden: true, align: "right", cell: (row) => <Create template={row} /> },
 ];
+
+function Create({ template }: { template: Template }) {
+  const mayCreate = useMayCreateWorkspace(template.organization_id);
+  if (template.deprecated) return null;
+  if (mayCreate === false) return <span className="text-sm text-muted" title={NO_WORKSPACES}>Only to look at</span>;
+  return mayCreate ? <ButtonLink size="sm" to={`${templatePath(template)}/workspace`} aria-label={`Create workspace from ${template.display_name || template.name}`}>Create workspace</ButtonLink> : null;
+}
 
 export function TemplatesPage() {
   useTitle("Templates");
@@ -61,7 +68,7 @@ export function TemplatesPage() {
   return (
     <>
       <PageHead title="Templates" description="What workspaces are made from." actions={may.createAnyTemplate ? <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>New template</ButtonLink> : null} />
-      <FilterBar label="Search templates" placeholder="name, author:me, deprecated:true" filter={filter} onChange={(next) => show(next)} presets={PRESETS} problem={problem} />
+      <FilterBar label="Search templates" placeholder="Name, or author:me deprecated:true" filter={filter} onChange={(next) => show(next)} presets={PRESETS} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       {list.data ? <DataTable label="Templates" data={list.data} columns={many ? COLUMNS : COLUMNS.filter((column) => column.id !== "organization")} rowKey={(template) => template.id} rowTestId={(template) => `template-${template.name}`}

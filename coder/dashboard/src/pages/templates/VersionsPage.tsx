@@ -15,7 +15,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { JOB_TONES } from "../provisioners/job-states";
+import { JOB_TONES, JOB_WORDS } from "../provisioners/job-states";
 import { templatePath } from "./paths";
 import { useTemplateContext } from "./TemplateLayout";
 
@@ -46,7 +46,7 @@ export function VersionsPage() {
                 </p>
                 <p className="text-sm text-muted">{version.created_by.username}, <Ago at={version.created_at} />{version.message ? <>: {version.message}</> : null}</p>
               </div>
-              {version.job.status === "succeeded" ? null : <StatusText tone={JOB_TONES[version.job.status]} pulse={version.job.status === "running"}>{version.job.status}</StatusText>}
+              {version.job.status === "succeeded" ? null : <StatusText tone={JOB_TONES[version.job.status]} pulse={version.job.status === "running"}>{JOB_WORDS[version.job.status]}</StatusText>}
               {may.update && !active ? (
                 <div className="flex gap-2">
                   {version.archived ? <Button size="sm" onClick={() => void archive(version, false)}>Unarchive</Button> : <Button size="sm" look="quiet" onClick={() => setAsked({ version, what: "archive" })}>Archive…</Button>}

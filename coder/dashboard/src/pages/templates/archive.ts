@@ -19,11 +19,12 @@ export function createVersion(organization: string, body: Partial<CreateTemplate
 
 const POLL_MS = 800;
 
-/** Waits until a version is imported; the version as it is then. */
-export async function imported(id: string, alive: () => boolean = () => true): Promise<TemplateVersion> {
+/** Waits until a version is imported; the version as it is then. `told` hears of it on the way: that it runs, that it is being ended. */
+export async function imported(id: string, told: (version: TemplateVersion) => void = () => undefined): Promise<TemplateVersion> {
   for (;;) {
     const version = await get<TemplateVersion>(`/api/v2/templateversions/${id}`);
-    if (!["pending", "running", "canceling"].includes(version.job.status) || !alive()) return version;
+    if (!["pending", "running", "canceling"].includes(version.job.status)) return version;
+    told(version);
     await new Promise((resolve) => window.setTimeout(resolve, POLL_MS));
   }
 }

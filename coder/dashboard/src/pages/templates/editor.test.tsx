@@ -101,7 +101,7 @@ it("says why a build failed, and lets nobody publish it", async () => {
   expect(screen.getByRole("button", { name: "Publish" })).toBeDisabled();
 });
 
-it("says why a build waits, and can be told to stop", async () => {
+it("says why a build waits, that it runs, and can be told to stop", async () => {
   let state = "pending";
   const page = open({
     "GET /api/v2/templateversions/v2": () => version("v2", state),
@@ -110,6 +110,8 @@ it("says why a build waits, and can be told to stop", async () => {
   });
   await change();
   expect(await screen.findByText("No daemon has gpu=a100.")).toBeVisible();
+  state = "running";
+  expect(await screen.findByText("v2-name: running", undefined, { timeout: 3000 })).toBeVisible();
   await userEvent.click(screen.getByRole("button", { name: "Cancel build" }));
   await waitFor(() => expect(page.sent.at(-1)?.path).toBe("/api/v2/templateversions/v2/cancel"));
   expect(await screen.findByText("v2-name: canceled", undefined, { timeout: 3000 })).toBeVisible();

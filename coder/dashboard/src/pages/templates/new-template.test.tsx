@@ -3,6 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { Link } from "react-router";
 import { expect, it, vi } from "vitest";
 
+import type { AuthorizationCheck } from "../../api/types";
 import { FakeSocket, visit } from "../../test/world";
 import { NewTemplatePage } from "./NewTemplatePage";
 
@@ -29,7 +30,7 @@ const start = async () => {
 it("cancels the import itself, and makes no template", async () => {
   const page = open();
   await userEvent.click(await start());
-  expect(await screen.findByText("The import was cancelled: no template is made.", undefined, { timeout: 3000 })).toBeVisible();
+  expect(await screen.findByText("The import was canceled: no template is made.", undefined, { timeout: 3000 })).toBeVisible();
   expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/o/templateversions", CANCEL.path]);
   expect(screen.getByTestId("create")).toBeEnabled();
 });
@@ -56,4 +57,29 @@ it("says of a failed import what its log calls an error", async () => {
   expect(await screen.findByText("The template could not be imported.")).toBeVisible();
   await act(async () => { for (const one of FakeSocket.opened) one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]); });
   expect(await screen.findByRole("list", { name: "First errors of the log" })).toHaveTextContent("Error: Unclosed configuration block");
+});
+
+it("offers the organizations a template can be made in, and begins with that of the copied one", async () => {
+  const organization = (id: string, is_default = false) => ({ id, name: id, display_name: "", is_default });
+  const page = visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new?fromTemplate=t", {
+    "GET /api/v2/organizations": [organization("closed", true), organization("open"), organization("home")],
+    "GET /api/v2/templates/t": { id: "t", name: "box", display_name: "", description: "", icon: "", organization_id: "home", active_version_id: "v0" },
+    "GET /api/v2/templateversions/v0": version("succeeded"),
+    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => Object.fromEntries(Object.entries(checks).map(([name, check]) => [name, check.object.organization_id !== "closed"])),
+    "POST /api/v2/organizations/home/templateversions": () => version("pending"), "GET /api/v2/templateversions/v1": () => version("pending"),
+    "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict: "nobody", summary: "Nobody.", remedy: null, daemons: [] },
+  });
+  const field = await screen.findByRole("combobox", { name: "Organization" });
+  await waitFor(() => expect([...field.querySelectorAll("option")].map((one) => one.value)).toEqual(["open", "home"]));
+  expect(field).toHaveValue("home");
+  await start();
+  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/home/templateversions"]);
+});
+
+it("can be left in a browser whose scrolling answers with a promise", async () => {
+  vi.spyOn(window, "scrollTo").mockImplementation(() => Promise.resolve() as unknown as undefined);
+  open();
+  await screen.findByTestId("create");
+  await userEvent.click(screen.getByRole("link", { name: "Away" }));
+  expect(await screen.findByText("elsewhere")).toBeVisible();
 });

@@ -16,7 +16,8 @@ import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { agentsOf } from "../workspaces/status";
 import { useWorkspaceWatch } from "../workspace/watch";
-import { TerminalView, type TerminalState } from "./TerminalView";
+import type { TerminalState } from "./stream";
+import { TerminalView } from "./TerminalView";
 
 export function TerminalPage() {
   const params = useParams();
@@ -45,7 +46,7 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const shown = running ? state : "disconnected";
   const phase = running ? agent?.lifecycle_state : undefined;
   return (
-    <main className="flex h-dvh min-h-0 flex-none flex-col overflow-hidden bg-bg">
+    <main data-fills-window className="flex h-dvh min-h-0 flex-none flex-col overflow-hidden bg-bg">
       <h1 className="sr-only">Terminal of {workspace.name}</h1>
       <header className="flex items-center gap-3 border-b border-line bg-surface px-3 py-1.5 text-sm">
         <Link to={home} className="font-medium hover:underline">{workspace.owner_name}/{workspace.name}</Link>

@@ -1,4 +1,4 @@
-// xterm.js over the reconnecting PTY's WebSocket: JSON up, bytes down.
+// xterm.js over the reconnecting PTY's WebSocket.
 import { useQuery } from "@tanstack/react-query";
 import { FitAddon } from "@xterm/addon-fit";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
@@ -12,14 +12,9 @@ import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../workspace/agent/Ports";
-import { streamAddress } from "./stream-address";
+import { connect, type TerminalState } from "./stream";
 import type { TerminalRequest } from "./TerminalPage";
 
-export type TerminalState = "connecting" | "connected" | "disconnected";
-
-const FIRST_MS = 400;
-const LONGEST_MS = 8000;
-const ATTEMPTS = 12;
 const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;
 
 interface TerminalViewProps {
@@ -85,65 +80,6 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
       <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
     </div>
   );
-}
-
-/** Connects, and again from where it was when the connection is lost. Returns how to end it. */
-function connect(screen: Terminal, place: string, agent: string, request: TerminalRequest, onState: (state: TerminalState) => void): () => void {
-  const encoder = new TextEncoder();
-  let socket: WebSocket | undefined;
-  let timer: number | undefined;
-  let wait = FIRST_MS;
-  let left = ATTEMPTS;
-  let closed = false;
-  const send = (value: unknown) => { if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value))); };
-  const lost = () => {
-    onState("connecting");
-    left -= 1;
-    timer = window.setTimeout(open, wait);
-    wait = Math.min(wait * 2, LONGEST_MS);
-  };
-  const open = () => {
-    onState("connecting");
-    const wanted = { reconnect: request.reconnect, width: screen.cols, height: screen.rows, command: request.command, container: request.container, container_user: request.containerUser };
-    // Each attempt has an address of its own: a proxy's ticket is good for a minute.
-    streamAddress(place, agent, wanted).then((address) => { if (!closed) attach(address); }, () => {
-      if (closed) return;
-      if (left === 0) onState("disconnected");
-      else lost();
-    });
-  };
-  const attach = (address: string) => {
-    const current = new WebSocket(address);
-    current.binaryType = "arraybuffer";
-    socket = current;
-    current.onopen = () => {
-      // What the agent sends first is the whole screen as it was.
-      screen.reset();
-      wait = FIRST_MS;
-      left = ATTEMPTS;
-      onState("connected");
-      send({ height: screen.rows, width: screen.cols });
-    };
-    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) => screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
-    current.onclose = (event) => {
-      if (closed) return;
-      if (event.code === 1000 || left === 0) {
-        onState("disconnected");
-        return;
-      }
-      lost();
-    };
-  };
-  const typed = screen.onData((data) => send({ data }));
-  const sized = screen.onResize(({ cols, rows }) => send({ height: rows, width: cols }));
-  open();
-  return () => {
-    closed = true;
-    window.clearTimeout(timer);
-    typed.dispose();
-    sized.dispose();
-    socket?.close();
-  };
 }
 
 // A program in the workspace that prints http://localhost:3000 means its own machine: that port is opened through the

@@ -2,50 +2,61 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { NO_WORKSPACES, useMayCreateWorkspace } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateWorkspace, useWorkspaceRights } from "../../api/permissions";
 import { templateById } from "../../api/queries/templates";
+import { buildParameters } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { agentsOf } from "../workspaces/status";
+import { Troubleshooting } from "./agent/AgentStatus";
 import { VERBS } from "./builds/BuildHistory";
 import { FirstErrors } from "./builds/FirstErrors";
 import { NewerVersion } from "./NewerVersion";
 import { startBuild, useBuildAction } from "./builds/builds";
-import { duplicatePath } from "./paths";
+import { duplicatePath, workspacePath } from "./paths";
 
 export function Banners({ workspace }: { workspace: Workspace }) {
   const build = workspace.latest_build;
   const template = useQuery({ ...templateById(workspace.template_id), staleTime: 60_000 }).data;
   const action = useBuildAction();
+  const may = useWorkspaceRights(workspace);
+  const mayBuild = may[build.transition === "delete" ? "remove" : build.transition];
   const again = () => action.mutate(() => startBuild(workspace.id, build.transition));
   return (
     <>
       {build.status === "canceled" ? (
-        <Notice kind="warning" title={`The last build was cancelled: ${VERBS[build.transition].toLowerCase()}.`} actions={<Button size="sm" onClick={again}>{VERBS[build.transition]} again</Button>}>
-          What it had made by then may be there in part. Its log says how far it came; run it again, or choose another action above.
+        <Notice kind="warning" title={`The last build was canceled: ${VERBS[build.transition].toLowerCase()}.`} actions={mayBuild ? <Button size="sm" onClick={again}>{VERBS[build.transition]} again</Button> : null}>
+          {build.job.started_at ? "What it had made by then may be there in part. Its log says how far it came; run it again, or choose another action above." : "It had not begun: nothing was made or lost."}
         </Notice>
       ) : build.job.error ? (
-        <Notice kind="error" title="The last build failed." actions={<>
+        <Notice kind="error" title="The last build failed." actions={mayBuild ? <>
           <Button size="sm" onClick={again}>Retry</Button>
           <Button size="sm" look="quiet" onClick={() => action.mutate(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))}>Retry with debug log</Button>
-        </>}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice>
+          {may.update && build.transition === "start" ? <ChangeParameters workspace={workspace} /> : null}
+        </> : null}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice>
       ) : null}
       {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
       {build.status === "deleted" ? <Deleted workspace={workspace} /> : null}
       {workspace.dormant_at ? (
-        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={<Button size="sm" onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button>}>
+        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={may.update ? <Button size="sm" onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button> : null}>
           It was not used for long.{workspace.deleting_at ? <> It will be deleted <strong><Ago at={workspace.deleting_at} /></strong>, with everything in it.</> : null}
         </Notice>
       ) : null}
-      {build.status === "stopped" && !workspace.dormant_at ? <Notice kind="info" title="This workspace is stopped.">Start it to reach its agents.</Notice> : null}
+      {build.status === "stopped" && !workspace.dormant_at ? <Notice kind="info" title="This workspace is stopped.">{may.start === false ? "Its agents can be reached once it runs; you may not start it." : "Start it to reach its agents."}</Notice> : null}
       {workspace.outdated && build.status !== "deleted" ? <Notice kind="info" title="A newer version of its template is active."><NewerVersion workspace={workspace} />{workspace.template_require_active_version ? "Its next start will use it." : "Update when it suits you."}</Notice> : null}
       {template?.deprecated ? <Notice kind="warning" title="Its template is deprecated.">{template.deprecation_message}</Notice> : null}
       <Unhealthy workspace={workspace} />
     </>
   );
+}
+
+/** A start may have been asked for what cannot be: retrying alone would ask for the same. */
+function ChangeParameters({ workspace }: { workspace: Workspace }) {
+  const chosen = useQuery(buildParameters(workspace.latest_build.id)).data ?? [];
+  return chosen.length > 0 ? <ButtonLink size="sm" look="quiet" to={`${workspacePath(workspace)}/settings/parameters`}>Change parameters</ButtonLink> : null;
 }
 
 function Deleted({ workspace }: { workspace: Workspace }) {
@@ -61,6 +72,6 @@ function Unhealthy({ workspace }: { workspace: Workspace }) {
   const sick = agentsOf(workspace).filter((agent) => agent.status === "connected" && !agent.health.healthy && agent.health.reason);
   return sick.map((agent) => (
     <Notice key={agent.id} kind="warning" title={`The agent ${agent.name} is not well: ${agent.health.reason}`}
-      actions={/^https?:/i.test(agent.troubleshooting_url) ? <a className="text-sm font-medium underline" href={agent.troubleshooting_url} target="_blank" rel="noreferrer">Troubleshooting</a> : null} />
+      actions={<Troubleshooting agent={agent} />} />
   ));
 }

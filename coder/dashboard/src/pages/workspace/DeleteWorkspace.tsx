@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { useChecks, workspaceChecks } from "../../api/permissions";
+import { useChecks } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
 import { Checkbox } from "../../ui/forms/Field";
@@ -16,7 +16,6 @@ export function DeleteWorkspace({ workspace, open, onClose, onDeleted }: { works
   const [orphan, setOrphan] = useState(false);
   const may = useChecks(["template-update", workspace.template_id], open ? {
     orphan: { object: { resource_type: "template", resource_id: workspace.template_id, organization_id: workspace.organization_id }, action: "update" },
-    ...{ remove: workspaceChecks(workspace.id, workspace.organization_id, workspace.owner_id).remove },
   } : null);
   const build = workspace.latest_build;
   return (

@@ -1,19 +1,21 @@
 // What can be done with a workspace now: the next step as a button, the rest in a menu. A machine managed elsewhere says
 // why it cannot be started or stopped.
 import { useQueryClient } from "@tanstack/react-query";
-import { Ban, CloudDownload, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
+import { CloudDownload, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
 import { lazy, Suspense, useState, type ReactNode } from "react";
 import { useNavigate } from "react-router";
 
 import { ApiError, put, remove } from "../../api/client";
-import { useChecks, useMayCreateWorkspace, workspaceChecks } from "../../api/permissions";
+import { NO_CHANGES, useMayCreateWorkspace, useWorkspaceRights, type WorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
+import { useMe } from "../../app/guards";
 import { Button, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
-import { cancelBuild, startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
+import { startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
+import { CancelBuild } from "./builds/CancelBuild";
 import { ChangeVersion } from "./builds/ChangeVersion";
 import { NewerVersion } from "./NewerVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
@@ -25,13 +27,9 @@ const BuildOptions = lazy(async () => ({ default: (await import("./builds/BuildO
 
 export const EXTERNAL_REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it.";
 
-export function useWorkspacePermissions(workspace: Workspace) {
-  return useChecks(["workspace", workspace.id], workspaceChecks(workspace.id, workspace.organization_id, workspace.owner_id));
-}
-
 export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const build = useBuildAction();
-  const may = useWorkspacePermissions(workspace);
+  const may = useWorkspaceRights(workspace);
   const [asked, setAsked] = useState<"update" | "restart" | null>(null);
   const navigate = useNavigate();
   const { status } = workspace.latest_build;
@@ -58,21 +56,19 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   );
   return (
     <>
-      {workspace.outdated && !active && may.update && !workspace.dormant_at ? (
+      {workspace.outdated && !active && may.start && !workspace.dormant_at ? (
         <Button look="primary" icon={<CloudDownload />} data-testid="workspace-update-button" disabled={build.isPending} onClick={() => setAsked("update")}>Update…</Button>
       ) : null}
       {may.start === false && may.stop === false ? <span className="text-sm text-muted">You may look at this workspace, not start or stop it.</span> : (
         <>
-          {button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), canStart)}
-          {canStart && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startBuild(workspace.id, "start", { rich_parameter_values: values }))} /></Suspense> : null}
-          {button("Stop", <Square />, "workspace-stop-button", () => run(() => startBuild(workspace.id, "stop")), status === "running" || status === "failed")}
-          {button("Restart", <RotateCw />, "workspace-restart-button", () => setAsked("restart"), status === "running")}
-          {status === "running" && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Restart" onBuild={(values) => run(() => stopThenStart(workspace, { rich_parameter_values: values }))} /></Suspense> : null}
+          {may.start ? button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), canStart) : null}
+          {may.start && canStart && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startBuild(workspace.id, "start", { rich_parameter_values: values }))} /></Suspense> : null}
+          {may.stop ? button("Stop", <Square />, "workspace-stop-button", () => run(() => startBuild(workspace.id, "stop")), status === "running" || status === "failed") : null}
+          {may.start && may.stop ? button("Restart", <RotateCw />, "workspace-restart-button", () => setAsked("restart"), status === "running") : null}
+          {may.start && may.stop && status === "running" && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Restart" onBuild={(values) => run(() => stopThenStart(workspace, { rich_parameter_values: values }))} /></Suspense> : null}
         </>
       )}
-      {active && (workspace.template_allow_user_cancel_workspace_jobs || may.config) ? (
-        <Button icon={<Ban />} disabled={status === "canceling"} onClick={() => run(() => cancelBuild(workspace.latest_build.id))}>Cancel</Button>
-      ) : null}
+      <CancelBuild workspace={workspace} />
       <MoreMenu workspace={workspace} may={may} />
       <Confirm open={asked === "restart"} onClose={() => setAsked(null)} danger={false} title={`Restart ${workspace.name}?`} confirm="Restart" onConfirm={async () => { run(() => stopThenStart(workspace)); }}>
         What runs in it ends. It is stopped, then started again.
@@ -85,21 +81,23 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   );
 }
 
-function MoreMenu({ workspace, may }: { workspace: Workspace; may: ReturnType<typeof useWorkspacePermissions> }) {
+function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRights }) {
   const queries = useQueryClient();
   const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
+  const own = useMe().id === workspace.owner_id; // favourites are one's own
   const home = workspacePath(workspace);
   const favourite = (on: boolean) => void (on ? put(`/api/v2/workspaces/${workspace.id}/favorite`) : remove(`/api/v2/workspaces/${workspace.id}/favorite`))
     .then(() => queries.invalidateQueries({ queryKey: ["workspace"] }), (error: unknown) => toast.failed("That did not work", error));
   return (
     <>
       <Menu trigger={<IconButton label="Workspace actions" look="secondary" data-testid="workspace-options-button"><EllipsisVertical /></IconButton>}>
-        {workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => favourite(false)}>Remove from favourites</MenuItem> : <MenuItem icon={<Star />} onSelect={() => favourite(true)}>Add to favourites</MenuItem>}
+        {!own ? null : workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => favourite(false)}>Remove from favourites</MenuItem> : <MenuItem icon={<Star />} onSelect={() => favourite(true)}>Add to favourites</MenuItem>}
         {may.share ? <MenuItem icon={<UsersRound />} to={`${home}/settings/sharing`}>Share</MenuItem> : null}
-        <MenuSeparator />
-        <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
-        <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`} testId="workspace-parameters">Parameters</MenuItem>
+        {own || may.share ? <MenuSeparator /> : null}
+        {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
+        {may.update ? <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`} testId="workspace-parameters">Parameters</MenuItem> : null}
+        {may.update === false ? <MenuNote>{NO_CHANGES}</MenuNote> : null}
         {may.update ? <MenuItem icon={<History />} onSelect={() => setDialog("version")}>Change version…</MenuItem> : null}
         <Duplicate workspace={workspace} mayCreate={mayCreate} />
         <MenuItem icon={<Download />} href={`/api/v2/workspacebuilds/${workspace.latest_build.id}/logs?format=text`} download>Download build log</MenuItem>

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 
+import { useWorkspaceRights } from "../../api/permissions";
 import { workspaceQuota } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -20,7 +21,7 @@ import { BuildLog } from "./builds/BuildLog";
 import { Resources } from "./Resources";
 import { ScheduleControl } from "./ScheduleControl";
 import { Timings } from "./builds/Timings";
-import { EXTERNAL_REASON, useWorkspacePermissions, WorkspaceActions } from "./WorkspaceActions";
+import { EXTERNAL_REASON, WorkspaceActions } from "./WorkspaceActions";
 import { useWorkspace } from "./useWorkspace";
 
 export function WorkspacePage() {
@@ -31,7 +32,7 @@ export function WorkspacePage() {
 function Loaded({ workspace }: { workspace: Workspace }) {
   useTitle(`${workspace.owner_name}/${workspace.name}`);
   const build = workspace.latest_build;
-  const may = useWorkspacePermissions(workspace);
+  const may = useWorkspaceRights(workspace);
   return (
     <>
       <PageHead title={workspace.name} crumbs={[["Workspaces", "/workspaces"], [workspace.owner_name]]}

@@ -10,7 +10,7 @@ import { Banners } from "./Banners";
 import { Duplicate } from "./Duplicate";
 
 const workspace = { id: "w", name: "dev", organization_id: "o", organization_name: "org", template_id: "t", template_name: "docker", latest_build: { id: "b", status: "deleted", transition: "delete", resources: [], template_version_id: "v", job: { id: "j" } } } as unknown as Workspace;
-const answers = (create: boolean) => ({ "POST /api/v2/authcheck": { create }, "GET /api/v2/templates/t": {} });
+const answers = (create: boolean) => ({ "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, create])), "GET /api/v2/templates/t": {} });
 
 function InMenu() {
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);

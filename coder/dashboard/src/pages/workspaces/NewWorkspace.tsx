@@ -4,7 +4,9 @@ import { Plus, Search } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
+import { NO_WORKSPACES_ANYWHERE, useMayCreateWorkspace, usePermissions } from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
+import type { Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
@@ -15,6 +17,9 @@ import { usedBy } from "../../ui/words";
 
 export function NewWorkspace() {
   const [open, setOpen] = useState(false);
+  const may = usePermissions();
+  if (!may.known) return null;
+  if (!may.createOwnWorkspace && !may.createWorkspaceForAny) return <span className="text-sm text-muted">{NO_WORKSPACES_ANYWHERE}</span>;
   return (
     <Popover label="Choose a template" open={open} onOpenChange={setOpen} className="w-90" trigger={<Button look="primary" icon={<Plus />}>New workspace</Button>}>
       <Picker onDone={() => setOpen(false)} />
@@ -36,20 +41,30 @@ function Picker({ onDone }: { onDone: () => void }) {
       {list.isPending ? <Loading /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       <ul aria-label="Templates" className="max-h-80 overflow-y-auto p-1">
-        {found.map((template) => (
-          <li key={template.id}>
-            <Link to={`${templatePath(template)}/workspace`} onClick={onDone} className="flex items-center gap-3 rounded-md px-2.5 py-2 hover:bg-hover focus-visible:bg-hover">
-              <Avatar name={template.name} src={template.icon} square />
-              <span className="min-w-0">
-                <span className="block truncate font-medium">{template.display_name || template.name}</span>
-                <span className="block truncate text-sm text-muted">Used by {usedBy(template.active_user_count)}</span>
-              </span>
-            </Link>
-          </li>
-        ))}
+        {found.map((template) => <Choice key={template.id} template={template} onDone={onDone} />)}
       </ul>
       {list.data && found.length === 0 ? <p className="px-3 pb-3 text-sm text-muted">{list.data.length === 0 ? "There is no template yet." : "No template of that name."}</p> : null}
       <div className="border-t border-line p-1"><Link to="/templates" onClick={onDone} className="block rounded-md px-2.5 py-2 text-sm font-medium text-muted hover:bg-hover hover:text-text">See all templates</Link></div>
     </>
+  );
+}
+
+/** A template of an organization where the person may have no workspaces is shown, and says so. */
+function Choice({ template, onDone }: { template: Template; onDone: () => void }) {
+  const mayCreate = useMayCreateWorkspace(template.organization_id);
+  const body = (
+    <>
+      <Avatar name={template.name} src={template.icon} square />
+      <span className="min-w-0">
+        <span className="block truncate font-medium">{template.display_name || template.name}</span>
+        <span className="block truncate text-sm text-muted">{mayCreate === false ? `Not for you: you may not create workspaces in ${template.organization_display_name || template.organization_name}` : `Used by ${usedBy(template.active_user_count)}`}</span>
+      </span>
+    </>
+  );
+  const look = "flex items-center gap-3 rounded-md px-2.5 py-2";
+  return (
+    <li>
+      {mayCreate ? <Link to={`${templatePath(template)}/workspace`} onClick={onDone} className={`${look} hover:bg-hover focus-visible:bg-hover`}>{body}</Link> : <span className={look}>{body}</span>}
+    </li>
   );
 }

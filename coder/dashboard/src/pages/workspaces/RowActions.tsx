@@ -6,11 +6,12 @@ import { Link } from "react-router";
 
 import { useAppPlace } from "../../api/app-place";
 import { put, remove } from "../../api/client";
-import { useMayCreateWorkspace } from "../../api/permissions";
+import { NO_CHANGES, useMayCreateWorkspace } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
+import { useMe } from "../../app/guards";
 import { Avatar } from "../../ui/Avatar";
 import { buttonClass, IconButton } from "../../ui/Button";
-import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
+import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { addressOf } from "../workspace/agent/app-address";
 import { appEntry, isPlainLink, openApp } from "../workspace/agent/app-open";
@@ -19,6 +20,7 @@ import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
 import { Duplicate } from "../workspace/Duplicate";
 import { terminalPath } from "../workspace/paths";
 import { useMayEnter } from "../workspace/useMayEnter";
+import { useListRights } from "./rights";
 import { agentsOf } from "./status";
 
 const SHOWN_APPS = 2;
@@ -28,6 +30,8 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
   const place = useAppPlace();
   const mayEnter = useMayEnter(workspace);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
+  const may = useListRights()(workspace);
+  const own = useMe().id === workspace.owner_id;
   const [deleting, setDeleting] = useState(false);
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
@@ -62,14 +66,14 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
             <MenuSeparator />
           </>
         ) : null}
-        {status === "running" ? <MenuItem icon={<Square />} disabled={external} hint={external ? "It is managed elsewhere." : undefined} onSelect={() => act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)}>Stop</MenuItem> : null}
-        {["stopped", "failed", "canceled"].includes(status) ? <MenuItem icon={<Play />} disabled={external} onSelect={() => act(() => startBuild(workspace.id, "start"), `Starting ${workspace.name}.`)}>Start</MenuItem> : null}
-        {workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>
+        {status === "running" && may.stop ? <MenuItem icon={<Square />} disabled={external} hint={external ? "It is managed elsewhere." : undefined} onSelect={() => act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)}>Stop</MenuItem> : null}
+        {["stopped", "failed", "canceled"].includes(status) && may.start ? <MenuItem icon={<Play />} disabled={external} onSelect={() => act(() => startBuild(workspace.id, "start"), `Starting ${workspace.name}.`)}>Start</MenuItem> : null}
+        {!own ? null : workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>
           : <MenuItem icon={<Star />} onSelect={() => act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to the favourites.")}>Add to favourites</MenuItem>}
-        <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem>
+        {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
         <Duplicate workspace={workspace} mayCreate={mayCreate} />
-        <MenuSeparator />
-        <MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem>
+        {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem></> : null}
+        {may.update === false && !may.start && !may.stop && !may.remove ? <MenuNote>{NO_CHANGES}</MenuNote> : null}
       </Menu>
       <DeleteWorkspace workspace={workspace} open={deleting} onClose={() => setDeleting(false)} />
     </div>

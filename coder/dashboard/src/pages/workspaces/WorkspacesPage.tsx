@@ -4,7 +4,7 @@ import { Boxes, Star, UsersRound } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError } from "../../api/client";
-import { usePermissions } from "../../api/permissions";
+import { NO_WORKSPACES_ANYWHERE, usePermissions } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templates } from "../../api/queries/templates";
 import { PAGE_SIZE, workspaces } from "../../api/queries/workspaces";
@@ -13,7 +13,7 @@ import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
-import { DataTable, type Column } from "../../ui/lists/DataTable";
+import { DataTable, type Column, type Selected } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
@@ -23,6 +23,7 @@ import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
 import { BatchBar } from "./BatchBar";
 import { NewWorkspace } from "./NewWorkspace";
+import { RightsOfList } from "./rights";
 import { RowActions } from "./RowActions";
 import { STATUS } from "./status";
 import { WorkspaceStatus } from "./WorkspaceStatus";
@@ -43,7 +44,7 @@ const PRESETS: readonly (readonly [string, string])[] = [
 const COLUMNS: Column<Workspace>[] = [
   {
     id: "name", header: "Name",
-    cell: ({ row: { original: workspace } }) => (
+    cell: (workspace) => (
       <div className="flex items-center gap-3">
         <span className="contents max-sm:hidden"><Avatar name={workspace.template_name} src={workspace.template_icon} square /></span>
         <div className="min-w-26">
@@ -58,8 +59,8 @@ const COLUMNS: Column<Workspace>[] = [
     ),
   },
   {
-    id: "template", header: "Template", meta: { extra: true },
-    cell: ({ row: { original: workspace } }) => (
+    id: "template", header: "Template", extra: true,
+    cell: (workspace) => (
       <div className="flex flex-wrap items-center gap-1.5">
         {workspace.template_display_name || workspace.template_name}
         {workspace.latest_build.has_external_agent ? <Tag>External</Tag> : null}
@@ -67,9 +68,9 @@ const COLUMNS: Column<Workspace>[] = [
       </div>
     ),
   },
-  { id: "status", header: "Status", cell: ({ row }) => <WorkspaceStatus workspace={row.original} /> },
-  { id: "built", header: "Last built", meta: { extra: true }, cell: ({ row }) => <span className="text-muted"><Ago at={row.original.latest_build.created_at} /></span> },
-  { id: "actions", header: () => <span className="sr-only">Actions</span>, meta: { align: "right" }, cell: ({ row }) => <RowActions workspace={row.original} /> },
+  { id: "status", header: "Status", cell: (row) => <WorkspaceStatus workspace={row} /> },
+  { id: "built", header: "Last built", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.latest_build.created_at} /></span> },
+  { id: "actions", header: "Actions", hidden: true, align: "right", cell: (row) => <RowActions workspace={row} /> },
 ];
 
 const STATUSES = (["running", "stopped", "failed", "pending", "starting", "stopping"] as const).map((value) => ({ value, text: STATUS[value][0] }));
@@ -91,22 +92,27 @@ export function WorkspacesPage() {
   const { filter, page, show } = useListAddress(MINE);
   const list = useQuery({ ...workspaces(filter, page), placeholderData: keepPreviousData });
   const menus = useMenus();
-  const [selected, setSelected] = useState<Record<string, boolean>>({});
+  const [selected, setSelected] = useState<Selected>({});
   const chosen = (list.data?.workspaces ?? []).filter((workspace) => selected[workspace.id]);
+  // Another search is another list: what was chosen in the last one is not done to unseen.
+  const look = (next: string, at?: number) => {
+    setSelected({});
+    show(next, at);
+  };
   const found = list.data; // a refresh that failed leaves what was there
   const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
   return (
-    <>
+    <RightsOfList list={found?.workspaces ?? []}>
       <PageHead title="Workspaces" description={<span role="status">{found ? `${found.count} in total` : "\u00a0"}</span>} actions={<NewWorkspace />} />
-      <FilterBar label="Search workspaces" placeholder="owner:me status:running name:…" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
+      <FilterBar label="Search workspaces" placeholder="owner:me status:running name:…" filter={filter} onChange={(next) => look(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
-      {chosen.length > 0 ? <BatchBar chosen={chosen} onDone={() => setSelected({})} /> : null}
+      <BatchBar chosen={chosen} onDone={(still) => setSelected(Object.fromEntries(still.map((workspace) => [workspace.id, true])))} />
       {found ? <DataTable label="Workspaces" data={found.workspaces} columns={COLUMNS} rowKey={(workspace) => workspace.id} rowTestId={(workspace) => `workspace-${workspace.name}`}
         selection={{ selected, onChange: setSelected, name: (workspace) => workspace.name }}
         empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />} /> : null}
-      {found ? <Pager page={page} size={PAGE_SIZE} total={found.count} onChange={(next) => show(filter, next)} /> : null}
-    </>
+      {found ? <Pager page={page} size={PAGE_SIZE} total={found.count} onChange={(next) => look(filter, next)} /> : null}
+    </RightsOfList>
   );
 }
 
@@ -120,6 +126,9 @@ function NoWorkspaces({ filtered }: { filtered: boolean }) {
         A workspace is made from a template, and there is none yet. Begin with an example; “Externally Managed Workspace” is the one for machines you already have.
       </Empty>
     ) : <Empty icon={Boxes} title="No workspaces yet">A workspace is made from a template, and there is none yet. Somebody who administers templates has to make one first.</Empty>;
+  }
+  if (may.known && !may.createWorkspaceForAny && !may.createOwnWorkspace) {
+    return <Empty icon={Boxes} title="No workspaces yet">{NO_WORKSPACES_ANYWHERE} Those that are shared with you stand here; somebody who administers your organization can give you the right to have your own.</Empty>;
   }
   const attaching = known?.find((template) => template.name === ATTACHING);
   return (

@@ -32,11 +32,13 @@ export function agentsOf(workspace: Workspace): WorkspaceAgent[] {
   return workspace.latest_build.resources.flatMap((resource) => resource.agents ?? []);
 }
 
-/** What is wrong with a running workspace, null for nothing. A machine that has yet to be attached is no illness. */
-export function troubleOf(workspace: Workspace): string | null {
+/** What is wrong with a running workspace, null for nothing. An agent that may still come is no illness: it has the tone it has
+ * beside its own name. */
+export function troubleOf(workspace: Workspace): readonly [words: string, tone: Tone] | null {
   if (workspace.latest_build.status !== "running" || workspace.health.healthy) return null;
   const states = agentsOf(workspace).map((agent) => agent.status);
-  if (states.includes("disconnected")) return "agent disconnected";
-  if (states.includes("connecting") || states.includes("timeout")) return "waiting for its agent";
-  return "unhealthy";
+  if (states.includes("disconnected")) return ["agent disconnected", "warn"];
+  if (states.includes("timeout")) return ["its agent has not connected", AGENT_STATUS.timeout[1]];
+  if (states.includes("connecting")) return ["waiting for its agent", AGENT_STATUS.connecting[1]];
+  return ["unhealthy", "warn"];
 }

@@ -5,6 +5,7 @@ import { useId, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } 
 
 import { describedBy, Field, INPUT } from "./Field";
 import { cx } from "../cx";
+import { keyOf } from "../keys";
 
 export interface Choice {
   value: string;
@@ -83,9 +84,10 @@ function Options({ id, value, options, onChange, onSearch }: ComboboxProps & { i
     list.current?.children[next]?.scrollIntoView({ block: "nearest" });
   };
   const key = (event: KeyboardEvent) => {
-    if (event.key === "ArrowDown") move(at + 1);
-    else if (event.key === "ArrowUp") move(at - 1);
-    else if (event.key === "Enter") {
+    const pressed = keyOf(event);
+    if (pressed === "ArrowDown") move(at + 1);
+    else if (pressed === "ArrowUp") move(at - 1);
+    else if (pressed === "Enter") {
       const option = shown[at];
       if (option) onChange(option.value);
     } else return;

@@ -1,11 +1,12 @@
 // Form fields: each has its label, its hint and its error tied to the input, so that a screen reader says all three.
 import { Switch as RadixSwitch } from "radix-ui";
+import { ChevronDown } from "lucide-react";
 import { useId, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from "react";
 
 import { cx } from "../cx";
 
 export const INPUT =
-  "w-full rounded-md border border-line-strong bg-surface px-2.5 text-base text-text shadow-card transition-colors duration-(--quick) hover:border-faint disabled:bg-inset disabled:text-muted [&[readonly]]:bg-inset aria-invalid:border-bad";
+  "w-full rounded-md border border-line-strong bg-surface px-2.5 text-base text-text shadow-card transition-colors duration-(--quick) hover:border-faint disabled:bg-inset disabled:text-muted [&[readonly]]:bg-inset [&[readonly]]:text-muted aria-invalid:border-bad";
 
 interface Common {
   label: ReactNode;
@@ -38,15 +39,23 @@ export function describedBy(id: string, hint: ReactNode, problem: string | undef
   return cx(hint ? `${id}-hint` : "", problem ? `${id}-problem` : "") || undefined;
 }
 
-type TextFieldProps = Common & Omit<InputHTMLAttributes<HTMLInputElement>, "onChange" | "value"> & { value: string; onChange: (value: string) => void };
+type TextFieldProps = Common & Omit<InputHTMLAttributes<HTMLInputElement>, "onChange" | "value"> & {
+  value: string;
+  onChange: (value: string) => void;
+  /** What stands at the right of the input and belongs to it: the label and the hint keep the whole width. */
+  beside?: ReactNode;
+};
 
-export function TextField({ label, hint, problem, hideLabel = false, value, onChange, id, className, ...rest }: TextFieldProps) {
+export function TextField({ label, hint, problem, hideLabel = false, value, onChange, id, className, beside, ...rest }: TextFieldProps) {
   const own = useId();
   const name = id ?? own;
+  const input = (
+    <input id={name} className={cx(INPUT, "h-8.5", className)} value={value} aria-invalid={problem ? true : undefined}
+      aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest} />
+  );
   return (
     <Field id={name} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={rest.required}>
-      <input id={name} className={cx(INPUT, "h-8.5", className)} value={value} aria-invalid={problem ? true : undefined}
-        aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest} />
+      {beside ? <div className="flex items-center gap-2">{input}{beside}</div> : input}
     </Field>
   );
 }
@@ -76,10 +85,13 @@ export function SelectField({ label, hint, problem, hideLabel = false, value, on
   const name = id ?? own;
   return (
     <Field id={name} label={label} hint={hint} problem={problem} hideLabel={hideLabel} required={rest.required}>
-      <select id={name} className={cx(INPUT, "h-8.5", className)} value={value} aria-invalid={problem ? true : undefined}
-        aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest}>
-        {options.map(([key, text]) => <option key={key} value={key}>{text}</option>)}
-      </select>
+      <div className={cx("relative", className)}>
+        <select id={name} className={cx(INPUT, "h-8.5 appearance-none pr-8 text-ellipsis")} value={value} aria-invalid={problem ? true : undefined}
+          aria-describedby={describedBy(name, hint, problem)} onChange={(event) => onChange(event.target.value)} {...rest}>
+          {options.map(([key, text]) => <option key={key} value={key}>{text}</option>)}
+        </select>
+        <ChevronDown className="pointer-events-none absolute top-1/2 right-2.5 size-4 -translate-y-1/2 text-faint" aria-hidden="true" />
+      </div>
     </Field>
   );
 }
@@ -87,17 +99,19 @@ export function SelectField({ label, hint, problem, hideLabel = false, value, on
 interface ToggleProps {
   label: ReactNode;
   hint?: ReactNode;
+  /** Shown for screen readers only. */
+  hideLabel?: boolean;
   checked: boolean;
   onChange: (checked: boolean) => void;
   disabled?: boolean;
   testId?: string;
 }
 
-export function Checkbox({ label, hint, checked, onChange, disabled, testId }: ToggleProps) {
+export function Checkbox({ label, hint, checked, onChange, disabled, testId }: Omit<ToggleProps, "hideLabel">) {
   const id = useId();
   return (
     <div className="flex items-start gap-2.5">
-      <input id={id} type="checkbox" className="mt-0.5 size-4 shrink-0 accent-(--accent)" checked={checked} disabled={disabled} data-testid={testId}
+      <input id={id} type="checkbox" className="mt-0.5 shrink-0" checked={checked} disabled={disabled} data-testid={testId}
         aria-describedby={hint ? `${id}-hint` : undefined} onChange={(event) => onChange(event.target.checked)} />
       <div className="min-w-0">
         <label htmlFor={id} className="font-medium">{label}</label>
@@ -107,15 +121,15 @@ export function Checkbox({ label, hint, checked, onChange, disabled, testId }: T
   );
 }
 
-export function Switch({ label, hint, checked, onChange, disabled = false, testId }: ToggleProps) {
+export function Switch({ label, hint, hideLabel = false, checked, onChange, disabled = false, testId }: ToggleProps) {
   const id = useId();
   return (
-    <div className="flex items-start gap-3">
+    <div className={cx("flex items-start", !hideLabel && "gap-3")}>
       <RadixSwitch.Root id={id} checked={checked} onCheckedChange={onChange} disabled={disabled} data-testid={testId} aria-describedby={hint ? `${id}-hint` : undefined}
         className="relative mt-0.5 h-5 w-9 shrink-0 rounded-full bg-line-strong transition-colors duration-(--quick) disabled:opacity-50 data-[state=checked]:bg-accent">
-        <RadixSwitch.Thumb className="block size-4 translate-x-0.5 rounded-full bg-surface shadow-card transition-transform duration-(--quick) data-[state=checked]:translate-x-4.5" />
+        <RadixSwitch.Thumb className="block size-4 translate-x-0.5 rounded-full bg-on-accent shadow-card transition-transform duration-(--quick) data-[state=checked]:translate-x-4.5" />
       </RadixSwitch.Root>
-      <div className="min-w-0">
+      <div className={hideLabel ? "sr-only" : "min-w-0"}>
         <label htmlFor={id} className="font-medium">{label}</label>
         {hint ? <div id={`${id}-hint`} className="text-sm text-muted">{hint}</div> : null}
       </div>
@@ -140,7 +154,7 @@ export function RadioCards({ label, value, onChange, options, columns = false }:
       <div className={columns ? "grid grid-cols-[repeat(auto-fill,minmax(13rem,1fr))] gap-2" : "flex flex-col gap-2"}>
         {options.map((option) => (
           <label key={option.value} className="flex items-start gap-2.5 rounded-lg border border-line bg-surface px-3 py-2.5 hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-disabled:opacity-50">
-            <input type="radio" name={name} value={option.value} checked={option.value === value} disabled={option.disabled} className="mt-0.5 size-4 shrink-0 accent-(--accent)" onChange={() => onChange(option.value)} />
+            <input type="radio" name={name} value={option.value} checked={option.value === value} disabled={option.disabled} className="mt-0.5 shrink-0" onChange={() => onChange(option.value)} />
             {option.icon}
             <span className="min-w-0">
               <span className="block font-medium [overflow-wrap:anywhere]">{option.text}</span>

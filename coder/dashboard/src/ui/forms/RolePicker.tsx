@@ -11,16 +11,15 @@ interface RolePickerProps {
   /** Names of the roles the person has. */
   chosen: readonly string[];
   roles: readonly AssignableRoles[];
-  busy?: boolean;
   onChange: (roles: string[]) => void;
   /** What each role is good for. */
   hints?: Readonly<Record<string, string>>;
 }
 
-export function RolePicker({ name, chosen, roles, busy = false, onChange, hints = {} }: RolePickerProps) {
+export function RolePicker({ name, chosen, roles, onChange, hints = {} }: RolePickerProps) {
   return (
     <Popover label={`Roles of ${name}`} align="start" trigger={<IconButton size="sm" label="Edit user roles"><Pencil /></IconButton>}>
-      <fieldset className="flex flex-col gap-3" disabled={busy}>
+      <fieldset className="flex flex-col gap-3">
         <legend className="mb-2 font-semibold">Roles of {name}</legend>
         {roles.map((role) => (
           <Checkbox key={role.name} label={role.display_name || role.name} hint={hints[role.name]} checked={chosen.includes(role.name)} disabled={!role.assignable}

@@ -1,10 +1,12 @@
 import { act, render, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState } from "react";
 import { afterEach, expect, it, vi } from "vitest";
 
-import { DataTable } from "./DataTable";
+import { DataTable, type Selected } from "./DataTable";
 
 function People({ seen }: { seen: number }) {
-  return <DataTable label="People" data={[{ name: "ana" }]} rowKey={(row) => row.name} columns={[{ id: "name", header: "Name", cell: ({ row }) => <button type="button">{row.original.name}</button> }, { id: "seen", header: "Seen", cell: () => seen }]} />;
+  return <DataTable label="People" data={[{ name: "ana" }]} rowKey={(row) => row.name} columns={[{ id: "name", header: "Name", cell: (row) => <button type="button">{row.name}</button> }, { id: "seen", header: "Seen", cell: () => seen }]} />;
 }
 
 it("keeps the focus in a row that is shown anew", () => {
@@ -29,7 +31,7 @@ afterEach(() => vi.unstubAllGlobals());
 
 const machines = (
   <DataTable label="Machines" data={[{ name: "gpu-box", version: "2.1", seen: "today" }]} rowKey={(row) => row.name} rowTestId={(row) => row.name} selection={{ selected: {}, onChange: () => undefined, name: (row) => row.name }}
-    columns={[{ id: "name", header: "Name", cell: ({ row }) => row.original.name }, { id: "version", header: "Version", meta: { extra: true }, cell: ({ row }) => row.original.version }, { id: "seen", header: "Last seen", meta: { extra: true }, cell: ({ row }) => row.original.seen }]} />
+    columns={[{ id: "name", header: "Name", cell: (row) => row.name }, { id: "version", header: "Version", extra: true, cell: (row) => row.version }, { id: "seen", header: "Last seen", extra: true, cell: (row) => row.seen }]} />
 );
 
 it("shows on a phone what gives way in a second line, by its name", () => {
@@ -45,4 +47,23 @@ it("shows on a phone what gives way in a second line, by its name", () => {
   expect(screen.getByRole("columnheader", { name: "Version" })).toBeVisible();
   expect(screen.getAllByRole("row")).toHaveLength(2);
   expect(screen.getAllByText("2.1")).toHaveLength(1);
+});
+
+function Chosen({ told }: { told: (selected: Selected) => void }) {
+  const [selected, setSelected] = useState<Selected>({ elsewhere: true });
+  return <DataTable label="Letters" data={["a", "b"]} rowKey={(row) => row} columns={[{ id: "name", header: "Name", cell: (row) => row }]} selection={{ selected, onChange: (next) => { setSelected(next); told(next); }, name: (row) => row }} />;
+}
+
+it("chooses one, all, and none, and leaves what is not shown", async () => {
+  const told = vi.fn();
+  render(<Chosen told={told} />);
+  const all = screen.getByRole("checkbox", { name: "Select all" });
+  await userEvent.click(screen.getByRole("checkbox", { name: "Select b" }));
+  expect(told).toHaveBeenLastCalledWith({ elsewhere: true, b: true });
+  expect(all).toBePartiallyChecked();
+  await userEvent.click(all);
+  expect(told).toHaveBeenLastCalledWith({ elsewhere: true, a: true, b: true });
+  expect(all).toBeChecked();
+  await userEvent.click(all);
+  expect(told).toHaveBeenLastCalledWith({ elsewhere: true });
 });

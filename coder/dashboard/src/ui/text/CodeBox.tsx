@@ -24,7 +24,7 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
   return (
     <div className="flex items-start gap-2 rounded-lg border border-line bg-inset py-1.5 pr-1.5 pl-3 max-sm:flex-col max-sm:gap-1" role="group" aria-label={label}>
       {/* A line broken at a dash reads as another command: what does not fit is scrolled to. */}
-      <code className="min-w-0 flex-1 overflow-x-auto py-1 text-sm whitespace-pre max-sm:w-full max-sm:flex-none" data-testid={testId} tabIndex={0}>{shown || !hides ? command : masked}</code>
+      <code className="min-w-0 flex-1 overflow-x-auto py-1 text-sm text-ellipsis whitespace-pre max-sm:w-full max-sm:flex-none" data-testid={testId} tabIndex={0}>{shown || !hides ? command : masked}</code>
       <div className="flex shrink-0 gap-1 max-sm:self-end">
         {hides ? (
           <IconButton label={shown ? `Hide ${what}` : `Show ${what}`} size="sm" aria-pressed={shown} onClick={() => setShown(!shown)}>

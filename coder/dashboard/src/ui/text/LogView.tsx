@@ -1,13 +1,14 @@
 // A long log: only what is in sight is in the page, so twenty thousand lines scroll like twenty. Stays at the newest
 // line unless the reader has scrolled up; search marks and walks through what matches.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { ArrowDown, ChevronDown, ChevronUp, Search, X } from "lucide-react";
+import { ArrowDown, ChevronDown, ChevronUp, CircleX, Search, TriangleAlert, X } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { ansiSpans, plainText } from "./ansi";
 import { Button, IconButton } from "../Button";
 import { INPUT } from "../forms/Field";
 import { cx } from "../cx";
+import { keyOf } from "../keys";
 import { counted } from "../words";
 
 export interface LogLine {
@@ -32,6 +33,8 @@ interface LogViewProps {
 const ROW_PX = 20;
 const NEAR_PX = 40;
 const LEVELS: Record<string, string> = { error: "text-bad", warn: "text-warn", debug: "text-muted", trace: "text-muted" };
+/** Before the line, in the margin: its colour alone says nothing to many people. */
+const MARKS: Record<string, readonly [typeof CircleX, string]> = { error: [CircleX, "Error"], warn: [TriangleAlert, "Warning"] };
 
 export function LogView({ lines, label, testId, empty = "Nothing yet.", height = "22rem", actions, times = true }: LogViewProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -88,11 +91,13 @@ export function LogView({ lines, label, testId, empty = "Nothing yet.", height =
 
 function Line({ line, stage, times, needle, current }: { line: LogLine; stage: boolean; times: boolean; needle: string; current: boolean }) {
   const spans = useMemo(() => ansiSpans(line.text), [line.text]);
+  const [Mark, meaning] = MARKS[line.level ?? ""] ?? [];
   return (
     <>
       {stage ? <div className="pt-1.5 pb-0.5 font-sans text-sm font-semibold">{line.stage}</div> : null}
       {line.text === "" && stage ? null : (
-        <div className={cx("log-line flex gap-3", LEVELS[line.level ?? ""], current && "bg-selected", line.level)} data-level={line.level}>
+        <div className={cx("log-line relative flex gap-3", LEVELS[line.level ?? ""], current && "bg-selected", line.level)} data-level={line.level}>
+          {Mark ? <Mark className="absolute top-1.25 -left-2.75 size-2.5" role="img" aria-label={meaning} /> : null}
           {times && line.at ? <time dateTime={line.at} className="shrink-0 text-faint select-none max-sm:hidden">{new Date(line.at).toLocaleTimeString()}</time> : null}
           <span className="min-w-0 whitespace-pre-wrap [overflow-wrap:anywhere]">
             {spans.map((span, index) => <span key={index} className={span.className || undefined}>{needle ? marked(span.text, needle) : span.text}</span>)}
@@ -142,15 +147,16 @@ function useSearch(lines: readonly LogLine[]): SearchState {
 
 function SearchField({ search, label }: { search: SearchState; label: string }) {
   return (
-    <div className="flex items-center gap-1">
-      <div className="relative">
+    <div className="flex min-w-0 flex-1 items-center gap-1">
+      <div className="relative w-44 min-w-24 shrink">
         <Search className="pointer-events-none absolute top-1/2 left-2 size-3.5 -translate-y-1/2 text-faint" aria-hidden="true" />
         <input type="search" aria-label={`Search in ${label.toLowerCase()}`} placeholder="Search" value={search.text} onChange={(event) => search.setText(event.target.value)}
           onKeyDown={(event) => {
-            if (event.key === "Enter") search.step(event.shiftKey ? -1 : 1);
-            if (event.key === "Escape") search.setText("");
+            const key = keyOf(event);
+            if (key === "Enter") search.step(event.shiftKey ? -1 : 1);
+            if (key === "Escape") search.setText("");
           }}
-          className={cx(INPUT, "h-7 w-44 pl-7 text-sm [&::-webkit-search-cancel-button]:hidden")} />
+          className={cx(INPUT, "h-7 pl-7 text-sm [&::-webkit-search-cancel-button]:hidden")} />
       </div>
       {search.text === "" ? null : (
         <>

@@ -78,7 +78,7 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
       <dl className="mt-3 flex flex-wrap gap-x-8 gap-y-2 text-sm">
         <div><dt className="text-muted">Last heard from</dt><dd>{heard > 0 ? <Ago at={client.last_handshake_at} /> : "never"}{client.endpoint ? ` at ${client.endpoint}` : ""}</dd></div>
         <div><dt className="text-muted">Received / sent</dt><dd>{bytesText(client.rx_bytes)} / {bytesText(client.tx_bytes)}</dd></div>
-        <div><dt className="text-muted">Its address</dt><dd><code>{client.address}</code></dd></div>
+        <div><dt className="text-muted">Its address</dt><dd><code className="[overflow-wrap:anywhere]">{client.address}</code></dd></div>
         <div><dt className="text-muted">Reaches</dt><dd>{client.workspace_ids ? counted(client.workspace_ids.length, "chosen workspace") : "every workspace you may enter"}</dd></div>
       </dl>
       {client.targets.length > 0 ? (

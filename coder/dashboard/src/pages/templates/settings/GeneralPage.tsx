@@ -46,7 +46,7 @@ export function TemplateGeneralPage() {
           </Section>
           <Section title="Operations" description="What the owners of its workspaces may do.">
             <Stack>
-              <Checkbox label="Allow users to cancel in-progress workspace jobs" hint="A cancelled build may leave resources behind." checked={values.allow_user_cancel_workspace_jobs} onChange={(on) => set("allow_user_cancel_workspace_jobs", on)} />
+              <Checkbox label="Allow users to cancel in-progress workspace jobs" hint="A canceled build may leave resources behind." checked={values.allow_user_cancel_workspace_jobs} onChange={(on) => set("allow_user_cancel_workspace_jobs", on)} />
               <Checkbox label="Require workspaces to use the active version" hint="Each start updates; administrators of the template are free of it." checked={values.require_active_version} onChange={(on) => set("require_active_version", on)} />
               <Checkbox label="Use the classic form for parameters" hint="Parameters then do not change with what was chosen before." checked={values.use_classic_parameter_flow} onChange={(on) => set("use_classic_parameter_flow", on)} />
               <SelectField label="Maximum port sharing level" value={values.max_port_share_level} onChange={(value) => set("max_port_share_level", value)} options={[["owner", "Owner only"], ["organization", "Organization"], ["authenticated", "Anyone signed in"], ["public", "Anyone"]]} />

@@ -1,7 +1,7 @@
 // The frame of a template's settings; its pages get the template from it.
 import { Outlet, useOutletContext } from "react-router";
 
-import { templateChecks, useChecks } from "../../../api/permissions";
+import { useTemplateRights } from "../../../api/permissions";
 import type { Template } from "../../../api/types";
 import { SidePage } from "../../../layout/SidePage";
 import { Avatar } from "../../../ui/Avatar";
@@ -16,7 +16,7 @@ export function TemplateSettingsLayout() {
 }
 
 function Loaded({ template }: { template: Template }) {
-  const may = useChecks(["template", template.id], templateChecks(template.id, template.organization_id));
+  const may = useTemplateRights(template);
   const home = useTemplateHome(template);
   return (
     <SidePage label="Template settings" head={

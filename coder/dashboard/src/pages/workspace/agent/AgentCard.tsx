@@ -2,6 +2,7 @@
 import { SquareTerminal } from "lucide-react";
 import { Link } from "react-router";
 
+import { useWorkspaceRights } from "../../../api/permissions";
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { Tag } from "../../../ui/Badge";
@@ -10,7 +11,7 @@ import { Card } from "../../../ui/Card";
 import { Notice } from "../../../ui/Notice";
 import { AgentLogs } from "./AgentLogs";
 import { AgentMetadata } from "./AgentMetadata";
-import { AgentStatus } from "./AgentStatus";
+import { AgentStatus, Troubleshooting } from "./AgentStatus";
 import { AppLinks } from "./AppLinks";
 import { Containers } from "./Containers";
 import { DesktopLinks } from "./DesktopLinks";
@@ -25,6 +26,7 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
   const waiting = agent.status === "connecting" || agent.status === "timeout";
   const connected = agent.status === "connected";
   const mayEnter = useMayEnter(workspace);
+  const may = useWorkspaceRights(workspace);
   const offers = (name: WorkspaceAgent["display_apps"][number]) => agent.display_apps.includes(name);
   return (
     <Card role="article" data-agent={agent.id} aria-label={`Agent ${agent.name}`} className="flex flex-col gap-4 p-5">
@@ -34,23 +36,24 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
         <AgentLifecycle agent={agent} />
         <span className="text-sm text-muted">{agent.operating_system} · {agent.architecture}{agent.version ? ` · ${agent.version}` : ""}<Latency agent={agent} /></span>
         {connected && mayEnter ? (
-          <div className="ml-auto flex flex-wrap items-center gap-1">
+          <div className="ml-auto flex flex-wrap items-center gap-1 max-sm:-mx-3">
             {offers("ssh_helper") ? <SshButton workspace={workspace} agent={agent} /> : null}
             {offers("port_forwarding_helper") ? <PortsButton workspace={workspace} agent={agent} /> : null}
           </div>
         ) : null}
       </header>
-      {external && waiting ? <ExternalPanel workspace={workspace} agent={agent} /> : null}
+      {external && waiting ? (may.update === false ? <p className="text-muted">Who may change the workspace can attach its machine.</p> : may.update ? <ExternalPanel workspace={workspace} agent={agent} /> : null) : null}
       {external && agent.status === "disconnected" ? (
         <Notice kind="warning" title="The agent has lost its connection.">
           {agent.disconnected_at ? <p>It was last there <Ago at={agent.disconnected_at} />.</p> : null}
-          It comes back by itself when the machine and its network do. If it was ended, run its command again:
-          <details className="mt-2"><summary>Show the command</summary><div className="mt-2"><ExternalPanel workspace={workspace} agent={agent} /></div></details>
+          It comes back by itself when the machine and its network do.
+          {may.update ? <> If it was ended, run its command again:<details className="mt-2"><summary>Show the command</summary><div className="mt-2"><ExternalPanel workspace={workspace} agent={agent} /></div></details></> : null}
         </Notice>
       ) : null}
-      {external && connected && mayEnter ? <AttachAgain workspace={workspace} agent={agent} /> : null}
-      {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time.">Look at the <TextLink to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}>build log</TextLink> and at the machine itself: the agent’s start command may have failed.</Notice> : null}
-      {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection.">{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.</Notice> : null}
+      {external && connected && may.update ? <AttachAgain workspace={workspace} agent={agent} /> : null}
+      {!external && agent.status === "connecting" ? <p className="text-sm text-muted">What was built starts its agent now, and the agent connects by itself: within a minute, as a rule.</p> : null}
+      {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time." actions={<Troubleshooting agent={agent} />}>Look at the <TextLink to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}>build log</TextLink> and at the machine itself: the agent’s start command may have failed.</Notice> : null}
+      {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection." actions={<Troubleshooting agent={agent} />}>{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.</Notice> : null}
       {connected ? (
         <>
           {mayEnter ? null : <p className="text-muted">You may see this workspace, not enter it: its owner can share it with you.</p>}

@@ -23,7 +23,7 @@ export function AgentMetadata({ agent }: { agent: WorkspaceAgent }) {
           <div key={item.description.key} className="min-w-20">
             <dt className="text-sm text-muted">{item.description.display_name}</dt>
             <dd className={cx("max-w-64 truncate font-medium", item.result.error ? "text-bad" : stale && "text-muted")} title={item.result.error || (stale ? `Measured ${counted(item.result.age, "second")} ago.` : item.result.value)}>
-              {item.result.error ? "failed" : item.result.value.trim() || "–"}{stale ? <span className="sr-only"> (old)</span> : null}
+              {item.result.error ? "failed" : item.result.value.trim() || "–"}{stale ? <span className="text-xs font-normal"> (old)</span> : null}
             </dd>
           </div>
         );

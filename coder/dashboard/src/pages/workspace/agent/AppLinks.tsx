@@ -5,7 +5,7 @@ import type { MouseEvent, ReactNode } from "react";
 import { useAppPlace } from "../../../api/app-place";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
-import { Dot } from "../../../ui/Badge";
+import { StatusText } from "../../../ui/Badge";
 import { Button, buttonClass } from "../../../ui/Button";
 import { Menu, MenuItem } from "../../../ui/Menu";
 import { addressOf } from "./app-address";
@@ -46,7 +46,7 @@ function AppLink({ app, address }: { app: WorkspaceApp; address: string | null }
   const body: ReactNode = (
     <>
       <Avatar name={name} src={app.icon} size="xs" square />{name}
-      {app.health === "unhealthy" ? <><Dot tone="bad" /><span className="sr-only"> (unhealthy)</span></> : app.health === "initializing" ? <><Dot tone="busy" pulse /><span className="sr-only"> (starting)</span></> : null}
+      {app.health === "unhealthy" ? <span className="text-xs"><StatusText tone="bad" quiet>unhealthy</StatusText></span> : app.health === "initializing" ? <span className="text-xs"><StatusText tone="busy" pulse quiet>starting</StatusText></span> : null}
     </>
   );
   if (address === null) return <span className={buttonClass("secondary", "md", "opacity-50")} title={NO_HOST}>{body}</span>;

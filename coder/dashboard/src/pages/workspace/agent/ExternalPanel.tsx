@@ -29,7 +29,7 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
     <div className="flex flex-col gap-3">
       <p>Please run the following command to attach an agent to the <strong>{workspace.name}</strong> workspace:</p>
       <div className="max-w-80">
-        <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map((item) => [keyOf(item), missing(keyOf(item)) ? `${nameOf(item)} (no program here)` : nameOf(item)] as const)} />
+        <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map((item) => [keyOf(item), missing(keyOf(item)) ? `${nameOf(item)} (program missing)` : nameOf(item)] as const)} />
       </div>
       {lacked ? (
         <Notice kind="warning" title="This server has no program for that platform.">

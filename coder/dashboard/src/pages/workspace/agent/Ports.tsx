@@ -5,6 +5,7 @@ import { useState, type FormEvent } from "react";
 
 import { useAppPlace } from "../../../api/app-place";
 import { post, remove } from "../../../api/client";
+import { useWorkspaceRights } from "../../../api/permissions";
 import { templateById } from "../../../api/queries/templates";
 import { listeningPorts, portShares } from "../../../api/queries/workspaces";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
@@ -43,6 +44,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const ports = useQuery(listeningPorts(agent.id));
   const shares = useQuery(portShares(workspace.id));
   const [protocol, setProtocol] = useState<Protocol>("http");
+  const mayShare = useWorkspaceRights(workspace).update;
   const most = ORDER.indexOf(template?.max_port_share_level ?? "owner");
   const levels = LEVELS.filter(([level]) => ORDER.indexOf(level) <= most);
   const mine = (shares.data?.shares ?? []).filter((share) => share.agent_name === agent.name);
@@ -63,7 +65,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           <div key={item.port} className="flex items-center gap-2">
             {host ? <a className="flex items-center gap-1 font-medium text-accent-text hover:underline" href={address(item.port, protocol)} target="_blank" rel="noreferrer">{item.port}<ExternalLink className="size-3.5" aria-hidden="true" /></a> : <span className="font-medium">{item.port}</span>}
             <span className="flex-1 truncate text-sm text-muted">{item.process_name}</span>
-            {levels.length > 0 && host ? <Button size="sm" look="quiet" onClick={() => share(item.port, levels[0]?.[0] ?? "authenticated", protocol)}>Share</Button> : null}
+            {mayShare && levels.length > 0 && host ? <Button size="sm" look="quiet" onClick={() => share(item.port, levels[0]?.[0] ?? "authenticated", protocol)}>Share</Button> : null}
           </div>
         ))}
         {host ? <OpenPort onOpen={(port) => window.open(address(port, protocol), "_blank", "noreferrer")} /> : null}
@@ -71,12 +73,15 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
       <section aria-label="Shared ports" className="flex flex-col gap-2">
         <h3 className="text-sm font-medium">Shared ports</h3>
         {levels.length === 0 ? <p className="text-sm text-muted">The template lets only the owner open ports.</p> : mine.length === 0 ? <p className="text-sm text-muted">Nobody else can open a port of this agent.</p> : null}
+        {mayShare === false && levels.length > 0 ? <p className="text-sm text-muted">Who may change the workspace may share its ports.</p> : null}
         {mine.map((item) => (
           <div key={item.port} className="flex items-center gap-2">
             {host ? <a className="w-14 font-medium text-accent-text hover:underline" href={address(item.port, item.protocol)} target="_blank" rel="noreferrer">{item.port}</a> : <span className="w-14 font-medium">{item.port}</span>}
+            {mayShare ? <>
             <SelectField hideLabel label={`Protocol of port ${item.port}`} value={item.protocol} onChange={(how) => share(item.port, item.share_level, how === "https" ? "https" : "http")} options={[["http", "HTTP"], ["https", "HTTPS"]]} />
             <SelectField hideLabel label={`Who may open port ${item.port}`} value={item.share_level} onChange={(level) => share(item.port, level, item.protocol)} options={levels} />
             <IconButton size="sm" label={`Stop sharing port ${item.port}`} onClick={() => end(item.port)}><X /></IconButton>
+            </> : <span className="text-sm text-muted">{LEVELS.find(([level]) => level === item.share_level)?.[1]}</span>}
           </div>
         ))}
       </section>

@@ -25,7 +25,7 @@ it("says when the server lacks the program of the chosen platform, and what to d
     "GET /api/v2/workspaces/w/external-agent/main/credentials": { command: "curl", agent_token: "secret" },
     "GET /api/v2/programs": [program("amd64", true), program("arm64", false)],
   });
-  expect(await screen.findByRole("option", { name: "Linux, ARM, 64-bit (no program here)" })).toBeVisible();
+  expect(await screen.findByRole("option", { name: "Linux, ARM, 64-bit (program missing)" })).toBeVisible();
   expect(screen.queryByText("This server has no program for that platform.")).toBeNull();
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "linux/arm64");
   expect(await screen.findByText("This server has no program for that platform.")).toBeVisible();

@@ -5,10 +5,10 @@ import { Link, useParams } from "react-router";
 import { workspaceBuilds } from "../../../api/queries/workspaces";
 import type { Workspace, WorkspaceBuild } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
-import { Dot } from "../../../ui/Badge";
+import { StatusText } from "../../../ui/Badge";
 import { Failure } from "../../../ui/Failure";
 import { Skeleton } from "../../../ui/Loading";
-import { STATUS } from "../../workspaces/status";
+import { JOB_TONES, JOB_WORDS } from "../../provisioners/job-states";
 import { workspacePath } from "../paths";
 
 export const VERBS: Record<WorkspaceBuild["transition"], string> = { start: "Start", stop: "Stop", delete: "Delete" };
@@ -21,18 +21,18 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
   if (builds.isPending) return <Skeleton className="h-24 w-full" />;
   if (builds.isError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
   return (
-    <ol className="flex flex-col gap-px" aria-label="Builds">
+    <ol className="-mx-2 flex flex-col gap-px" aria-label="Builds">
       {builds.data.map((build) => {
-        const [word, tone] = STATUS[build.status];
+        const { status } = build.job;
         return (
           <li key={build.id}>
             <Link to={`${workspacePath(workspace)}/builds/${build.build_number}`} aria-current={shown === String(build.build_number) ? "page" : undefined}
-              className="flex items-center gap-2.5 rounded-md px-2 py-1.5 hover:bg-hover aria-[current=page]:bg-hover">
-              <Dot tone={tone} pulse={build.job.status === "running"} />
-              <span className="min-w-0 flex-1">
-                <span className="block truncate text-sm"><span className="font-medium">{VERBS[build.transition]}</span> <span className="text-muted">by {build.reason === "autostart" || build.reason === "autostop" ? "schedule" : build.initiator_name}</span><span className="sr-only">, {word}</span></span>
-                <span className="block text-xs text-muted [overflow-wrap:anywhere]">#{build.build_number} · {build.template_version_name} · <Ago at={build.created_at} /></span>
+              className="block rounded-md px-2 py-1.5 hover:bg-hover aria-[current=page]:bg-hover">
+              <span className="flex items-baseline gap-2 text-sm">
+                <span className="min-w-0 flex-1 truncate"><span className="font-medium">{VERBS[build.transition]}</span> <span className="text-muted">by {build.reason === "autostart" || build.reason === "autostop" ? "schedule" : build.initiator_name}</span></span>
+                <span className="shrink-0 text-xs"><StatusText tone={JOB_TONES[status]} pulse={status === "running"} quiet>{JOB_WORDS[status]}</StatusText></span>
               </span>
+              <span className="block text-xs text-muted [overflow-wrap:anywhere]">#{build.build_number} · {build.template_version_name} · <Ago at={build.created_at} /></span>
             </Link>
           </li>
         );

@@ -18,8 +18,10 @@ import { useTitle } from "../../../ui/title";
 import { NotFoundPage } from "../../errors/NotFoundPage";
 import { BuildHistory, VERBS } from "./BuildHistory";
 import { BuildLog } from "./BuildLog";
+import { CancelBuild } from "./CancelBuild";
 import { FirstErrors } from "./FirstErrors";
 import { JOB_TONES, JOB_WORDS } from "../../provisioners/job-states";
+import { WaitingNotice } from "../../provisioners/WaitingNotice";
 import { workspacePath } from "../paths";
 import { Timings } from "./Timings";
 import { useWorkspace } from "../useWorkspace";
@@ -44,13 +46,14 @@ function Loaded({ workspace }: { workspace: Workspace }) {
     <>
       <PageHead title={`Build #${number}`} crumbs={[["Workspaces", "/workspaces"], [workspace.owner_name], [workspace.name, home], [`Build #${number}`]]}
         badge={build ? <StatusText tone={JOB_TONES[build.job.status]} pulse={build.job.status === "running"}>{JOB_WORDS[build.job.status]}</StatusText> : null}
-        actions={build ? <a className={buttonClass()} href={`/api/v2/workspacebuilds/${build.id}/logs?format=text`} target="_blank" rel="noreferrer">Raw log</a> : null} />
+        actions={build ? <>{live ? <CancelBuild workspace={workspace} /> : null}<a className={buttonClass()} href={`/api/v2/workspacebuilds/${build.id}/logs?format=text`} target="_blank" rel="noreferrer">Raw log</a></> : null} />
       {answer.isPending ? <SkeletonRows rows={3} /> : null}
       {answer.isError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : null}
       <div className="grid grid-cols-[minmax(0,1fr)_17rem] items-start gap-6 max-lg:grid-cols-1">
         {build ? (
           <Stack>
-            {build.job.error ? <Notice kind={build.job.status === "canceled" ? "warning" : "error"} title={build.job.status === "canceled" ? "This build was cancelled." : "This build failed."}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice> : null}
+            {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
+            {build.job.error ? <Notice kind={build.job.status === "canceled" ? "warning" : "error"} title={build.job.status === "canceled" ? "This build was canceled." : "This build failed."}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice> : null}
             <Section title="About this build">
               <Facts items={[
                 ["Action", VERBS[build.transition]], ["By", `${build.initiator_name}${build.reason === "initiator" ? "" : ` (${build.reason})`}`], ["Version", build.template_version_name], ["Begun", <Ago key="begun" at={build.created_at} />],

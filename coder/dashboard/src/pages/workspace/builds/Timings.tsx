@@ -42,7 +42,7 @@ export function Timings({ build }: { build: string }) {
   const whole = Math.max(1, Math.max(...stages.map((stage) => stage.to)) - start);
   const bar = (part: Part, strong: boolean) => (
     <span aria-hidden="true" className="relative h-2.5 min-w-24 flex-1 rounded-full bg-hover">
-      <span className={`absolute h-full rounded-full ${strong ? "bg-accent" : "bg-idle"}`} style={{ left: `${((part.from - start) / whole) * 100}%`, width: `max(3px, ${((part.to - part.from) / whole) * 100}%)` }} />
+      <span className={`absolute h-full rounded-full ${strong ? "bg-accent" : "bg-faint"}`} style={{ left: `${((part.from - start) / whole) * 100}%`, width: `max(3px, ${((part.to - part.from) / whole) * 100}%)` }} />
     </span>
   );
   return (

@@ -1,13 +1,14 @@
 // The frame of a workspace's settings; its pages get the workspace from it.
-import { Outlet, useOutletContext } from "react-router";
+import { Outlet, useLocation, useOutletContext } from "react-router";
 
+import { NO_CHANGES, useWorkspaceRights } from "../../../api/permissions";
 import type { Workspace } from "../../../api/types";
 import { SidePage } from "../../../layout/SidePage";
 import { Avatar } from "../../../ui/Avatar";
+import { Notice } from "../../../ui/Notice";
 import { TextLink } from "../../../ui/Page";
 import { workspacePath } from "../paths";
 import { useWorkspace } from "../useWorkspace";
-import { useWorkspacePermissions } from "../WorkspaceActions";
 
 export function SettingsLayout() {
   const { workspace, view } = useWorkspace();
@@ -15,8 +16,9 @@ export function SettingsLayout() {
 }
 
 function Loaded({ workspace }: { workspace: Workspace }) {
-  const may = useWorkspacePermissions(workspace);
+  const may = useWorkspaceRights(workspace);
   const home = workspacePath(workspace);
+  const refused = may[useLocation().pathname.endsWith("/sharing") ? "share" : "update"] === false;
   return (
     <SidePage label="Workspace settings" head={
       <div className="flex items-center gap-2.5">
@@ -27,7 +29,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
       { to: `${home}/settings`, text: "General" }, { to: `${home}/settings/parameters`, text: "Parameters" }, { to: `${home}/settings/schedule`, text: "Schedule" },
       { to: `${home}/settings/sharing`, text: "Sharing", allowed: () => may.share === true },
     ] }]}>
-      <Outlet context={workspace} />
+      {refused ? <Notice kind="info" title={NO_CHANGES}>Its owner can, and whoever administers its organization.</Notice> : <Outlet context={workspace} />}
     </SidePage>
   );
 }

@@ -1,0 +1,24 @@
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import { visit } from "../../test/world";
+import { AppearancePage } from "./AppearancePage";
+
+const banner = (message: string) => ({ enabled: true, message, background_color: "#004852" });
+
+it("saves both of two banners that are switched off in a moment", async () => {
+  let had = { application_name: "", logo_url: "", docs_url: "", support_links: [], service_banner: banner(""), announcement_banners: [banner("one"), banner("two")] };
+  const answers: (() => void)[] = [];
+  visit([{ path: "/", element: <AppearancePage /> }], "/", {
+    "GET /api/v2/appearance": () => had,
+    "PUT /api/v2/appearance": (body: typeof had) => new Promise((done) => answers.push(() => done(had = { ...had, ...body }))),
+  });
+  await userEvent.click(await screen.findByRole("switch", { name: "Show the banner one" }));
+  await userEvent.click(screen.getByRole("switch", { name: "Show the banner two" }));
+  for (const turn of [0, 1]) {
+    await waitFor(() => expect(answers).toHaveLength(turn + 1));
+    answers[turn]?.();
+  }
+  await waitFor(() => expect(had.announcement_banners.map((one) => one.enabled)).toEqual([false, false]));
+});

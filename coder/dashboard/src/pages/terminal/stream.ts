@@ -1,0 +1,81 @@
+// A terminal's stream: JSON up, bytes down, the same terminal again after a loss.
+import type { Terminal } from "@xterm/xterm";
+
+import { streamAddress } from "./stream-address";
+import type { TerminalRequest } from "./TerminalPage";
+
+export type TerminalState = "connecting" | "connected" | "disconnected";
+
+/** What of xterm.js it needs. */
+export type Screen = Pick<Terminal, "cols" | "rows" | "onData" | "onResize" | "reset" | "write">;
+
+const FIRST_MS = 400;
+const LONGEST_MS = 8000;
+const ATTEMPTS = 12;
+const HELD_CHARS = 4096; // some lines, or what somebody pastes; nobody types more into what does not answer
+
+/** Connects, and again from where it was when the connection is lost. Returns how to end it. */
+export function connect(screen: Screen, place: string, agent: string, request: TerminalRequest, onState: (state: TerminalState) => void): () => void {
+  const encoder = new TextEncoder();
+  let socket: WebSocket | undefined;
+  let timer: number | undefined;
+  let wait = FIRST_MS;
+  let left = ATTEMPTS;
+  let closed = false;
+  let held = "";
+  const send = (value: unknown) => { if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value))); };
+  const lost = () => {
+    onState("connecting");
+    left -= 1;
+    timer = window.setTimeout(open, wait);
+    wait = Math.min(wait * 2, LONGEST_MS);
+  };
+  const open = () => {
+    onState("connecting");
+    const wanted = { reconnect: request.reconnect, width: screen.cols, height: screen.rows, command: request.command, container: request.container, container_user: request.containerUser };
+    // Each attempt has an address of its own: a proxy's ticket is good for a minute.
+    streamAddress(place, agent, wanted).then((address) => { if (!closed) attach(address); }, () => {
+      if (closed) return;
+      if (left === 0) onState("disconnected");
+      else lost();
+    });
+  };
+  const attach = (address: string) => {
+    const current = new WebSocket(address);
+    current.binaryType = "arraybuffer";
+    socket = current;
+    current.onopen = () => {
+      // What the agent sends first is the whole screen as it was.
+      screen.reset();
+      wait = FIRST_MS;
+      left = ATTEMPTS;
+      onState("connected");
+      send({ height: screen.rows, width: screen.cols });
+      if (held !== "") send({ data: held });
+      held = "";
+    };
+    current.onmessage = (event: MessageEvent<ArrayBuffer | string>) => screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
+    current.onclose = (event) => {
+      if (closed) return;
+      if (event.code === 1000 || left === 0) {
+        onState("disconnected");
+        return;
+      }
+      lost();
+    };
+  };
+  // Whoever types before it is open, or while it is lost, is not made to type it again.
+  const typed = screen.onData((data) => {
+    if (socket?.readyState === WebSocket.OPEN) send({ data });
+    else if (held.length + data.length <= HELD_CHARS) held += data;
+  });
+  const sized = screen.onResize(({ cols, rows }) => send({ height: rows, width: cols }));
+  open();
+  return () => {
+    closed = true;
+    window.clearTimeout(timer);
+    typed.dispose();
+    sized.dispose();
+    socket?.close();
+  };
+}

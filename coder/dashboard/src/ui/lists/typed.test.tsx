@@ -1,0 +1,103 @@
+import { act, renderHook } from "@testing-library/react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+
+import { useTyped } from "./typed";
+
+beforeEach(() => { vi.useFakeTimers(); });
+afterEach(() => { vi.useRealTimers(); });
+
+const settle = () => act(() => { vi.advanceTimersByTime(1000); });
+
+/** A field, what it told, and the address giving something back. */
+function open(kept: string) {
+  const told: string[] = [];
+  const { result, rerender } = renderHook(({ now }) => useTyped(now, (next) => { told.push(next); }), { initialProps: { now: kept } });
+  return {
+    told,
+    text: () => result.current.text,
+    type: (text: string) => act(() => { result.current.setText(text); }),
+    send: (text: string) => act(() => { result.current.send(text); }),
+    choose: (text: string) => act(() => { result.current.choose(text); }),
+    comes: (now: string) => rerender({ now }),
+  };
+}
+
+it("tells what is typed once it settles, and not again while the address takes it", () => {
+  const field = open("");
+  field.type("a");
+  field.type("ab");
+  expect(field.told).toEqual([]);
+  settle();
+  field.comes("");
+  settle();
+  expect(field.told).toEqual(["ab"]);
+  field.comes("ab");
+  settle();
+  expect([field.text(), field.told]).toEqual(["ab", ["ab"]]);
+});
+
+it("keeps what is typed through everything that was sent and comes back late", () => {
+  const field = open("");
+  for (const text of ["a", "ab", "abc"]) {
+    field.type(text);
+    settle();
+  }
+  field.type("abcd");
+  for (const late of ["a", "abc"]) {
+    field.comes(late);
+    expect(field.text()).toBe("abcd");
+  }
+  settle();
+  expect(field.told).toEqual(["a", "ab", "abc", "abcd"]);
+});
+
+it("shows what came from elsewhere, over what was typed and not told", () => {
+  const field = open("a");
+  field.type("ab");
+  field.comes("b");
+  settle();
+  expect([field.text(), field.told]).toEqual(["b", []]);
+  field.comes("a"); // the browser's back button
+  expect(field.text()).toBe("a");
+});
+
+it("shows a place that is come back to, though it was sent once", () => {
+  const field = open("");
+  for (const text of ["a", "ab"]) {
+    field.type(text);
+    settle();
+  }
+  field.comes("ab"); // "a" was overtaken
+  field.comes("a");
+  expect(field.text()).toBe("a");
+  field.comes("ab");
+  expect(field.text()).toBe("ab");
+});
+
+it("shows a place that was sent and taken back before it was there", () => {
+  const field = open("");
+  field.send("a");
+  field.send("");
+  field.comes("");
+  field.comes("a");
+  expect(field.text()).toBe("a");
+});
+
+it("tells what was entered at once, and once", () => {
+  const field = open("");
+  field.type("a");
+  field.send("a");
+  settle();
+  expect(field.told).toEqual(["a"]);
+});
+
+it("takes what is chosen in place of what was typed, also when it is what the address has", () => {
+  for (const chosen of ["", "a"]) {
+    const field = open("");
+    field.type("half");
+    field.choose(chosen);
+    field.comes(chosen);
+    settle();
+    expect([field.text(), field.told]).toEqual([chosen, [chosen]]);
+  }
+});
