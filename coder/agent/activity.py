@@ -35,3 +35,7 @@ class Activity:
         """Returns at once when nothing runs."""
         while self.describe():
             await self._changed.wait()
+
+    def next_end(self) -> trio.Event:
+        """Set when something that runs, or will, has ended. Take it before you wait for anything else: that counts."""
+        return self._changed

@@ -21,6 +21,7 @@ from coder.agent.connection import ServerConnection, record_name
 from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
 from coder.agent.guarded import guarded
 from coder.agent.lifecycle import Lifecycle, State
+from coder.agent.memory import stay_small
 from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.network.reconnecting_pty import PtyService
@@ -39,6 +40,7 @@ from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.mcp_servers import ToolServers
 from coder.agent.workspace.processes import Processes
 from coder.agent.workspace.scripts import ScriptOutcome, ScriptRunner, Stage
+from coder.agent.workspace.secret_files import write_secret_files
 from coder.agent.workspace.sync_socket import SyncSocket
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
@@ -149,6 +151,7 @@ class AgentRole:
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
+                nursery.start_soon(stay_small, self.state.activity)
                 nursery.start_soon(self._wait_for_owner)
                 how = await self._conclude(ssh, network)
                 await network.leave()
@@ -232,7 +235,7 @@ class AgentRole:
 
     async def _start_workspace(self, manifest: agent_pb2.Manifest) -> None:
         self.lifecycle.set(State.STARTING)
-        self._write_secret_files(manifest)
+        await write_secret_files(self.state, manifest)
         began = trio.current_time()
         outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_start], Stage.START)
         succeeded = str(_started(outcome) == State.READY).lower()
@@ -305,19 +308,6 @@ class AgentRole:
         return left
 
     # ---- secrets, token, owner, end
-
-    def _write_secret_files(self, manifest: agent_pb2.Manifest) -> None:
-        for secret in manifest.secrets:
-            if not secret.file_path:
-                continue
-            path = environment.expand_directory(secret.file_path, self.state.identity, {})
-            try:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with os.fdopen(descriptor, "wb") as out:
-                    out.write(secret.value)
-            except OSError as error:
-                log.error("cannot write a secret's file", path=path, error=error)
 
     async def renew_token(self) -> None:
         """Exchange what the machine can prove for a token, where we sign in like that. Raises what `exchange` does."""

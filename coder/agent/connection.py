@@ -21,6 +21,7 @@ from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.net.websocket import connect_websocket
 from coder.rpc.errors import RpcError
+from coder.rpc.mux import KEEPALIVE_TIMEOUT
 from coder.rpc.proto import agent_pb2
 from coder.rpc.services import AGENT
 from coder.rpc.session import Session, open_session
@@ -76,6 +77,8 @@ class ServerConnection:
 
     def __init__(self, agent: Connected, network: AgentNetwork) -> None:
         self._agent, self._network = agent, network
+        self._moves = agent.recorder.moves
+        "How often the machine had moved before it dialled."
 
     async def run(self, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
         """Dials and serves until something fails. Raises what failed."""
@@ -102,21 +105,21 @@ class ServerConnection:
                 self._tolerant(session, "ScriptCompleted", agent_pb2.WorkspaceAgentScriptCompletedResponse),
             )
             nursery.start_soon(agent.reports.send_loop, self._caller(session, "ReportConnection", Empty))
-            nursery.start_soon(
-                agent.metadata.loop, self._caller(session, "BatchUpdateMetadata", agent_pb2.BatchUpdateMetadataResponse)
-            )
             nursery.start_soon(self._banners, session)
             nursery.start_soon(push_loop, session)
             nursery.start_soon(self._ask_after_moves, session)
             await self._take_manifest(session, on_manifest)
             log.info("connected", url=agent.config.policy.url)
-            await self._open_recorder()
+            nursery.start_soon(
+                agent.metadata.loop, self._caller(session, "BatchUpdateMetadata", agent_pb2.BatchUpdateMetadataResponse)
+            )
             nursery.start_soon(
                 agent.app_health.loop,
                 self._tolerant(session, "BatchUpdateAppHealths", agent_pb2.BatchUpdateAppHealthResponse),
             )
             manifest = agent.state.manifest
             if manifest is not None:
+                agent.recorder.name(record_name(manifest))
                 await self._network.update(manifest)
             nursery.start_soon(Statistics(agent.state, self._network).loop, session)
             nursery.start_soon(self._network.coordinate, session)
@@ -126,16 +129,14 @@ class ServerConnection:
             raise trio.BrokenResourceError("the server closed the connection")
 
     async def _ask_after_moves(self, session: Session) -> None:
-        """A machine in another network has lost its connections, and hears nothing of it: whoever asks knows."""
+        """A machine in another network has lost its connections, and hears nothing of it: whoever asks knows. One that
+        stood still may be slow to answer, and its path may be good."""
+        recorder = self._agent.recorder
         while True:
-            await self._agent.recorder.wait_moved()
-            await session.ping(MOVED_PATIENCE)
-
-    async def _open_recorder(self) -> None:
-        manifest, recorder = self._agent.state.manifest, self._agent.recorder
-        if manifest is not None:
-            await recorder.open(record_name(manifest))
-        recorder.note("connected")
+            moves = await recorder.wait_moved(self._moves)
+            await session.ping(MOVED_PATIENCE if recorder.last_move == "network_changed" else KEEPALIVE_TIMEOUT)
+            recorder.survived(self._moves, moves)
+            self._moves = moves
 
     async def _take_manifest(self, session: Session, on_manifest: Callable[[agent_pb2.Manifest], None]) -> None:
         manifest = await session.call(AGENT + "GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)

@@ -114,8 +114,7 @@ class BlockingClient:
 
     def _exchange_patiently(self, method: str, target: str, body: bytes | None, fields: dict[str, str]) -> HttpAnswer:
         """Through a proxy that itself speaks TLS: http.client cannot do TLS inside of TLS, our own client can."""
-        import trio
-
+        from coder.base.threads import run_trio
         from coder.net.http1 import HttpClient
 
         common = {name for name, _ in common_headers(self.policy)}
@@ -128,7 +127,7 @@ class BlockingClient:
                 answer = await client.request(method, path, body=body, headers=own, expect=every)
                 return HttpAnswer(answer.status, dict(answer.headers), answer.body)
 
-        return trio.run(once)
+        return run_trio(once)
 
 
 def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:

@@ -34,6 +34,8 @@ class _CountedLines(ReceiveBuffer):
         self._lines = 0
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
+        if not self._data:  # asked once more after every head
+            return None
         if not self._data.startswith((b"\n", b"\r\n")):  # else: no line at all, and what follows is another message's
             found = _END.search(self._data, self._multiple_lines_search)
             # The last two bytes of what is not whole may be the beginning of its end.
@@ -61,6 +63,10 @@ class BoundedHttp(h11.Connection):
         self._pieces = self._hints = 0
 
     def next_event(self) -> Any:
+        if self.their_state is h11.MUST_CLOSE and self.our_role is h11.SERVER and self._receive_buffer:
+            # Behind the last request of a connection nothing is read (RFC 9112 section 9.6). h11 takes it for a fault
+            # of that request, which would be refused or answered, as the bytes come: some clients end it by a line.
+            self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
         event = super().next_event()
         if type(event) is h11.InformationalResponse:
             self._hints += 1

@@ -3,35 +3,99 @@
 Importing it plainly costs a third of a short command's time on X.509 certificates, on umac, and on looking for liboqs
 with programs of the compiler. Each is optional to asyncssh and missing on most machines anyway; we say so up front.
 
+A client of ours speaks neither SFTP nor scp, a tenth of the rest, and most agents see the first transfer late or never:
+they are loaded when something of theirs is taken from the package, called or derived from.
+
 And with one defect mended: a forwarded connection whose target speaks first (SSH, MySQL, SMTP, gpg-agent) loses what
-the target says before asyncssh has joined both ends: in one connection of ten on loopback.
+the target says before asyncssh has joined both ends: in one connection of ten on loopback. And with one timer
+for silence a connection instead of a new one for every packet.
 """
 
 from __future__ import annotations
 
 import ctypes.util
+import importlib
 import sys
+from types import ModuleType
 from typing import Any
 
 _UNUSED = ("asyncssh.crypto.x509", "asyncssh.crypto.umac")
+_LATER = ("asyncssh.sftp", "asyncssh.scp")
+CONSTANTS = {"MIN_SFTP_VERSION": 3, "SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2}
+"What is no class and no function there, and becomes the default of arguments."
 
 
 def _nothing(name: str) -> str | None:  # noqa: ARG001 - the signature of what it stands for
     return None
 
 
-def _load() -> Any:
+class _Named(type):
+    """Stands for a class or function of a module that is loaded when it is called or derived from.
+
+    A class itself, because asyncssh's annotations are evaluated and want one.
+    """
+
+    origin: str
+
+    def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any]) -> Any:
+        if any(isinstance(base, _Named) for base in bases):
+            bases = tuple(base.real() if isinstance(base, _Named) else base for base in bases)
+            return type(bases[0])(name, bases, namespace)
+        return super().__new__(cls, name, bases, namespace)
+
+    def real(cls) -> Any:
+        return getattr(importlib.import_module(cls.origin), cls.__name__)
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        return cls.real()(*arguments, **named)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return cls.origin in sys.modules and isinstance(value, cls.real())
+
+
+class _Later(ModuleType):
+    """A module in which everything is found."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return CONSTANTS[name] if name in CONSTANTS else _Named(name, (), {"origin": self.__name__})
+
+
+def _load() -> None:
     if "asyncssh" in sys.modules:
-        return sys.modules["asyncssh"]
+        return
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail, as documented
+    for name in _LATER:
+        sys.modules[name] = _Later(name)
     find = ctypes.util.find_library
     ctypes.util.find_library = _nothing
     try:
-        import asyncssh as loaded
+        loaded = importlib.import_module("asyncssh")
     finally:
         ctypes.util.find_library = find
-    return loaded
+        for name in _LATER:
+            del sys.modules[name]  # whoever imports one from now on gets it
+    _look_up_later(loaded)
+
+
+def _look_up_later(package: ModuleType) -> None:
+    """The package itself shows what is real only: the first look at a name of SFTP or scp loads it."""
+    later = {name: value.origin for name, value in vars(package).items() if isinstance(value, _Named)}
+    for name in later:
+        delattr(package, name)
+
+    def get(name: str) -> Any:
+        if name not in later and f"asyncssh.{name}" not in _LATER:
+            raise AttributeError(f"module 'asyncssh' has no attribute {name!r}")
+        for module in _LATER:
+            importlib.import_module(module)
+        for each, origin in later.items():  # after both: the module scp hides the function
+            setattr(package, each, getattr(sys.modules[origin], each))
+        return getattr(package, name)
+
+    package.__getattr__ = get  # type: ignore[method-assign]
 
 
 def _keep_early_bytes() -> None:
@@ -77,8 +141,39 @@ def _keep_early_bytes() -> None:
         setattr(SSHForwarder, name, method)
 
 
+def _keep_one_timer() -> None:
+    """Makes connections note when they heard of the peer; who is asked whether it is there still is not put off by a
+    new timer for every packet, but by the one that finds, when it runs out, that the peer was heard."""
+    from asyncssh.connection import SSHConnection
+
+    plain = SSHConnection._keepalive_timer_callback
+    if not hasattr(SSHConnection, "_reset_keepalive_timer"):
+        raise ImportError("asyncssh has another name for what is called when a packet has come")
+
+    def _reset_keepalive_timer(self: Any) -> None:
+        if self._auth_complete and self._keepalive_interval:
+            self.heard_at = self._loop.time()
+            if self._keepalive_timer is None:
+                self._set_keepalive_timer()
+
+    def _keepalive_timer_callback(self: Any) -> None:
+        rest = self.heard_at + self._keepalive_interval - self._loop.time()
+        if rest > 0:
+            self._keepalive_timer = self._loop.call_later(rest, self._keepalive_timer_callback)
+        else:
+            plain(self)
+
+    for name, value in (
+        ("heard_at", -float("inf")),
+        ("_reset_keepalive_timer", _reset_keepalive_timer),
+        ("_keepalive_timer_callback", _keepalive_timer_callback),
+    ):
+        setattr(SSHConnection, name, value)
+
+
 _load()
 _keep_early_bytes()
+_keep_one_timer()
 
 import asyncssh  # noqa: E402 - loaded above; here for its types
 

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from coder.base.errors import CoderError, explain_error
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
+from coder.base.threads import in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.inbox import HeldBytes, Inbox
@@ -134,7 +135,7 @@ async def decode_request(kind: type[Received], data: bytes, limits: MessageLimit
     """What a peer sent, measured before anybody works on it. Raises RpcError when it is no such message or too much."""
     if len(data) < LARGE:
         return _decode_within(kind, data, limits)
-    return await trio.to_thread.run_sync(_decode_within, kind, data, limits, limiter=_THREADS)
+    return await in_thread_or_here(_decode_within, kind, data, limits, limiter=_THREADS)
 
 
 def _decode_within(kind: type[Received], data: bytes, limits: MessageLimits | None) -> Received:

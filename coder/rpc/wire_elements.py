@@ -60,13 +60,22 @@ class Fields:
 
 
 def fields_of(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], known: dict[str, Fields]) -> Fields:
-    """Made once a kind; `known` has those of all kinds."""
+    """Made once a kind; `known` has those of all kinds, each whole: several threads ask at a time."""
     found = known.get(kind.full_name)
     if found is None:
-        found = known[kind.full_name] = Fields()
+        made: dict[str, Fields] = {}
+        found = _make(kind, limit_of, made)
+        known.update(made)
+    return found
+
+
+def _make(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], made: dict[str, Fields]) -> Fields:
+    found = made.get(kind.full_name)
+    if found is None:
+        found = made[kind.full_name] = Fields()  # before its rows: a kind may stand in itself
         for one in kind.fields:
             inner = one.message_type
-            inside = fields_of(inner, limit_of, known) if inner is not None and _has_lists(inner, set()) else None
+            inside = _make(inner, limit_of, made) if inner is not None and _has_lists(inner, set()) else None
             if one.is_repeated or inside is not None:
                 packed = one.is_repeated and one.cpp_type not in {
                     FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING,

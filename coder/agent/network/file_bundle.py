@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, message_reply
 from coder.agent.state import AgentState
-from coder.agent.workspace.files import on_disk, read_regular, workdir
+from coder.agent.workspace.files import read_regular, workdir
 
 if TYPE_CHECKING:
     import tarfile

@@ -14,10 +14,11 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
+from coder.agent.disk import on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.network.whole_files import WHOLE_FILE_ROUTES
 from coder.agent.state import AgentState
-from coder.agent.workspace.files import NotRegularError, on_disk, read_regular
+from coder.agent.workspace.files import NotRegularError, read_regular
 
 MAX_FILE, MAX_EDITED = 1 << 20, 16 << 20
 MAX_LINE = 1024
@@ -93,17 +94,31 @@ def _edit_all(files: Sequence[Mapping[str, Any]], given_up: threading.Event) -> 
 
     Nor when nobody waits any more: who was told that it took too long must not find the files changed later.
     """
-    done = []
+    done: list[tuple[Path, str, str]] = []
+    found: dict[Path, str] = {}
+    texts: dict[Path, str] = {}
     for file in files:
         path = Path(str(file["path"]))
-        before = _content(path, MAX_EDITED, f"{path} is too large to be edited").decode()
-        done.append((path, before, edited(before, file.get("edits") or [], str(path))))
+        content = _editable(path)
+        place = path.resolve()
+        found.setdefault(place, content)
+        before = texts.get(place, found[place])  # a file may be named twice, by two names
+        texts[place] = edited(before, file.get("edits") or [], str(path))
+        done.append((path, before, texts[place]))
+    changed = {place: text for place, text in texts.items() if text != found[place]}
+    for place in changed:
+        if _editable(place) != found[place]:  # by somebody else's edit, which would be lost
+            raise EditError(f"{place} was changed meanwhile")
     if given_up.is_set():
         return []
-    for path, before, after in done:
-        if before != after:
-            _replace(path, after)
+    for place, text in changed.items():
+        _replace(place, text)
     return done
+
+
+def _editable(path: Path) -> str:
+    """Raises as `_content`, UnicodeDecodeError."""
+    return _content(path, MAX_EDITED, f"{path} is too large to be edited").decode()
 
 
 def edited(text: str, edits: Sequence[Mapping[str, Any]], name: str) -> str:
@@ -123,13 +138,12 @@ def edited(text: str, edits: Sequence[Mapping[str, Any]], name: str) -> str:
     return text
 
 
-def _replace(path: Path, text: str) -> None:
-    """Whole or not at all; what a link points to is changed, and the mode stays."""
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+def _replace(target: Path, text: str) -> None:
+    """Whole or not at all; the mode stays."""
+    temporary = target.with_name(f".coder-{os.urandom(8).hex()}.tmp")  # of this edit alone
     mode = stat.S_IMODE(target.stat().st_mode)
     try:
-        temporary.touch(mode=0o600)
+        temporary.touch(mode=0o600, exist_ok=False)
         temporary.write_text(text, encoding="utf-8", newline="")
         temporary.chmod(mode)
         temporary.replace(target)

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.network import diagnostics
 from coder.agent.network.file_bundle import BUNDLE_ROUTES
 from coder.agent.network.file_edits import FILE_ROUTES
@@ -20,7 +21,6 @@ from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
 from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, one_process, waits
 from coder.agent.state import AgentState
-from coder.agent.workspace.files import on_disk
 from coder.base.log import get_logger
 from coder.net.bounded_http import BoundedHttp
 from coder.net.websocket import WebSocketStream, accept_key

@@ -23,6 +23,7 @@ from coder.agent.network.speedtest import serve_speedtest
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
+from coder.base.threads import in_thread_or_here
 from coder.mesh.errors import MeshError
 from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
@@ -94,7 +95,7 @@ class AgentNetwork:
         self._agent_id = manifest.agent_id
         if self._controller is None or self._relay is None:
             self._running, self._ended, self._listening = trio.CancelScope(), trio.Event(), trio.CancelScope()
-            await trio.to_thread.run_sync(_load)
+            await in_thread_or_here(_load)
             await self._nursery.start(self._run, manifest)
             return
         from coder.tailnet import derpmap

@@ -91,7 +91,7 @@ class PtyService:
             try:
                 await session.attach(stream, rest)
                 code = 0
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
+            except* (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # the viewer left; the session stays
             finally:
                 self._state.close_session(ident, "reconnecting_pty", code)
@@ -134,6 +134,8 @@ class _Session:
         self._replay = deque([replay] if replay else [])
         self._replay_size = len(replay)
         self._viewers: set[trio.MemorySendChannel[bytes]] = set()
+        self._typing = trio.Lock()
+        "One viewer at a time waits for a program that does not read; what another types comes behind."
         self._attached = trio.Event()
         self._life = UNATTACHED_LIFE if replay else FIRST_ATTACH
         self._over = self.is_let_go = False
@@ -151,6 +153,7 @@ class _Session:
                 viewer.close()
             if not self.is_let_go:
                 kill_group(self._child.pid, signal.SIGHUP)
+                trio.lowlevel.notify_closing(self._master)
                 os.close(self._master)
                 with trio.CancelScope(shield=True):
                     await self._reap()
@@ -257,13 +260,14 @@ class _Session:
         self.resize(message.get("height"), message.get("width"))
         text = message.get("data") or ""
         data = _typed(text) if isinstance(text, str) else b""
-        while data and not self._over:
-            try:
-                data = data[os.write(self._master, data) :]
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._master)
-            except OSError:
-                return
+        async with self._typing:
+            while data and not self._over:
+                try:
+                    data = data[os.write(self._master, data) :]
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self._master)
+                except (OSError, trio.ClosedResourceError):
+                    return
 
 
 def _typed(text: str) -> bytes:

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from coder.agent.disk import on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
 from coder.agent.state import AgentState
-from coder.agent.workspace.files import NotRegularError, on_disk, open_regular, read_regular, workdir
+from coder.agent.workspace.files import NotRegularError, open_regular, read_regular, workdir
 
 MAX_FILE = 64 << 20
 "Bytes of one answer; the rest is asked for by offset (ours)."

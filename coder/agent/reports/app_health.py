@@ -27,6 +27,7 @@ class AppHealth:
         self._state = state
         self._health: dict[bytes, agent_pb2.AppHealth.ValueType] = {}
         self._sent: dict[bytes, agent_pb2.AppHealth.ValueType] = {}
+        self._changed = trio.Event()
 
     async def loop(self, send: Send) -> None:
         """Runs for one manifest, until cancelled."""
@@ -47,6 +48,9 @@ class AppHealth:
                         )
                     await send(request)
                     self._sent = snapshot
+                while self._health == self._sent:
+                    self._changed = trio.Event()
+                    await self._changed.wait()
 
     async def _probe_loop(self, app: agent_pb2.WorkspaceApp) -> None:
         interval = app.healthcheck.interval.ToTimedelta().total_seconds()
@@ -55,11 +59,15 @@ class AppHealth:
             await trio.sleep(interval)
             if await probe(app.healthcheck.url, max(0.001, interval - 0.001)):
                 failures = 0
-                self._health[app.id] = agent_pb2.HEALTHY
+                self._judge(app, agent_pb2.HEALTHY)
             elif failures < app.healthcheck.threshold:
                 failures += 1
             else:
-                self._health[app.id] = agent_pb2.UNHEALTHY
+                self._judge(app, agent_pb2.UNHEALTHY)
+
+    def _judge(self, app: agent_pb2.WorkspaceApp, health: agent_pb2.AppHealth.ValueType) -> None:
+        self._health[app.id] = health
+        self._changed.set()
 
 
 def _probed(app: agent_pb2.WorkspaceApp) -> bool:

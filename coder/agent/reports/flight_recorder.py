@@ -1,7 +1,8 @@
 """What happened lately to this agent and its machine, kept on disk and told to the server when we are back.
 
 What counts as an event is `domain/agents/flight_events.py`, what the server makes of it `domain/agents/disconnects.py`.
-A recorder that cannot write (read-only home, full disk) goes on in memory.
+A recorder that cannot write (read-only home, full disk) goes on in memory. One whose disk does not answer looks around
+all the same: only its own task waits, and neither joining nor the agent's end does for long.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.reports.flight_file import FlightFile
 from coder.base.log import get_logger
+from coder.base.threads import NoThreadError
 from coder.domain.agents.flight_events import Ended, FlightEvent, Look, between, started
 from coder.mesh.interfaces import local_addresses
 
@@ -26,11 +30,15 @@ INTERVAL = 5.0
 """Ours: seconds between looks; a stop of fifteen is noticed and one of ten may be."""
 KEPT = 200
 "Ours: events that wait for the server; the server takes no more at once."
+LAST_WORDS = 2.0
+"Ours: seconds that the end of a process waits for its record to be written."
 _MOST_ADDRESSES = 16
 _EXPLAINS = 90.0
 """Seconds for which what happened to the machine may still explain a disconnect. Neither side notices a broken path
 before a ping goes unanswered, and a machine that moved tells of it over its new one meanwhile."""
 _OF_THE_MACHINE = frozenset({"stood_still", "clock_jumped", "network_changed"})
+_MOVES = frozenset({"stood_still", "network_changed"})
+"What connections may not survive."
 
 
 class FlightRecorder:
@@ -41,15 +49,24 @@ class FlightRecorder:
         self._look = look or look_around
         self._last = self._look()
         self._file: FlightFile | None = None
-        self._opened = False
+        self._name = ""
+        self._named = trio.Event()
+        self.opened = trio.Event()
+        "What the process before wrote is among the events, if there is anything."
         self._events: list[FlightEvent] = []
         self._ended: Ended = "died"
         "How this process will have ended, when nothing more is written."
         self._changed = trio.Event()
+        self.moves = 0
+        "How often the machine's addresses have changed, or it stood still."
+        self.last_move = ""
+        "The kind of the last of these events."
         self._moved = trio.Event()
-        self._found_at: dict[int, float] = {}
-        "id of an event of the machine -> when it was found, on the clock that is never set."
+        self._found_at: dict[int, tuple[float, int]] = {}
+        "id of an event of the machine -> when it was found, on the clock that is never set, and which move it was."
         self._writing = trio.Lock()
+        self._thread = trio.CapacityLimiter(1)
+        "Not one of the agent's other looks at disks waits for this one."
 
     # ---- writing
 
@@ -65,9 +82,12 @@ class FlightRecorder:
         for event in between(self._last, now, INTERVAL):
             log.info("recorded", what=event.kind, **event.data)
             self._events.append(event)
-            self._found_at[id(event)] = now.running
-            if event.kind == "network_changed":
+            if event.kind in _MOVES:
+                self.moves += 1
+                self.last_move = event.kind
                 self._moved.set()
+                self._moved = trio.Event()
+            self._found_at[id(event)] = (now.running, self.moves)
         self._last = now
         self._keep(self._events)
 
@@ -76,54 +96,72 @@ class FlightRecorder:
         kept = {id(event) for event in self._events}
         self._found_at = {ident: at for ident, at in self._found_at.items() if ident in kept}
 
-    async def wait_moved(self) -> None:
-        """Until the machine's addresses have changed."""
-        self._moved = trio.Event()
-        await self._moved.wait()
+    async def wait_moved(self, since: int) -> int:
+        """Until the machine has moved more than `since` times; how often by then."""
+        while self.moves <= since:
+            await self._moved.wait()
+        return self.moves
 
-    async def open(self, name: str) -> None:
-        """Called when the agent has heard who it is; finds what the process before wrote under the same name."""
-        if self._opened:
-            return
-        self._opened = True
-        record = await trio.to_thread.run_sync(self._open_file, name)
-        old = [event for event in map(_event_untrusted, record.get("events") or ()) if event is not None]
-        last = _look_untrusted(record.get("last"))
-        first = started(last, self._look(), _ended_untrusted(record))
+    def survived(self, since: int, until: int) -> None:
+        """A connection from before the moves after `since` was answered after the one numbered `until`: none of them
+        explains a disconnect of later."""
+        for event in self._events:
+            if event.kind in _MOVES and since < self._found_at.get(id(event), (0.0, since))[1] <= until:
+                event.data["survived"] = True
+        self._changed.set()
+
+    def name(self, name: str) -> None:
+        """The agent has heard who it is: `run` looks for what the process before wrote under this name. Once."""
+        if not self._named.is_set():
+            self._name = name
+            self._named.set()
+
+    async def open(self) -> None:
+        """Finds what is there once there is a name. Waits for the disk."""
+        await self._named.wait()
+        found: dict[str, Any] = {}
+        if self._folder is not None:
+            path = self._folder / f"{self._name}.flight"
+            try:
+                self._file, found = await on_disk(_open_file, path, limiter=self._thread)
+            except OSError as error:
+                log.warn("what happened to the agent before is not known", error=error)
+        old = [event for event in map(_event_untrusted, found.get("events") or ()) if event is not None]
+        first = started(_look_untrusted(found.get("last")), self._look(), _ended_untrusted(found))
         self._keep([*old, first, *self._events])
+        self.opened.set()
         await self._write()
 
-    def _open_file(self, name: str) -> dict[str, Any]:
-        if self._folder is None:
-            return {}
-        try:
-            self._file = FlightFile.open_file(self._folder / f"{name}.flight")
-            return self._file.read()
-        except OSError as error:
-            log.warn("what happens to this agent cannot be recorded on disk", folder=self._folder, error=error)
-            return {}
-
     async def run(self) -> None:
-        """Looks around for ever, and writes what is new."""
-        due = trio.current_time() + INTERVAL
-        while True:
-            with trio.move_on_at(due):
-                await self._changed.wait()
-            self._changed = trio.Event()
-            if trio.current_time() >= due:
+        """Looks around for ever, and has written what is new."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write_changes)
+            while True:
+                await trio.sleep(INTERVAL)
                 self._check()
-                due = trio.current_time() + INTERVAL
+                self._changed.set()
+
+    async def _write_changes(self) -> None:
+        await self.open()
+        while True:
+            await self._changed.wait()
+            self._changed = trio.Event()
             await self._write()
 
     async def stop(self, ended: Literal["stopped", "upgraded"] = "stopped") -> None:
         """The process ends as it should, or goes on as another program."""
         self._ended = ended
         self.note(ended)
-        await self._write()
-        async with self._writing:  # `run` heard of the note, too
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+        with trio.move_on_after(LAST_WORDS):
+            await self._write()
+            async with self._writing:  # `run` heard of the note, too
+                file, self._file = self._file, None
+                if file is not None:
+                    await self._close(file)
+
+    async def _close(self, file: FlightFile) -> None:
+        with suppress(OSError):  # no room for a thread; the file goes with the process
+            await on_disk(file.close, limiter=self._thread)
 
     async def _write(self) -> None:
         async with self._writing:
@@ -138,11 +176,13 @@ class FlightRecorder:
             "events": [asdict(event) for event in self._events],
         }
         try:
-            await trio.to_thread.run_sync(file.write, document)
+            await on_disk(file.write, document, limiter=self._thread)
+        except NoThreadError:
+            return  # it is written with what happens next
         except OSError as error:
             log.warn("what happens to this agent is recorded in memory only", error=error)
-            file.close()
             self._file = None
+            await self._close(file)
 
     # ---- telling
 
@@ -158,9 +198,22 @@ class FlightRecorder:
         self._changed.set()
 
     def _may_explain(self, event: FlightEvent) -> bool:
-        if event.kind not in _OF_THE_MACHINE:
+        if event.kind not in _OF_THE_MACHINE or "survived" in event.data:
             return False
-        return self._last.running - self._found_at.get(id(event), -math.inf) < _EXPLAINS
+        found_at, _ = self._found_at.get(id(event), (-math.inf, 0))
+        return self._last.running - found_at < _EXPLAINS
+
+
+def _open_file(path: Path) -> tuple[FlightFile | None, dict[str, Any]]:
+    file = None
+    try:
+        file = FlightFile.open_file(path)
+        return file, file.read()
+    except OSError as error:
+        if file is not None:
+            file.close()
+        log.warn("what happens to this agent cannot be recorded on disk", folder=path.parent, error=error)
+        return None, {}
 
 
 def look_around() -> Look:

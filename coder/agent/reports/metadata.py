@@ -5,6 +5,7 @@ Source: docs/protocol/agents.md#limits (ticks of one second, 10 KiB of output, o
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ def quirk_seconds(duration: object) -> float:
 
 
 class MetadataCollector:
-    """Collects by the manifest current at each tick."""
+    """Collects by the manifest current at each look. One that comes while `loop` runs is found at its next look."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -49,7 +50,15 @@ class MetadataCollector:
                         self._start_if_due(nursery, description)
                 if self._results:
                     await self._flush(send)
-                await trio.sleep(TICK)
+                await trio.sleep_until(self._next_look())
+
+    def _next_look(self) -> float:
+        """An agent without scripts, or between their turns, has nothing to wake up for."""
+        manifest, now = self._state.manifest, trio.current_time()
+        if manifest is None or self._running or self._results:
+            return now + TICK
+        due = (self._due.get(description.key, 0) for description in manifest.metadata)
+        return max(now + TICK, min(due, default=math.inf))
 
     async def _flush(self, send: Send) -> None:
         results, self._results = self._results, {}
@@ -78,6 +87,9 @@ class MetadataCollector:
             result.value, result.error = await self._run(description.script, timeout)
         except OSError as error:
             result.error = f"run cmd: {error}"
+        except trio.Cancelled:
+            self._due.pop(description.key, None)  # its turn is not over: there may be no other
+            raise
         finally:
             self._running.discard(description.key)
         result.collected_at.FromDatetime(datetime.now(UTC))

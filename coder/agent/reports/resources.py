@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import trio
 
-from coder.agent.workspace.files import on_disk
-from coder.base.host import container_memory, disk_usage
+from coder.agent.disk import off_the_loop
+from coder.agent.reports.volumes import read_volumes
+from coder.base.host import container_memory
 from coder.base.log import get_logger
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
@@ -42,7 +44,7 @@ async def push_loop(session: Session, rest: Callable[[float], Awaitable[None]] =
         return
     window: deque[Datapoint] = deque(maxlen=size)
     while True:
-        window.append(await on_disk(read, memory, volumes))
+        window.append(await read(memory, volumes))
         if len(window) == size:
             await _push(session, window)
         await rest(max(wanted.config.collection_interval_seconds, 1))
@@ -58,16 +60,18 @@ async def _push(session: Session, window: deque[Datapoint]) -> None:
         log.warn("the server refused readings", error=error)
 
 
-def read(memory: bool, volumes: list[str]) -> Datapoint:
+async def read(memory: bool, volumes: list[str]) -> Datapoint:
     """One reading; what cannot be read is left out."""
     point = Datapoint()
     point.collected_at.GetCurrentTime()
     if memory:
-        used, total = container_memory()
-        if used is not None and total is not None:
-            point.memory.used, point.memory.total = used, total
+        with suppress(OSError):  # no room for a thread
+            used, total = await off_the_loop(container_memory)
+            if used is not None and total is not None:
+                point.memory.used, point.memory.total = used, total
+    usages = await read_volumes({Path(path) for path in volumes})
     for path in volumes:
-        used, total = disk_usage(Path(path))
+        used, total = usages[Path(path)]
         if used is not None and total is not None:
             point.volumes.add(volume=path, used=used, total=total)
     return point

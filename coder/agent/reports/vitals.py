@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import h11
 import trio
 
+from coder.agent.disk import off_the_loop
 from coder.agent.reports.flight_recorder import FlightRecorder
-from coder.agent.workspace.files import on_disk
+from coder.agent.reports.volumes import Usage, read_volumes
 from coder.base.errors import CoderError
-from coder.base.host import container_memory, disk_usage
+from coder.base.host import container_memory
 from coder.base.log import get_logger
 from coder.domain.agents.flight_events import FlightEvent
 from coder.net.errors import HttpError
@@ -34,15 +35,25 @@ INTERVAL = 30.0
 IN_USE = 180.0
 """Ours: seconds since its last handshake within which a peer counts as using us; WireGuard's own sessions last that."""
 _TIMEOUT = 20.0
+_RECORD_TIME = 2.0
+"Ours: seconds the first report waits for what the process before has recorded."
 _ANSWER = 64 << 10
 _UNKNOWN = frozenset({404, 405})
 
 
 async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: AgentNetwork, home: Path) -> None:
     """Runs as long as a connection; ends when the server knows nothing of readings."""
+    with trio.move_on_after(_RECORD_TIME):
+        await recorder.opened.wait()
     while True:
         events = recorder.waiting()
-        reading = await on_disk(read_host, home)
+        usage = (await read_volumes([home]))[home]
+        try:
+            reading = await off_the_loop(read_host, usage)
+        except OSError as error:
+            log.debug("this machine could not be looked at", error=error)
+            await trio.sleep(INTERVAL)
+            continue
         body = report(reading | network.peers_in_use(IN_USE), events, datetime.now(UTC))
         status = await _send(policy, body)
         if status in _UNKNOWN:
@@ -77,9 +88,9 @@ def _time(seconds: float) -> str:
         return datetime.fromtimestamp(0, UTC).isoformat()
 
 
-def read_host(home: Path) -> dict[str, Any]:
+def read_host(disk: Usage) -> dict[str, Any]:
     """What this machine can tell; what it cannot is None."""
-    disk_used, disk_total = disk_usage(home)
+    disk_used, disk_total = disk
     memory_used, memory_total = container_memory()
     return {
         "disk_used": disk_used,

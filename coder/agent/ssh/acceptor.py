@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.agent.state import AgentState
+from coder.base.threads import in_thread_or_here
 
 if TYPE_CHECKING:
     from coder.agent.ssh.server import SshService
@@ -36,7 +37,7 @@ class SshAcceptor:
     async def _loaded(self) -> SshService:
         async with self._loading:
             if self._service is None:
-                await trio.to_thread.run_sync(import_module, "coder.agent.ssh.server")
+                await in_thread_or_here(import_module, "coder.agent.ssh.server")
                 from coder.agent.ssh.server import SshService
 
                 self._service = SshService(self._state, max_timeout=self._max_timeout)

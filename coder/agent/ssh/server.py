@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 from trio_asyncio import aio_as_trio
@@ -12,17 +13,17 @@ from coder.agent.ssh.negotiation import (
     judge_guesses_by_the_outcome,
     prefer_fast_ciphers,
     take_any_user,
-    take_longer_writes,
 )
 from coder.agent.ssh.sessions import SessionRunner
-from coder.agent.ssh.sftp import DiskThreads, start_sftp
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import StreamTransport
 
+if TYPE_CHECKING:
+    from coder.agent.ssh.sftp import DiskThreads
+
 log = get_logger("agent.ssh")
-take_longer_writes()
 child_wait.install()
 
 ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
@@ -46,12 +47,12 @@ class SshService:
     def __init__(self, state: AgentState, *, max_timeout: float = 72 * 3600) -> None:
         self._state = state
         self.runner = SessionRunner(state)
-        threads = DiskThreads()
+        self._threads: DiskThreads | None = None
         self._options = asyncssh.SSHServerConnectionOptions(
             server_factory=lambda: _Policy(state),
             server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
             process_factory=self.runner.run,
-            sftp_factory=lambda channel: start_sftp(channel, state, threads),
+            sftp_factory=self._start_sftp,
             sftp_version=3,
             allow_scp=False,  # `scp -O` runs the workspace's own scp program, as a plain command
             agent_forwarding=True,
@@ -67,6 +68,13 @@ class SshService:
             keepalive_count_max=3,
             rekey_bytes=1 << 34,
         )
+
+    async def _start_sftp(self, channel: asyncssh.SSHServerChannel[bytes]) -> asyncssh.SFTPServer:
+        from coder.agent.ssh.sftp import DiskThreads, start_sftp  # which many agents never need
+
+        if self._threads is None:
+            self._threads = DiskThreads()
+        return await start_sftp(channel, self._state, self._threads)
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """One connection, to its end. Never raises for what the peer did."""

@@ -6,6 +6,7 @@ asyncssh's own `redirect` loses data after flow control (two readers on one pipe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,13 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import trio
 from trio_asyncio import trio_as_aio
 
+from coder.agent.disk import LOOK_TIME, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment, terminal
+from coder.agent.workspace.children import KILL_GRACE, UNKNOWN_STATUS, wait_for_child
 from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import read_regular, workdir
 from coder.base.log import get_logger
+from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
 
 log = get_logger("agent.ssh")
@@ -30,8 +35,12 @@ AGENT_FAILURE = 229
 TRANSFER_BLOCKED = 65
 KILLED = 255
 "A command ended by a signal."
+REAP_GRACE = 5.0
+"""Ours: seconds a program has after its terminal was hung up."""
 BLOCKED_PROGRAMS = {"nc", "rsync", "scp", "sftp"}
 
+_MESSAGE_THREADS = trio.CapacityLimiter(1)
+"For messages of the day: on a disk that is away they wait behind each other, and not before all other looks."
 _VSCODE = {
     "vscode", "vscode_insiders", "vscode_web", "code_server", "cursor", "windsurf", "positron", "vscodium", "codium",
     "antigravity", "trae", "kiro", "devin",
@@ -113,7 +122,7 @@ class SessionRunner:
     ) -> int:
         width, height, _, _ = process.term_size
         if command is None:
-            self._greet(process)
+            await self._greet(process)
         child, master, _ = terminal.spawn(argv, env, cwd, height=height, width=width)
         self._children.add(child.pid)
         reader = asyncio.ensure_future(_terminal_input(process, master, child.pid))
@@ -126,7 +135,7 @@ class SessionRunner:
             if not output.done():
                 return KILLED
             output.result()
-            return _exit_code(await _wait(child))
+            return _exit_code(await trio_as_aio(_wait)(child))
         finally:
             for task in (reader, output, gone):
                 task.cancel()
@@ -135,7 +144,7 @@ class SessionRunner:
             # A terminal session's processes end with it: the kernel hangs them up, once, as for any line gone dead.
             os.close(master)
             if child.poll() is None:
-                asyncio.get_running_loop().run_in_executor(None, _reap, child)
+                asyncio.get_running_loop().trio_as_future(_reap, child)  # type: ignore[attr-defined]
             self._children.discard(child.pid)
 
     async def _without_terminal(self, process: Process, argv: list[str], env: dict[str, str], cwd: Path) -> int:
@@ -192,19 +201,29 @@ class SessionRunner:
         self._orphans.add(task)
         task.add_done_callback(self._orphans.discard)
 
-    def _greet(self, process: Process) -> None:
+    async def _greet(self, process: Process) -> None:
         """Banners and the message of the day, for people at a terminal."""
         for banner in self._state.banners:
             if banner.enabled and banner.message.strip():
                 process.stdout.write((banner.message.strip() + "\n\n").replace("\n", "\r\n").encode())
         manifest = self._state.manifest
-        if manifest is None or not manifest.motd_path or (self._state.identity.home / ".hushlogin").exists():
-            return
-        try:
-            text = read_regular(Path(manifest.motd_path), 64 << 10)
-        except OSError:
-            return
-        process.stdout.write(text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+        if manifest is not None and manifest.motd_path:
+            text = await trio_as_aio(_message_of_the_day)(self._state.identity.home, Path(manifest.motd_path))
+            process.stdout.write(text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+
+
+async def _message_of_the_day(home: Path, path: Path) -> bytes:
+    """Nothing for who wants none, nor where the disk does not answer or cannot be asked: a shell waits for none."""
+    with trio.move_on_after(LOOK_TIME), contextlib.suppress(NoThreadError):
+        return await on_disk(_read_message, home, path, limiter=_MESSAGE_THREADS)
+    return b""
+
+
+def _read_message(home: Path, path: Path) -> bytes:
+    try:
+        return b"" if (home / ".hushlogin").exists() else read_regular(path, 64 << 10)
+    except OSError:
+        return b""
 
 
 async def _terminal_output(process: Process, master: int) -> None:
@@ -314,18 +333,27 @@ class _Readiness:
 
 
 async def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Its exit code, without a thread of its own."""
     code = child.poll()
-    if code is not None:
-        return code
-    return await asyncio.get_running_loop().run_in_executor(None, child.wait)
+    if code is None:
+        try:
+            code = await wait_for_child(child.pid)
+        except ChildProcessError:
+            code = UNKNOWN_STATUS
+        child.returncode = code
+    return code
 
 
-def _reap(child: subprocess.Popen[bytes]) -> None:
+async def _reap(child: subprocess.Popen[bytes]) -> None:
+    """Waits for what has been hung up, and kills it when it stays, or when we end before."""
     try:
-        child.wait(5)
-    except subprocess.TimeoutExpired:
-        _signal_group(child.pid, signal.SIGKILL)
-        child.wait()
+        with trio.move_on_after(REAP_GRACE):
+            await _wait(child)
+    finally:
+        if child.poll() is None:
+            _signal_group(child.pid, signal.SIGKILL)
+            with trio.CancelScope(deadline=trio.current_time() + KILL_GRACE, shield=True):
+                await _wait(child)
 
 
 def _signal_group(pid: int, number: int) -> None:

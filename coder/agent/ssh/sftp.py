@@ -8,8 +8,9 @@ after the other, and so do the threads; what waits is that session alone.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from io import IOBase
@@ -20,8 +21,10 @@ import outcome
 import trio
 from trio_asyncio import trio_as_aio
 
+from coder.agent.ssh.negotiation import take_longer_writes
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import workdir
+from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
 
 _Write = tuple[IO[bytes], int, bytes]
@@ -34,6 +37,10 @@ MOST_READ = 4 << 20
 "Bytes of one answer: what asyncssh tells clients that ask. A number is any client's word, for which nobody keeps room."
 BEHIND = 2 << 20
 "Ours: bytes of a session that are on their way to the disk, beyond which the client waits for it."
+ENOUGH, PAUSE = 256 << 10, 0.005
+"Ours: bytes of a session that are worth a thread, and the seconds it waits for so many. A close waits for nothing."
+PIECES = 64
+"Of a file that go to the system in one call; it takes 1,024 at most."
 NAMES = 128
 "Entries of a folder that are read at once: as many as asyncssh puts into one answer."
 IN_THREADS = (
@@ -41,6 +48,9 @@ IN_THREADS = (
     "realpath", "remove", "rename", "rmdir", "setstat", "stat", "statvfs", "symlink",
 )  # fmt: skip
 """Operations that are asyncssh's own, in a thread."""
+NOT_OFFERED = frozenset({b"ranges@asyncssh.com"})
+"""Extensions that only asyncssh knows and that look at the file by themselves: on the event loop, and before what was
+written behind their back. Its clients do without."""
 
 _wire = asyncssh.constants
 _FLAGS = {
@@ -64,7 +74,8 @@ class DiskThreads:
         self._free = asyncio.Semaphore(THREADS)
 
     async def run(self, do: Callable[[*Arguments], Found], *arguments: *Arguments) -> Found:
-        """What `do` returns or raises. Cancelled, it goes on until the disk answers, and is forgotten."""
+        """What `do` returns or raises, and OSError when there is no thread for it. Cancelled, it goes on until the disk
+        answers, and is forgotten."""
         await self._free.acquire()
         future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         token = trio.lowlevel.current_trio_token()
@@ -73,7 +84,11 @@ class DiskThreads:
             with suppress(trio.RunFinishedError):  # the agent has ended meanwhile
                 token.run_sync_soon(self._done, future, result)
 
-        trio.lowlevel.start_thread_soon(partial(do, *arguments), deliver)
+        try:
+            trio.lowlevel.start_thread_soon(partial(do, *arguments), deliver)
+        except NoThreadError:
+            self._free.release()
+            raise
         return await future
 
     def _done(self, future: asyncio.Future[Found], result: outcome.Outcome[Found]) -> None:
@@ -101,7 +116,8 @@ class _Behind:
     def __init__(self, threads: DiskThreads) -> None:
         self._threads = threads
         self._waiting: list[_Write] = []
-        self._size = 0
+        self._size = self._gathered = 0
+        self._enough = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failed: dict[IO[bytes], OSError] = {}
 
@@ -114,14 +130,18 @@ class _Behind:
         self.check(file)
         self._waiting.append((file, offset, data))
         self._size += len(data)
+        self._gathered += len(data)
         if self._task is None:
             self._task = asyncio.ensure_future(self._write())
+        if self._gathered >= ENOUGH:
+            self._enough.set()
         if self._size > BEHIND:
             await self.wait_written()
 
     async def wait_written(self) -> None:
         """Until all that was put is on the disk, or has failed."""
         if self._task is not None:
+            self._enough.set()
             await asyncio.shield(self._task)  # whoever stops waiting does not stop the writing
 
     def check(self, file: object) -> None:
@@ -136,11 +156,25 @@ class _Behind:
     async def _write(self) -> None:
         try:
             while self._waiting:
-                taken, self._waiting = self._waiting, []
-                self._failed |= await self._threads.run(_write_all, taken)
+                await self._gather()
+                taken, self._waiting, self._gathered = self._waiting, [], 0
+                try:
+                    found = await self._threads.run(_write_all, taken, frozenset(self._failed))
+                except OSError as error:  # nothing of it was tried
+                    found = {file: error for file, _, _ in taken}
+                self._failed = found | self._failed  # the first failure is the one to tell
                 self._size -= sum(len(data) for _, _, data in taken)
         finally:
             self._task = None
+            self._enough.clear()  # whoever hurried this one does not hurry the next
+
+    async def _gather(self) -> None:
+        """Until there is enough for a thread, or somebody waits for it, or nothing more comes."""
+        if self._gathered < ENOUGH and not self._enough.is_set():
+            late = asyncio.get_running_loop().call_later(PAUSE, self._enough.set)
+            await self._enough.wait()
+            late.cancel()
+        self._enough.clear()
 
 
 class Sftp(asyncssh.SFTPServer):
@@ -175,8 +209,16 @@ class Sftp(asyncssh.SFTPServer):
 
     async def close(self, file_obj: object) -> None:
         file = cast("IO[bytes]", file_obj)
-        await self.in_thread(file.close)
-        if error := self._behind.forget(file):
+        try:
+            await self.in_thread(file.close)
+        except OSError:
+            if file.closed:
+                raise
+            # There was no thread for it. Nobody asks again: better waited for here than open for ever.
+            file.close()
+        finally:
+            error = self._behind.forget(file)
+        if error:
             raise error
 
     def read(self, file_obj: object, offset: int, size: int) -> bytes | Awaitable[bytes]:
@@ -226,6 +268,28 @@ for _name in IN_THREADS:
     setattr(Sftp, _name, _operation(_name))
 
 
+def adapt_library() -> None:
+    """Have asyncssh's sessions end whole, and offer nothing that goes past this file.
+
+    A session that ends closes its files, and says that it has ended: at the first file whose writes have failed, and
+    which says so when it is closed, asyncssh stops half-way. The session would count as open for ever.
+    """
+    kind: Any = asyncssh.sftp.SFTPServerHandler
+    plain = kind._cleanup
+
+    async def cleanup(handler: Any, reason: Exception | None) -> None:
+        left, handler._file_handles = handler._file_handles, {}
+        for file in left.values():
+            with suppress(Exception):  # nobody is there to be told
+                await handler._server.close(file)
+        await plain(handler, reason)
+
+    kind._cleanup = cleanup
+    kind._extensions = [(name, data) for name, data in kind._extensions if name not in NOT_OFFERED]
+    for name in NOT_OFFERED:
+        kind._packet_handlers.pop(name, None)
+
+
 def _read_cached(file: IO[bytes], offset: int, size: int) -> bytes:
     """All of it when it is in memory, which it mostly is: the system reads ahead of whoever reads. Else nothing."""
     if not _NOWAIT:
@@ -242,24 +306,51 @@ def _read(file: IO[bytes], offset: int, size: int) -> bytes:
     return os.pread(file.fileno(), size, offset)
 
 
-def _write_all(writes: Sequence[_Write]) -> dict[IO[bytes], OSError]:
-    """What has failed, by file; nothing more is written to that one."""
+def _write_all(writes: Sequence[_Write], lost: Set[IO[bytes]]) -> dict[IO[bytes], OSError]:
+    """What has failed, by file; nothing more is written to that one, nor to those that were lost before."""
     failed: dict[IO[bytes], OSError] = {}
-    for file, offset, data in writes:
-        if file not in failed:
+    for file, offset, pieces in _runs(writes):
+        if file not in failed and file not in lost:
             try:
-                _write(file, offset, data)
+                _write(file, offset, pieces)
             except OSError as error:
                 failed[file] = error
+            except Exception as error:  # an offset is any number of a client's; the others' writes must not be lost
+                failed[file] = OSError(errno.EINVAL, f"cannot be written: {error}")
     return failed
 
 
-def _write(file: IO[bytes], offset: int, data: bytes) -> None:
+def _runs(writes: Sequence[_Write]) -> Iterator[tuple[IO[bytes], int, list[bytes]]]:
+    """Pieces that follow each other in one file, together: each call of the system gives the interpreter away, and
+    has to wait until the busy event loop gives it back."""
+    run: list[bytes] = []
+    begin, end, of = 0, 0, None
+    for file, offset, data in writes:
+        if file is not of or offset != end or len(run) == PIECES:
+            if of is not None:
+                yield of, begin, run
+            run, begin, end, of = [], offset, offset, file
+        run.append(data)
+        end += len(data)
+    if of is not None:
+        yield of, begin, run
+
+
+def _write(file: IO[bytes], offset: int, pieces: list[bytes]) -> None:
     """All of it: a disk that is nearly full takes a part, and says so only to whoever comes with the rest."""
-    rest = memoryview(data)
-    while rest:
-        taken = os.pwrite(file.fileno(), rest, offset)
-        rest, offset = rest[taken:], offset + taken
+    taken = _write_together(file.fileno(), pieces, offset)
+    for data in pieces:
+        rest = memoryview(data)[taken:]
+        taken = max(taken - len(data), 0)
+        offset += len(data) - len(rest)
+        while rest:
+            written = os.pwrite(file.fileno(), rest, offset)
+            rest, offset = rest[written:], offset + written
+
+
+def _write_together(descriptor: int, pieces: list[bytes], offset: int) -> int:
+    """Bytes that were taken at once; 0 where the system cannot."""
+    return os.pwritev(descriptor, pieces, offset) if hasattr(os, "pwritev") and len(pieces) > 1 else 0
 
 
 def _open(path: bytes, pflags: int, permissions: int | None) -> IO[bytes]:
@@ -288,9 +379,18 @@ def _names(path: bytes) -> Iterator[asyncssh.SFTPName]:
     def found() -> Iterator[asyncssh.SFTPName]:
         with entries:
             for name in (b".", b".."):
-                yield asyncssh.SFTPName(name, attrs=asyncssh.SFTPAttrs.from_local(os.lstat(os.path.join(path, name))))  # noqa: PTH118
+                yield from _named(name, partial(os.lstat, os.path.join(path, name)))  # noqa: PTH118
             for entry in entries:
-                attrs = asyncssh.SFTPAttrs.from_local(entry.stat(follow_symlinks=False))
-                yield asyncssh.SFTPName(entry.name, attrs=attrs)
+                yield from _named(entry.name, partial(entry.stat, follow_symlinks=False))
 
     return found()
+
+
+def _named(name: bytes, look: Callable[[], os.stat_result]) -> Iterator[asyncssh.SFTPName]:
+    """Nothing when it is gone by now, or is not to be looked at (somebody's FUSE): the rest of the folder is there."""
+    with suppress(OSError):
+        yield asyncssh.SFTPName(name, attrs=asyncssh.SFTPAttrs.from_local(look()))
+
+
+take_longer_writes()
+adapt_library()

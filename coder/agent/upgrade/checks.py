@@ -13,6 +13,7 @@ from pathlib import Path
 
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.upgrade.folder import make_own
 from coder.agent.upgrade.handover import FORMAT
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
@@ -33,7 +34,7 @@ _BAD_SIGNATURE = 1
 
 async def digest_of(path: Path) -> str:
     """SHA-256 of a file, in hex. Raises OSError."""
-    return await trio.to_thread.run_sync(_digest, path)
+    return await on_disk(_digest, path)
 
 
 async def check_again(folder: Path, path: Path, version: str, digest: str) -> None:
@@ -41,7 +42,7 @@ async def check_again(folder: Path, path: Path, version: str, digest: str) -> No
 
     Raises UpgradeNotNowError: these bytes were good before, so this is no verdict on them. OSError.
     """
-    make_own(folder)
+    await on_disk(make_own, folder)
     if await digest_of(path) != digest:
         raise UpgradeNotNowError("it is not what was verified any more")
     try:

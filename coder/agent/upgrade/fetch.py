@@ -11,12 +11,15 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import trio
 
+from coder.agent.disk import LOOK_TIME, on_disk
 from coder.agent.upgrade.checks import check_program, check_signature, digest_of
-from coder.agent.upgrade.folder import link_others, locked, make_own, program_path
+from coder.agent.upgrade.folder import link_others, locked_in_thread, make_own, program_path
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
@@ -38,11 +41,10 @@ async def fetch_program(
     Raises UpgradeRefusedError and UpgradeNotNowError, NetError or HttpError of the way to it, OSError of the folder.
     """
     path = program_path(folder, digest)
-    make_own(folder)
-    with locked(folder):
-        for left in folder.glob("*.part"):  # of downloads that were killed
-            left.unlink(missing_ok=True)
-        if not path.is_file() or await digest_of(path) != digest:
+    await on_disk(make_own, folder)
+    async with locked_in_thread(folder):
+        await on_disk(_tidy, folder)
+        if not await on_disk(path.is_file) or await digest_of(path) != digest:
             await _download(client, name, path, digest)
         try:
             if keyring is not None:
@@ -51,10 +53,16 @@ async def fetch_program(
         except UpgradeRefusedError as error:
             if await digest_of(path) != digest:
                 raise UpgradeNotNowError("it was changed while it was checked") from error
-            link_others(folder)  # a hundred megabytes that nobody will start
+            await on_disk(link_others, folder)  # a hundred megabytes that nobody will start
             raise
-        link_others(folder, path)
+        await on_disk(link_others, folder, path)
     return path
+
+
+def _tidy(folder: Path) -> None:
+    """After downloads that were killed."""
+    for left in folder.glob("*.part"):
+        left.unlink(missing_ok=True)
 
 
 async def server_digest(client: HttpClient, name: str) -> str:
@@ -70,21 +78,30 @@ async def _download(client: HttpClient, name: str, path: Path, digest: str) -> N
     """To a name of its own first: what has the final name is whole."""
     beside = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700)
         with trio.move_on_after(DOWNLOAD) as scope:
-            await _receive(client, name, descriptor)
+            await _receive(client, name, await on_disk(_create, beside))
         if scope.cancelled_caught:
             raise NetError("timeout", f"/bin/{name} did not come within {DOWNLOAD:g} s")
         if await digest_of(beside) != digest:
             raise UpgradeNotNowError("its checksum is not the one the server names")
-        beside.replace(path)
+        await on_disk(beside.replace, path)
     finally:
-        beside.unlink(missing_ok=True)
+        await _forget(beside)
 
 
-async def _receive(client: HttpClient, name: str, descriptor: int) -> None:
+def _create(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700), "wb")
+
+
+async def _forget(path: Path) -> None:
+    """Even cancelled, unless the disk does not answer: what is left goes before the next download."""
+    with trio.move_on_after(LOOK_TIME, shield=True):
+        await on_disk(partial(path.unlink, missing_ok=True))
+
+
+async def _receive(client: HttpClient, name: str, file: BinaryIO) -> None:
     size = 0
-    async with trio.wrap_file(os.fdopen(descriptor, "wb")) as out:
+    try:
         async with client.stream("GET", f"/bin/{name}", head_timeout=SILENCE) as answer:
             if answer.status != 200 or answer.headers.get("content-encoding"):
                 raise NetError("protocol", f"/bin/{name} was answered with status {answer.status}")
@@ -93,9 +110,12 @@ async def _receive(client: HttpClient, name: str, descriptor: int) -> None:
                     size += len(chunk)
                     if size > MOST:
                         raise UpgradeNotNowError(f"it is larger than {MOST >> 20} MiB")
-                    await out.write(chunk)
-        await out.flush()
-        await trio.to_thread.run_sync(os.fsync, descriptor)
+                    await on_disk(file.write, chunk)
+        await on_disk(file.flush)
+        await on_disk(os.fsync, file.fileno())
+    finally:
+        with trio.move_on_after(LOOK_TIME, shield=True):
+            await on_disk(file.close)
 
 
 async def _next(chunks: AsyncIterator[bytes], name: str) -> bytes:
@@ -111,7 +131,7 @@ async def _check_signature(client: HttpClient, name: str, path: Path, keyring: P
         raise UpgradeNotNowError("it is not signed, and --self-upgrade-keyring wants a signature")
     signature = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
-        signature.write_bytes(answer.body)
+        await on_disk(signature.write_bytes, answer.body)
         await check_signature(signature, path, keyring)
     finally:
-        signature.unlink(missing_ok=True)
+        await _forget(signature)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import trio
+
+from coder.agent.disk import LOOK_TIME, on_disk
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
 from coder.base.own_binary import own_binary
 
@@ -48,17 +51,43 @@ def make_own(folder: Path) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Nobody else is at work there: two agents of a machine may go by one name. Raises UpgradeNotNowError, OSError."""
-    import fcntl
-
-    held = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    held = _Lock(folder)
     try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UpgradeNotNowError(f"another agent is at work in {folder}") from error
         yield
     finally:
-        os.close(held)
+        held.close()
+
+
+@asynccontextmanager
+async def locked_in_thread(folder: Path) -> AsyncIterator[None]:
+    """The same for who must not wait for a disk: an event loop."""
+    held = await on_disk(_Lock, folder)
+    try:
+        yield
+    finally:
+        with trio.move_on_after(LOOK_TIME, shield=True):
+            await on_disk(held.close)
+
+
+class _Lock:
+    """Let go with the last who holds it: that may be a thread nobody waits for any more."""
+
+    def __init__(self, folder: Path) -> None:
+        import fcntl
+
+        self._held = -1
+        self._held = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UpgradeNotNowError(f"another agent is at work in {folder}") from error
+
+    def close(self) -> None:
+        held, self._held = self._held, -1
+        if held >= 0:
+            os.close(held)
+
+    __del__ = close
 
 
 def link_others(folder: Path, kept: Path | None = None) -> None:

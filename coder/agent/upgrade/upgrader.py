@@ -11,6 +11,7 @@ from typing import Protocol
 
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.upgrade.checks import check_again
 from coder.agent.upgrade.fetch import fetch_program, server_digest
 from coder.agent.upgrade.folder import link_others, locked, make_own, program_path
@@ -78,14 +79,12 @@ class Upgrader:
     async def prove(self, digest: str) -> None:
         """We are the program that has taken over: names of those before us are ours, and soon we have lasted."""
         try:
-            make_own(self._folder)
-            with locked(self._folder):
-                link_others(self._folder)
+            await on_disk(_adopt, self._folder)
         except Exception as error:
             log.warn("the names of programs before this one were not made its own", error=reason_of(error))
         await trio.sleep(PROVEN)
         try:
-            self._records.last(digest)
+            await on_disk(self._records.last, digest)
         except Exception as error:
             log.warn("what is remembered of upgrades was not brought up to date", error=reason_of(error))
 
@@ -114,10 +113,10 @@ class Upgrader:
                 log.debug("the agent keeps its program", ours=BUILD_VERSION, server=version)
                 return None
             digest = await server_digest(client, own_name())
-            if digest in self._refused or self._records.is_refused(digest):
+            if digest in self._refused or await on_disk(self._records.is_refused, digest):
                 log.debug("the server's program was tried and refused", server=version, digest=digest)
                 return None
-            self._records.check_attempts(digest)
+            await on_disk(self._records.check_attempts, digest)
             known = self._verified
             if known is not None and (known.version, known.digest) == (version, digest):
                 return known
@@ -128,7 +127,7 @@ class Upgrader:
                 path = await fetch_program(client, own_name(), version, digest, self._folder, self._keyring)
             except UpgradeRefusedError as error:
                 self.refuse(digest, version, error.message)
-                self._keep(digest, version, error.message)
+                await self._keep(digest, version, error.message)
                 return None
         log.info("the server's program is verified", version=version, path=path)
         self._verified, self._checked_at = NewProgram(path, version, digest), trio.current_time()
@@ -136,7 +135,7 @@ class Upgrader:
 
     async def _take_turn(self, digest: str) -> bool:
         """Waits until this agent may get that program. False when it connected anew meanwhile."""
-        if program_path(self._folder, digest).is_file():
+        if await on_disk(program_path(self._folder, digest).is_file):
             return True
         if self._turn[0] != digest:
             self._turn = (digest, trio.current_time() + random.uniform(0, SPREAD))
@@ -163,6 +162,8 @@ class Upgrader:
                 self._checked_at = trio.current_time()
             else:
                 rehearse()
+                # On the event loop: whoever came while a thread wrote it down would be cut off. The disk of this folder
+                # has answered a moment ago.
                 self._records.begin(found.digest, found.version)
                 return True
         return False
@@ -176,9 +177,15 @@ class Upgrader:
         log.error("the server's program was refused; this one goes on", version=version, reason=reason)
         self._refused.add(digest)
 
-    def _keep(self, digest: str, version: str, reason: str) -> None:
+    async def _keep(self, digest: str, version: str, reason: str) -> None:
         """Nor by the next."""
         try:
-            self._records.refuse(digest, version, reason)
+            await on_disk(self._records.refuse, digest, version, reason)
         except OSError as error:
             log.warn("the refusal is remembered by this process only", error=error)
+
+
+def _adopt(folder: Path) -> None:
+    make_own(folder)
+    with locked(folder):
+        link_others(folder)

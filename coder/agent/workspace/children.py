@@ -14,11 +14,14 @@ from pathlib import Path
 import trio
 
 from coder.base.log import get_logger
+from coder.base.threads import NoThreadError
 
 log = get_logger("agent")
 
 UNKNOWN_STATUS = 255
 "Of a child that somebody else has waited for."
+LOOK_AGAIN = 0.1
+"""Ours: seconds between looks at a child that nothing can wait for."""
 KILL_GRACE = 5.0
 """Ours: seconds a killed process has to go. One that waits for a disk that is away does not hear signals; whoever ends
 it must not wait with it."""
@@ -75,7 +78,10 @@ async def wait_for_child(pid: int) -> int:
     except (AttributeError, OSError):  # another system, or a kernel or sandbox without the call
         # Trio's threads may be left behind: what they return after the end is dropped without a word.
         limiter = trio.CapacityLimiter(math.inf)
-        _, status = await trio.to_thread.run_sync(os.waitpid, pid, 0, abandon_on_cancel=True, limiter=limiter)
+        try:
+            _, status = await trio.to_thread.run_sync(os.waitpid, pid, 0, abandon_on_cancel=True, limiter=limiter)
+        except NoThreadError:
+            status = await _look_until_ended(pid)
     else:
         try:
             await trio.lowlevel.wait_readable(descriptor)
@@ -83,6 +89,15 @@ async def wait_for_child(pid: int) -> int:
             os.close(descriptor)
         _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended: this does not block
     return os.waitstatus_to_exitcode(status)
+
+
+async def _look_until_ended(pid: int) -> int:
+    """Its status as the system has it."""
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - does not block
+        if ended:
+            return status
+        await trio.sleep(LOOK_AGAIN)
 
 
 def children() -> list[int]:

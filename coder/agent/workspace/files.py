@@ -9,41 +9,42 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar, TypeVarTuple
 
 import trio
 
+from coder.agent.disk import LOOK_TIME, on_disk
 from coder.agent.state import AgentState
+from coder.base.threads import NoThreadError
 
 Found = TypeVar("Found")
 Arguments = TypeVarTuple("Arguments")
 
-THREADS = trio.CapacityLimiter(16)
-"""Ours. Once so many wait for a disk that does not answer, all further looks wait; nothing else of the agent does."""
 PIECE = 1 << 20
 "Bytes that are read at once: a limit may be far beyond the file (ours)."
-LOOK_TIME = 5.0
-"""Ours: seconds a folder has to say that it is one."""
+_NO_WAIT = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+"""Windows has no such pipes among its files, and would change the ends of lines."""
+
+
+ASKED_AT_ONCE = 4
+"Ours: shells and scripts that look for their folder at a time; others wait for them."
+_FOLDERS: dict[Path, trio.CapacityLimiter] = {}
+"""By folder, of which there are two or three: one that does not answer is asked again by every script of the metadata,
+and must not take the threads of all other looks one by one."""
 
 
 class NotRegularError(OSError):
     """What is there is no regular file."""
 
 
-async def on_disk(
-    look: Callable[[*Arguments], Found], *arguments: *Arguments, limiter: trio.CapacityLimiter = THREADS
-) -> Found:
-    """What `look` returns or raises. When the wait is cancelled it goes on until the disk answers, and is forgotten."""
-    return await trio.to_thread.run_sync(look, *arguments, abandon_on_cancel=True, limiter=limiter)
-
-
 async def workdir(state: AgentState) -> Path:
-    """Where commands start: the manifest's directory if it exists, else home. Silence is as good as a no."""
+    """Where commands start: the manifest's directory if it exists, else home. Silence is as good as a no, and so is no
+    room for a thread to look."""
     for folder in state.workdirs():
-        with trio.move_on_after(LOOK_TIME):
-            if await on_disk(folder.is_dir):
+        with trio.move_on_after(LOOK_TIME), suppress(NoThreadError):
+            if await on_disk(folder.is_dir, limiter=_FOLDERS.setdefault(folder, trio.CapacityLimiter(ASKED_AT_ONCE))):
                 return folder
     return Path("/")
 
@@ -60,7 +61,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-    descriptor = os.open(real, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW, 0o666)
+    descriptor = os.open(real, flags | _NO_WAIT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     file = os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
     try:
         _require_regular(os.fstat(descriptor).st_mode, path)
@@ -68,6 +69,14 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
         file.close()
         raise
     return file
+
+
+def open_to_write(path: Path, flags: int, mode: int) -> int:
+    """A descriptor, of a new file with `mode` where there is none. Raises OSError.
+
+    A pipe nobody reads from is refused, not waited for, and one whose reader is slow refuses a write.
+    """
+    return os.open(path, flags | os.O_WRONLY | os.O_CREAT | _NO_WAIT, mode)
 
 
 def read_regular(path: Path, limit: int, offset: int = 0) -> bytes:

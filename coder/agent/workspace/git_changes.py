@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.workspace.children import end_group
-from coder.agent.workspace.files import on_disk
 
 MAX_REPOSITORIES = 32
 MAX_DIFF = 1 << 20

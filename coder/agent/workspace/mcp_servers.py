@@ -16,10 +16,11 @@ from typing import Any
 
 import trio
 
+from coder.agent.disk import on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import end_group, kill_group
-from coder.agent.workspace.files import on_disk, read_regular, workdir
+from coder.agent.workspace.files import read_regular, workdir
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 

@@ -20,8 +20,9 @@ from coder.agent.workspace.children import kill_group
 from coder.agent.workspace.cron import next_run
 from coder.agent.workspace.files import workdir
 from coder.agent.workspace.logs import LogQueue
-from coder.agent.workspace.script_log import ScriptLog
+from coder.agent.workspace.script_log import ScriptLog, script_log
 from coder.base.log import get_logger
+from coder.domain.foundation.cron import CronError
 from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent.scripts")
@@ -95,7 +96,13 @@ class ScriptRunner:
     async def _cron(self, script: Script) -> None:
         while not self._no_more_cron.is_set():
             now = datetime.now().astimezone()
-            at = next_run(script.cron, now)
+            try:
+                at = next_run(script.cron, now)
+            except CronError as error:
+                self._queue.add(
+                    script.log_source_id, f"script does not run by its cron line: {error}", agent_pb2.Log.ERROR
+                )
+                return
             if at is None:
                 log.warn("cron expression can never run", cron=script.cron)
                 return
@@ -130,7 +137,7 @@ class ScriptRunner:
         env |= {"CODER_SCRIPT_DATA_DIR": str(self._data_dir), "CODER_SCRIPT_BIN_DIR": str(self._data_dir / "bin")}
         argv = environment.command_line(self._state.identity, script.script or "true")
         timeout = script.timeout.ToTimedelta().total_seconds() or float("inf")
-        with ScriptLog(self._log_path(script)) as out:
+        async with script_log(self._log_path(script)) as out:
             process = await trio.lowlevel.open_process(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -181,6 +188,7 @@ class ScriptRunner:
             async for chunk in pipe:
                 plain.take_waiting(stdout)
                 errors.take(chunk)
+                await out.keep_up()
             plain.take_waiting(stdout)
             errors.finish()
 
@@ -188,6 +196,7 @@ class ScriptRunner:
             nursery.start_soon(copy_errors, process.stderr)
             async for chunk in process.stdout:
                 plain.take(chunk)
+                await out.keep_up()
             plain.finish()
         done.set()
 
