@@ -46,9 +46,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("A range, and UDP", "coder port-forward my-workspace --tcp 3000-3010 --udp 5353"),
     ),
     "provisioner keys create": (
-        ("A key for daemons of one environment", "coder provisioner keys create gpu --tag environment=gpu"),
+        ("A key for provisioners of one environment", "coder provisioner keys create gpu --tag environment=gpu"),
     ),
-    "provisioner start": (("Run a daemon with a key", "coder provisioner start --key ABCDEF --name builder-1"),),
+    "provisioner start": (("Run a provisioner with a key", "coder provisioner start --key ABCDEF --name builder-1"),),
     "rename": (("Give a workspace another name", "coder rename old-name new-name"),),
     "restart": (("Stop a workspace and start it again", "coder restart my-workspace"),),
     "schedule extend": (("Two more hours", "coder schedule extend my-workspace 2h"),),

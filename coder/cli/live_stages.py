@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from coder.cli.colour import paint
 from coder.cli.output import cut, parse_time
-from coder.cli.terminal_text import cleaned, command
+from coder.cli.terminal_text import cleaned, command, one_line
 
 if TYPE_CHECKING:
     from coder.api.provisioning.jobs import ProvisionerJobLog
@@ -39,13 +39,14 @@ class StageView:
     def add(self, log: ProvisionerJobLog) -> str | None:
         """Takes a line in. What remains to be seen of the stage that ended by it, if one did."""
         at, ended = parse_time(log.created_at), None
-        if log.stage != self.stage:
+        stage = one_line(log.stage)
+        if stage != self.stage:
             ended = self.end(at, is_good=True)
-            self.stage, self.began = log.stage, at
+            self.stage, self.began = stage, at
             self.lines.clear()
         self.last = at
         if log.output:
-            self.lines.append(cleaned(log.output, colours=False).expandtabs(4))
+            self.lines.extend(cleaned(log.output, colours=False).expandtabs(4).split("\n"))
         return ended
 
     def end(self, at: datetime | None, *, is_good: bool) -> str:

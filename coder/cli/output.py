@@ -18,15 +18,25 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, object]
 
+_NO_CELLS = frozenset({"Mn", "Me", "Cf"})
+"Unicode's categories of marks without a width of their own, and of characters that only say how others look."
+
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """The same value on a terminal, too, whatever its texts would do there."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if sys.stdout.isatty():
+        from coder.cli.terminal_text import escaped
+
+        text = escaped(text)
+    sys.stdout.write(text + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
     """Upper-cased headers, two blanks between columns."""
+    shown = _on_terminal if sys.stdout.isatty() else _cell
     table = [[column.upper() for column in columns]]
-    table += [[_cell(row.get(column, "")) for column in columns] for row in rows]
+    table += [[shown(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(_width(line[index]) for line in table) for index in range(len(columns))]
     if sys.stdout.isatty():
         _print_fitting(columns, table, widths)
@@ -77,6 +87,13 @@ def _cell(value: object) -> str:
     return str(value)
 
 
+def _on_terminal(value: object) -> str:
+    """A cell is a line: somebody's name must not look like another row, nor colour what follows."""
+    from coder.cli.terminal_text import one_line
+
+    return one_line(_cell(value))
+
+
 def fit(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
     """Widths with which a table has at most so many columns: the widest gives first, none becomes less than `least`.
 
@@ -116,21 +133,30 @@ def _columns() -> int:
 
 def cut(text: str, width: int) -> str:
     """At most `width` terminal cells, with an ellipsis where something is left out."""
-    if _width(text) <= width:
-        return text
-    kept = text
-    while _width(kept) > width - 1:
-        kept = kept[:-1]
-    return f"{kept}…"
+    if text.isascii():
+        return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
+    used = end = 0
+    for index, char in enumerate(text):
+        used += _cells(char)
+        if used > width:
+            return f"{text[:end]}…"
+        if used < width:
+            end = index + 1
+    return text
 
 
 def _width(text: str) -> int:
-    """Terminal cells: wide East Asian characters take two."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
+    """Terminal cells."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
 
-    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+def _cells(char: str) -> int:
+    """Wide East Asian characters and emoji take two; what stands on the letter before it, or is not seen, none."""
+    if char < "\u0300":
+        return 1
+    from unicodedata import category, east_asian_width
+
+    return 0 if category(char) in _NO_CELLS else 2 if east_asian_width(char) in "WF" else 1
 
 
 def say(text: str = "") -> None:

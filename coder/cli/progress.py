@@ -101,10 +101,10 @@ def _printer() -> Stages:
 
 def _run(watch: Callable[[], Awaitable[None]]) -> None:
     """`trio.run`, with the one thing that went wrong instead of a group of one."""
-    import trio
+    from coder.base.threads import run_trio
 
     try:
-        trio.run(watch)
+        run_trio(watch)
     except BaseExceptionGroup as group:
         inner: BaseException = group
         while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:

@@ -21,6 +21,7 @@ _COMMANDS = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
     "|[\u202a-\u202e\u2066-\u2069]"  # turn the order of letters round: a name reads as another
 )
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def cleaned(text: str, *, colours: bool = True) -> str:
@@ -31,6 +32,17 @@ def cleaned(text: str, *, colours: bool = True) -> str:
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _COMMANDS.sub(r"\1" if colours else "", text)
+
+
+def one_line(text: str) -> str:
+    """The text without colours either, and on one line."""
+    return cleaned(text, colours=False).replace("\n", " ").replace("\t", " ")
+
+
+def escaped(text: str) -> str:
+    """JSON text of which `cleaned` takes nothing away, for the same value. Control characters below are escaped in it
+    already."""
+    return _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class TerminalText(io.TextIOWrapper):

@@ -18,8 +18,8 @@ AGENT = {
     "log_stackdriver": "logs are written by --log-human and --log-json",
 }
 DAEMON = {
-    "poll_interval": "the server wakes daemons, nobody polls",
-    "poll_jitter": "the server wakes daemons, nobody polls",
+    "poll_interval": "the server wakes provisioners, nobody polls",
+    "poll_jitter": "the server wakes provisioners, nobody polls",
     "experiments": "experiments are the server's; start `coder server` with them",
     "log_stackdriver": "logs are written by --log-human and --log-json",
     "log_filter": "give --verbose for all debug messages",

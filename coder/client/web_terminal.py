@@ -73,7 +73,10 @@ async def _tell_size(stream: WebSocketStream) -> None:
     with trio.open_signal_receiver(signal.SIGWINCH) as signals:
         async for _ in signals:
             width, height = terminal_size()
-            await stream.send_message(json.dumps({"height": height, "width": width}).encode())
+            try:
+                await stream.send_message(json.dumps({"height": height, "width": width}).encode())
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                return  # as in `_feed`
 
 
 async def _drain(stream: WebSocketStream) -> None:

@@ -1,7 +1,8 @@
 """A workspace proxy's answers to its `AppProxy`: the server decides who comes in, its tickets are checked here.
 
-What is open is judged again every minute, as the server judges its own, by asking it for another ticket. Whoever came
-by a ticket alone has shown nothing to ask with, and stays.
+What is open is judged again every minute, as the server judges its own, by asking it for another ticket. Of whoever
+came by a ticket alone the server is told what the ticket said; a server of another make does not answer that, and who
+came so stays.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import chain
+from typing import TypeGuard
+from uuid import UUID
 
 import trio
 
-from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
+from coder.api.proxies.proxies import IssueTokenRequest, MayStayRequest, SignedAppRequest
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.apps.authorizer import AppAdmission, KnownVisitors, count_admission
@@ -27,7 +31,7 @@ from coder.coderd.services.apps.app_visitor import Visitor
 from coder.coderd.services.foundation.signed_tokens import TokenRefused
 from coder.domain.access.policy import NIL
 from coder.domain.apps.app_addresses import AppRequest
-from coder.net.errors import HttpError
+from coder.net.errors import HttpError, NetError
 from coder.wsproxy.primary import is_token_refused
 from coder.wsproxy.world import ProxyWorld
 
@@ -35,6 +39,8 @@ JUDGE_EVERY = 60.0
 """Seconds between looks at what is open: the life of a ticket."""
 MOST_KNOWN = 4096
 """Tokens, of sixteen bytes each."""
+JUDGED_AT_ONCE = 8
+"""Questions of a look: a hundred visitors by tickets are judged while a far server answers a dozen times."""
 AT_ONCE = 32
 """Questions of one of them to the server, which may be far away: a hundred a second over a third of a second."""
 _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
@@ -55,7 +61,7 @@ class RemoteAppAuthorizer:
         self.stopping = world.stopping
         self.pool = world.pool
         self._sessions = AppSessions(world.clock.now)
-        self._open: dict[trio.CancelScope, tuple[float, Visitor, AppRequest]] = {}
+        self._open: dict[trio.CancelScope, tuple[float, Visitor, Ticket]] = {}
         self._known: dict[bytes, None] = {}
         "Digests of tokens that showed somebody to the server, the oldest first."
         self._visitors = KnownVisitors(AT_ONCE)
@@ -150,14 +156,14 @@ class RemoteAppAuthorizer:
 
     @contextmanager
     def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
-        with self._sessions.counted(ticket), self.watched(visitor, ticket.request) as scope:
+        with self._sessions.counted(ticket), self.watched(visitor, ticket) as scope:
             yield scope
 
     @contextmanager
-    def watched(self, visitor: Visitor, request: AppRequest) -> Iterator[trio.CancelScope]:
+    def watched(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
         """A scope that is cancelled when the visitor may stay no longer."""
         with trio.CancelScope() as scope:
-            self._open[scope] = (trio.current_time(), visitor, request)
+            self._open[scope] = (trio.current_time(), visitor, ticket)
             try:
                 yield scope
             finally:
@@ -169,25 +175,67 @@ class RemoteAppAuthorizer:
             await self.judge(JUDGE_EVERY)
 
     async def judge(self, older_than: float = 0.0) -> None:
-        """Asks the server about everything that has been open for so many seconds."""
-        since, judged = trio.current_time() - older_than, dict[tuple[Visitor, AppRequest], bool]()
-        for scope, (began, visitor, request) in list(self._open.items()):
-            if began > since:
-                continue
-            what = (visitor, request)
-            if what not in judged:
-                judged[what] = await self._may_stay(visitor, request)
-            if not judged[what]:
-                scope.cancel()
+        """Asks the server about everything that has been open for so many seconds, until it is found to be away."""
+        since = trio.current_time() - older_than
+        alike: dict[tuple[Visitor, AppRequest, UUID], list[trio.CancelScope]] = {}
+        tickets = dict[tuple[Visitor, AppRequest, UUID], Ticket]()
+        for scope, (began, visitor, ticket) in self._open.items():
+            if began <= since:
+                what = (visitor, ticket.request, ticket.workspace_id)
+                alike.setdefault(what, []).append(scope)
+                tickets[what] = ticket
+        left, asked = iter(alike.items()), list[list[trio.CancelScope]]()
+        async with trio.open_nursery() as nursery:
 
-    async def _may_stay(self, visitor: Visitor, request: AppRequest) -> bool:
+            async def ask() -> None:
+                for what, scopes in left:
+                    asked.append(scopes)
+                    try:
+                        may_stay = await self._may_stay(what[0], tickets[what])
+                    except NetError as error:
+                        _log.debug("the server is away; who may stay is asked later", reason=str(error))
+                        self._put_back(asked)
+                        nursery.cancel_scope.cancel()
+                        return
+                    asked.remove(scopes)
+                    for scope in scopes if not may_stay else ():
+                        scope.cancel()
+
+            for _ in range(min(JUDGED_AT_ONCE, len(alike))):
+                nursery.start_soon(ask)
+
+    def _put_back(self, asked: list[list[trio.CancelScope]]) -> None:
+        """The next look begins with others: whose questions alone fail so must keep nobody from being judged."""
+        for scope in chain.from_iterable(asked):
+            if scope in self._open:
+                self._open[scope] = self._open.pop(scope)
+
+    async def _may_stay(self, visitor: Visitor, ticket: Ticket) -> bool:
+        """Raises the error when the server cannot be reached."""
         if not visitor.shown.token and visitor.user_id != NIL:
-            return True
+            return await self._may_stay_by_ticket(ticket)
         try:
-            await self._ask(request, visitor.shown)
+            found = (await self._ask(ticket.request, visitor.shown)).ticket
         except AppRefusedError as refused:
+            if _is_away(refused.__cause__):
+                raise refused.__cause__ from None
             return refused.reason not in _OUTSIDE
-        return True
+        # Names are given to others: a right to who is called so now is none to who was.
+        return found.workspace_id == ticket.workspace_id
+
+    async def _may_stay_by_ticket(self, ticket: Ticket) -> bool:
+        asked = SignedAppRequest(**asdict(ticket.request))
+        said = MayStayRequest(asked, ticket.user_id, ticket.workspace_id, ticket.agent_id)
+        try:
+            return await self._world.primary.may_stay(said)
+        except CoderError as error:
+            if _is_away(error):
+                raise
+            if is_token_refused(error):
+                self._world.registration.doubt()
+            # Not the visitor's fault: the server is of another make, or fails.
+            _log.debug("the server did not say whether a visitor may stay", reason=str(error))
+            return True
 
     # ---- what is told
 
@@ -208,6 +256,11 @@ class RemoteAppAuthorizer:
 
 def _digest(token: str) -> bytes:
     return blake2b(token.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _is_away(error: BaseException | None) -> TypeGuard[NetError]:
+    """Nobody answered; what makes no sense is an answer to one question."""
+    return isinstance(error, NetError) and error.code != "protocol"
 
 
 def _is_page(error: HttpError) -> bool:

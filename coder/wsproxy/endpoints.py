@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from coder.coderd.rpc_endpoints.raw_links import Upgrade
+    from coder.coderd.services.apps.app_tickets import Ticket
     from coder.domain.access.rate_budgets import Budget
     from coder.net.websocket import WebSocketStream
     from coder.wsproxy.authorizer import RemoteAppAuthorizer
@@ -60,7 +61,7 @@ async def _relay(world: ProxyWorld, upgrade: Upgrade) -> None:
 async def _terminal(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: Upgrade) -> None:
     try:
         agent_id = UUID(upgrade.params["agent"])
-        visitor = await _visitor(authorizer, world, upgrade, agent_id)
+        visitor, ticket = await _visitor(authorizer, world, upgrade, agent_id)
     except (ValueError, AppRefusedError) as error:
         refusal = error if isinstance(error, AppRefusedError) else AppRefusedError("not_found")
         page = pages.signed_out() if refusal.reason == "sign_in" else pages.refused(refusal, world.primary.url)
@@ -70,7 +71,7 @@ async def _terminal(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade:
         return
     spec = terminals.read_spec({name: values[0] for name, values in upgrade.request.query.items()})
     socket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, any_origin=True)
-    with authorizer.watched(visitor, terminal_request(agent_id)) as scope:
+    with authorizer.watched(visitor, ticket) as scope:
         try:
             await _attach(world, socket, agent_id, spec)
             await socket.close(1000, "")
@@ -80,13 +81,15 @@ async def _terminal(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade:
         await socket.close(NO_LONGER_ALLOWED, "no longer allowed")
 
 
-async def _visitor(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: Upgrade, agent_id: UUID) -> Visitor:
-    """Whoever may type there. Raises AppRefusedError."""
+async def _visitor(
+    authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: Upgrade, agent_id: UUID
+) -> tuple[Visitor, Ticket]:
+    """Whoever may type there, and by which ticket. Raises AppRefusedError."""
     request = upgrade.request
     token = request.first(SIGNED_TOKEN_QUERY)
     ticket = await opens_terminal_untrusted(world.keys, world.clock.now(), token, agent_id) if token else None
     if ticket is not None:
-        return Visitor(Credentials(), ticket.user_id)
+        return Visitor(Credentials(), ticket.user_id), ticket
     shown = request.credentials
     if not shown.token:
         shown = Credentials(
@@ -95,7 +98,7 @@ async def _visitor(authorizer: RemoteAppAuthorizer, world: ProxyWorld, upgrade: 
     if not shown.token or foreign_origin(request.headers, world.access_url):
         raise AppRefusedError("sign_in")
     admission = await authorizer.admit(terminal_request(agent_id), shown)
-    return Visitor(shown, admission.ticket.user_id)
+    return Visitor(shown, admission.ticket.user_id), admission.ticket
 
 
 async def _attach(world: ProxyWorld, socket: WebSocketStream, agent_id: UUID, spec: terminals.TerminalSpec) -> None:

@@ -19,6 +19,8 @@ from coder.api.proxies.proxies import (
     DeregisterWorkspaceProxyRequest,
     IssueSignedAppTokenResponse,
     IssueTokenRequest,
+    MayStayRequest,
+    MayStayResponse,
     RegisterWorkspaceProxyRequest,
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
@@ -81,6 +83,9 @@ class Primary:
     async def issue_ticket(self, said: IssueTokenRequest) -> str:
         body = await self._post("issue-signed-app-token", said)
         return self._read(body, IssueSignedAppTokenResponse).signed_token_str
+
+    async def may_stay(self, said: MayStayRequest) -> bool:
+        return self._read(await self._post("may-stay", said), MayStayResponse).may_stay
 
     async def report_stats(self, stats: list[AppStat]) -> None:
         await self._post("app-stats", ReportAppStatsRequest(stats=stats))

@@ -24,10 +24,9 @@ from coder.net.policy import DialPolicy
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
-
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.agent.upgrade.signals import held_outside_of_receivers
+    from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
 
     if invocation["can_take_over"]:
@@ -41,7 +40,7 @@ def _run(invocation: Invocation) -> int:
     os.environ.pop("CODER_AGENT_TOKEN", None)
     restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
     with held_outside_of_receivers():
-        while (left := trio.run(_main, config, kept)) is not None:
+        while (left := run_trio(_main, config, kept)) is not None:
             kept = replace_program(left, restart)
     return 0
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 HEADER = struct.Struct("<8s6I2Q")
-MAGIC = b"CODERCS1"
+MAGIC = b"CODERCS2"
 REPORT = struct.Struct("<c3xi")
 MOST_DESCRIPTORS = 64
 MOST_BYTES = 64 << 20
@@ -41,11 +41,13 @@ class Request:
     descriptors: list[tuple[int, int]]
     "(number at the caller, number here)"
     folder: int
+    life: int
+    "The reading end of a pipe that ends with the caller. Nothing is ever written to it."
 
 
 def receive(channel: socket.socket) -> Request:
     """Reads one request. Raises BadRequestError, OSError."""
-    room = socket.CMSG_SPACE((MOST_DESCRIPTORS + 1) * array.array("i").itemsize)
+    room = socket.CMSG_SPACE((MOST_DESCRIPTORS + 2) * array.array("i").itemsize)
     head, control, flags, _ = channel.recvmsg(HEADER.size, room, socket.MSG_CMSG_CLOEXEC)
     found = array.array("i")
     for level, kind, data in control:
@@ -54,18 +56,20 @@ def receive(channel: socket.socket) -> Request:
     if len(head) != HEADER.size or flags & socket.MSG_CTRUNC:
         raise BadRequestError
     magic, size, mask, count, arguments, variables, _, ignored, blocked = HEADER.unpack(head)
-    if magic != MAGIC or len(found) != count + 1 or size > MOST_BYTES:
+    if magic != MAGIC or len(found) != count + 2 or size > MOST_BYTES:
         raise BadRequestError
     body = _read(channel, size)
     identity, zero, rest = body.partition(b"\0")
     numbers = array.array("I", rest[: 4 * count])
     texts = rest[4 * count :].split(b"\0")
+    if max(numbers, default=0) >= HIGH:
+        raise BadRequestError  # it would be laid over one of ours
     if not zero or len(numbers) != count or len(texts) != arguments + variables + 1 or not arguments:
         raise BadRequestError
     env = dict(text.split(b"=", 1) for text in texts[arguments:-1] if b"=" in text)
     argv = [os.fsdecode(text) for text in texts[:arguments]]
     pairs = list(zip(numbers, found, strict=False))
-    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, found[-1])
+    return Request(os.fsdecode(identity), argv, env, mask, ignored, blocked, pairs, *found[-2:])
 
 
 def _read(channel: socket.socket, size: int) -> bytes:
@@ -89,6 +93,7 @@ def take_place(request: Request) -> None:
     """Makes this process what the caller is: files, directory, umask, signals, environment. Raises OSError."""
     moved = [(number, raised(here)) for number, here in request.descriptors]
     folder = raised(request.folder)
+    _die_with(raised(request.life))
     for number, here in moved:
         os.dup2(here, number, inheritable=True)
         os.close(here)
@@ -101,6 +106,17 @@ def take_place(request: Request) -> None:
     sys.argv[:] = request.argv
     _open_standard_streams()
     _take_signals(request)
+
+
+def _die_with(life: int) -> None:
+    """SIGKILL when the other end is closed: a launcher that was killed must not leave its command behind.
+
+    Not on the channel itself: what arrives there raises the signal as well, and the notice of the launcher's last word
+    may come after the word has been read.
+    """
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _open_standard_streams() -> None:

@@ -51,15 +51,14 @@ class Overlay:
         return True
 
     def _run(self) -> None:
-        import trio
-
+        from coder.base.threads import run_trio
         from coder.client.overlay_process import serve_overlay
 
         code = 0
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             os.setpgid(0, 0)
-            trio.run(serve_overlay, self.socket, self._watched)
+            run_trio(serve_overlay, self.socket, self._watched)
         except BaseException:
             traceback.print_exc()
             code = 1

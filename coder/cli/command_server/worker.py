@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -39,20 +37,12 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
         channel.settimeout(None)
     except (BadRequestError, OSError, ValueError):
         return 0  # said nothing: the launcher runs the command itself
-    _die_with(channel)
     code = _finish(main, words)
     try:
         channel.send(REPORT.pack(b"X", code))
     except OSError:
         pass  # the launcher is gone: nobody waits for the status
     return code
-
-
-def _die_with(channel: socket.socket) -> None:
-    """SIGKILL when the other end is closed: a launcher that was killed must not leave its command behind."""
-    fcntl.fcntl(channel, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(channel, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(channel, fcntl.F_SETFL, fcntl.fcntl(channel, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _finish(main: Main, words: Sequence[str]) -> int:

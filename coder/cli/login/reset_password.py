@@ -12,12 +12,12 @@ from coder.cli.server.direct_database import database_url, postgres_url
 
 
 def _reset(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     password = ask("Enter new password:", secret=True)
     if ask("Confirm password:", secret=True) != password:
         raise CoderError("password", "Passwords do not match", "Nothing was changed.")
-    trio.run(_write, invocation, invocation.args[0], password)
+    run_trio(_write, invocation, invocation.args[0], password)
     sys.stdout.write(f"\nPassword has been reset for user {invocation.args[0]}!\n")
     return 0
 

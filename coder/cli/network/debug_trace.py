@@ -15,9 +15,9 @@ PING_PAUSE = 1.0
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
-    trio.run(_main, invocation)
+    run_trio(_main, invocation)
     return 0
 
 

@@ -14,9 +14,9 @@ from coder.cli.command import Command, Invocation
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
-    return trio.run(_main, invocation)
+    return run_trio(_main, invocation)
 
 
 async def _main(invocation: Invocation) -> int:

@@ -87,7 +87,7 @@ def _port(text: str, end: str, whole: str) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     forwards = parse_specs(invocation["tcp"]) + parse_specs(invocation["udp"], "UDP")
     if not forwards:
@@ -100,7 +100,7 @@ def _run(invocation: Invocation) -> int:
                 shown = f"{forward.protocol.lower()} {host}:{forward.local}"
                 raise CoderError("port_forward", f"the local address {shown} is given twice", "Forward each port once.")
             taken.add(place)
-    trio.run(_main, invocation, forwards)
+    run_trio(_main, invocation, forwards)
     return 0
 
 

@@ -18,10 +18,10 @@ DIRECT_PAUSE = 0.25
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     columns = chosen_columns(invocation)
-    intervals = trio.run(_main, invocation)
+    intervals = run_trio(_main, invocation)
     _print(invocation, columns, intervals)
     return 0
 

@@ -12,8 +12,7 @@ from coder.cli.command import Command, Invocation
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
     from coder.provisionerd.terraform.bundle import collect
     from coder.provisionerd.terraform.provider.provider import platform_name
@@ -32,11 +31,11 @@ def _run(invocation: Invocation) -> int:
             releases=invocation.env.get(RELEASES_VARIABLE) or RELEASES,
         )  # fmt: skip
 
-    made = trio.run(main)
+    made = run_trio(main)
     sys.stdout.writelines(f"{line}\n" for line in made.providers)
     sys.stdout.write(
         f"Terraform and {len(made.providers)} providers for {', '.join(made.platforms)} are in {target}.\n"
-        f"Where it will lie, start server and provisioner daemons with:\n\n"
+        f"Where it will lie, start server and provisioners with:\n\n"
         f"  export TF_CLI_CONFIG_FILE={installed_at.rstrip('/')}/terraform.rc\n"
         f"  export PATH={installed_at.rstrip('/')}/terraform/{made.platforms[0]}:$PATH\n"
     )

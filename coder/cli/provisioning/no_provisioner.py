@@ -28,13 +28,13 @@ WAIT = Option(
     "CODER_WAIT_FOR_PROVISIONER",
     kind="bool",
     default=False,
-    help="When no provisioner daemon can run this, wait for one without limit instead of giving up.",
+    help="When no provisioner can run this, wait for one without limit instead of giving up.",
 )
 
 GRACE = 20.0
 """Seconds a daemon that is just being started gets to connect before the job is given up."""
 _LOOK = 0.5
-_AWAY = "The daemons that may run this were not seen lately; the job waits for one."
+_AWAY = "The provisioners that may run this were not seen lately; the job waits for one."
 
 
 def settle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
@@ -63,12 +63,12 @@ def settle_unmatched(
         say(f"warning: {why.summary if why else _AWAY}")
     if verdict != "nobody":
         return
-    say(f"No provisioner daemon can run this job: {_wants(made.job)}")
+    say(f"No provisioner can run this job: {_wants(made.job)}")
     for line in _advice(why, made.job):
         say(f"  {line}")
     if invocation.options.get("wait_for_provisioner"):
         _park(client, made.job)
-        say("The job is parked: it waits for such a daemon without limit.")
+        say("The job is parked: it waits for such a provisioner without limit.")
         return
     if not waits:
         return
@@ -77,7 +77,7 @@ def settle_unmatched(
         return
     client.request("PATCH", cancel_path, expect=(200, 400, 403))
     hint = "; ".join(_advice(why, made.job)) + "; or use --wait-for-provisioner"
-    raise CoderError("no_provisioner", f"no provisioner daemon can run this job: {_wants(made.job)}", hint)
+    raise CoderError("no_provisioner", f"no provisioner can run this job: {_wants(made.job)}", hint)
 
 
 def _path(job: ProvisionerJob) -> str:
@@ -99,7 +99,7 @@ def _park(client: BlockingClient, job: ProvisionerJob) -> None:
 
 def _wants(job: ProvisionerJob) -> str:
     tags = [f"{key}={value}" for key, value in sorted(job.tags.items()) if value and key != "owner"]
-    return f"it wants a daemon with {' '.join(tags)}"
+    return f"it wants a provisioner with {' '.join(tags)}"
 
 
 def _advice(why: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[str]:

@@ -35,8 +35,7 @@ PROVIDERS = ("builtin", "upstream")
 
 
 def _start(invocation: Invocation) -> int:
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
     from coder.cli.unsupported import refuse_unsupported
 
@@ -44,7 +43,7 @@ def _start(invocation: Invocation) -> int:
     open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation["verbose"]))
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
-    trio.run(_serve, invocation)
+    run_trio(_serve, invocation)
     return 0
 
 
@@ -244,7 +243,7 @@ async def builtin_daemons(context: Context) -> None:
 _START_OPTIONS = (
     Option("cache_dir", "cache-dir", "CODER_CACHE_DIRECTORY", short="c", default="", help="Directory for work files."),
     Option("tag", "tag", "CODER_PROVISIONERD_TAGS", short="t", kind="string-array", default=(), help="Tag key=value."),
-    Option("name", "name", "CODER_PROVISIONER_DAEMON_NAME", help="Name of this daemon (default: the host's)."),
+    Option("name", "name", "CODER_PROVISIONER_DAEMON_NAME", help="Name of this provisioner (default: the host's)."),
     Option("key", "key", "CODER_PROVISIONER_DAEMON_KEY", secret=True, help="Provisioner key to authenticate with."),
     Option("psk", "psk", "CODER_PROVISIONER_DAEMON_PSK", secret=True, help="Pre-shared key to authenticate with."),
     Option(
@@ -297,10 +296,8 @@ _START_OPTIONS = (
     ORG,
 )
 
-START = Command(
-    words="provisioner start", summary="Run a provisioner daemon", run=_start, options=_START_OPTIONS, max_args=0
-)
+START = Command(words="provisioner start", summary="Run a provisioner", run=_start, options=_START_OPTIONS, max_args=0)
 
 LEGACY_START = Command(
-    words="provisionerd start", summary="Run a provisioner daemon", run=_start, options=_START_OPTIONS, max_args=0
+    words="provisionerd start", summary="Run a provisioner", run=_start, options=_START_OPTIONS, max_args=0
 )

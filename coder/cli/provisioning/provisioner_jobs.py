@@ -138,8 +138,8 @@ def print_why(why: ProvisionerJobWhy) -> None:
         sys.stdout.write("It is parked: it waits without limit.\n")
     if why.daemons:
         sys.stdout.write("\n")
-        rows = [{"daemon": one.daemon_name, "reason": one.message} for one in why.daemons]
-        print_table(("daemon", "reason"), rows)
+        rows = [{"provisioner": one.daemon_name, "reason": one.message} for one in why.daemons]
+        print_table(("provisioner", "reason"), rows)
     remedy = why.remedy
     if remedy:
         sys.stdout.write("\nWhat helps:\n")
@@ -212,7 +212,7 @@ CANCEL = Command(
 )
 WHY = Command(
     words="provisioner jobs why",
-    summary="Explain why a job waits, daemon by daemon, and when it should start",
+    summary="Explain why a job waits, provisioner by provisioner, and when it should start",
     usage="<job_id>",
     run=_why,
     min_args=1,

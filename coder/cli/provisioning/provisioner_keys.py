@@ -53,7 +53,7 @@ def _list(invocation: Invocation) -> int:
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     name = invocation.args[0]
-    confirm(invocation, f"Delete provisioner key {name}? Its daemons are disconnected at once.")
+    confirm(invocation, f"Delete provisioner key {name}? Its provisioners are disconnected at once.")
     client.request("DELETE", f"{_path(invocation, client)}/{quote(name, safe='')}", expect=(204,))
     sys.stdout.write(f"Successfully deleted provisioner key {name.lower()}!\n")
     return 0
@@ -74,7 +74,7 @@ CREATE = Command(
             short="t",
             kind="string-array",
             default=(),
-            help="Tag of every daemon that uses the key, key=value.",
+            help="Tag of every provisioner that uses the key, key=value.",
         ),
         ORG,
     ),

@@ -126,7 +126,7 @@ def _shown(value: object) -> object:
 
 LIST = Command(
     words="provisioner list",
-    summary="List provisioner daemons in an organization",
+    summary="List provisioners in an organization",
     run=_list,
     max_args=0,
     options=(
@@ -148,7 +148,7 @@ LIST = Command(
             short="f",
             kind="bool",
             default=False,
-            help="Show offline daemons, too.",
+            help="Show offline provisioners, too.",
         ),
         Option(
             "status",
@@ -158,7 +158,7 @@ LIST = Command(
             kind="string-array",
             default=(),
             choices=("offline", "idle", "busy"),
-            help="Only daemons with one of these statuses.",
+            help="Only provisioners with one of these statuses.",
         ),
         Option(
             "max_age",
@@ -167,7 +167,7 @@ LIST = Command(
             short="m",
             kind="duration",
             default=timedelta(),
-            help="Only daemons seen within this time.",
+            help="Only provisioners seen within this time.",
         ),
         column_option(COLUMNS, DEFAULT_COLUMNS),
         output_option(),

@@ -27,7 +27,7 @@ POLL = 1.0
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
 
@@ -35,7 +35,7 @@ def _run(invocation: Invocation) -> int:
         ledger = Ledger(session.config_dir(invocation), http.policy.url)
         return await remove_all(invocation, http, ledger, template=invocation["template"])
 
-    return trio.run(with_client, invocation, clean)
+    return run_trio(with_client, invocation, clean)
 
 
 async def remove_all(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     check_outputs(invocation)
     if not invocation["template"]:
@@ -49,7 +49,7 @@ def _run(invocation: Invocation) -> int:
         raise CoderError("scaletest", f"--count must be from 1 to {MOST_JOBS}")
     if not invocation["no_cleanup"]:
         check_at_once(invocation["cleanup_concurrency"], "cleanup-concurrency")
-    return trio.run(with_client, invocation, partial(_test, invocation))
+    return run_trio(with_client, invocation, partial(_test, invocation))
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:

@@ -41,12 +41,12 @@ PAGES = {
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     check_outputs(invocation)
     if invocation["interval"].total_seconds() <= 0 or invocation["jitter"] >= invocation["interval"]:
         raise CoderError("scaletest", "--interval must be above 0, and --jitter below it")
-    return trio.run(with_client, invocation, partial(_test, invocation))
+    return run_trio(with_client, invocation, partial(_test, invocation))
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:

@@ -39,12 +39,12 @@ ECHO = "stty raw -echo; echo ready; exec cat"
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     check_outputs(invocation)
     if not 1 <= invocation["bytes_per_tick"] <= MOST_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
         raise CoderError("scaletest", f"1 to {MOST_BYTES} bytes a tick, and ticks 1 ms apart at least")
-    return trio.run(with_client, invocation, partial(_test, invocation))
+    return run_trio(with_client, invocation, partial(_test, invocation))
 
 
 async def _test(invocation: Invocation, http: HttpClient) -> int:

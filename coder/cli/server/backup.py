@@ -35,8 +35,7 @@ async def _reached(invocation: Invocation, config: Any) -> AsyncIterator[str]:
 
 
 def _backup(invocation: Invocation) -> int:
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.store.engine.backup import Programs, write_backup
 
     config = settings(invocation)
@@ -50,7 +49,7 @@ def _backup(invocation: Invocation) -> int:
         async with _reached(invocation, config) as url:
             return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
 
-    manifest = trio.run(main)
+    manifest = run_trio(main)
     sys.stdout.write(
         f"{target}: {sum(manifest.rows.values())} rows of {len(manifest.rows)} tables, "
         f"{target.stat().st_size / 1e6:.1f} MB, restored once to check it.\n"
@@ -61,8 +60,7 @@ def _backup(invocation: Invocation) -> int:
 def _restore(invocation: Invocation) -> int:
     import tempfile
 
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.store.engine import backup
 
     config = settings(invocation)
@@ -73,7 +71,7 @@ def _restore(invocation: Invocation) -> int:
         where = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
         confirm(invocation, f"Put it in the place of {where}?")
-        aside = trio.run(_replace, invocation, config, programs, dump, manifest)
+        aside = run_trio(_replace, invocation, config, programs, dump, manifest)
     sys.stdout.write("Restored.\n")
     if aside is not None:
         sys.stdout.write(f"What was there before is in {aside}; remove it when all is well.\n")

@@ -15,8 +15,7 @@ from coder.coderd.config.options import OPTIONS
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.app import run_server
     from coder.coderd.config.reading import server_config
     from coder.coderd.config.without_effect import ignored_settings
@@ -40,7 +39,7 @@ def _run(invocation: Invocation) -> int:
     async def main() -> None:
         await run_server(config, builtin_daemons, announce=announce)
 
-    trio.run(main)
+    run_trio(main)
     announce("Shut down cleanly.")
     return 0
 

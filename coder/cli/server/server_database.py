@@ -41,6 +41,7 @@ def _builtin_serve(invocation: Invocation) -> int:
 
     import trio
 
+    from coder.base.threads import run_trio
     from coder.coderd.store.engine.postgres import run_postgres
 
     config = settings(invocation)
@@ -51,7 +52,7 @@ def _builtin_serve(invocation: Invocation) -> int:
                 _print_url(invocation, url)
                 await signals.__anext__()
 
-    trio.run(serve)
+    run_trio(serve)
     return 0
 
 
@@ -59,7 +60,7 @@ def _builtin_serve(invocation: Invocation) -> int:
 
 
 def _create_admin(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
     username = invocation["username"] or ask("Username:")
     email = invocation["email"] or ask("Email:")
@@ -68,7 +69,7 @@ def _create_admin(invocation: Invocation) -> int:
         password = ask("Password:", secret=True)
         if ask("Confirm password:", secret=True) != password:
             raise CoderError("password", "Passwords do not match", "Nothing was changed.")
-    user_id = trio.run(_insert_admin, invocation, username, email, Secret(password))
+    user_id = run_trio(_insert_admin, invocation, username, email, Secret(password))
     sys.stdout.write("\nUser created successfully.\n")
     for label, value in (("ID", user_id), ("Username", username), ("Email", email)):
         sys.stdout.write(f"{label + ':':10}{value}\n")
@@ -146,8 +147,7 @@ def _decrypt(invocation: Invocation) -> int:
 
 def _rewrite(invocation: Invocation, whole: Callable[[str], str], verb: str) -> int:
     """One transaction: a text that cannot be opened leaves everything as it was."""
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.services.foundation.encryption_at_rest import SEALED
     from coder.coderd.store.engine import encryption_at_rest
 
@@ -158,13 +158,12 @@ def _rewrite(invocation: Invocation, whole: Callable[[str], str], verb: str) -> 
         async with open_direct(invocation) as database:
             return await database.run(encryption_at_rest.rewrite, whole, inside)
 
-    sys.stdout.write(f"{trio.run(work)} values were {verb}.\n")
+    sys.stdout.write(f"{run_trio(work)} values were {verb}.\n")
     return 0
 
 
 def _forget(invocation: Invocation) -> int:
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.store.engine import encryption_at_rest
 
     confirm(
@@ -176,7 +175,7 @@ def _forget(invocation: Invocation) -> int:
         async with open_direct(invocation) as database:
             return await database.run(encryption_at_rest.forget_sealed)
 
-    sys.stdout.write(f"{trio.run(work)} values were deleted.\n")
+    sys.stdout.write(f"{run_trio(work)} values were deleted.\n")
     return 0
 
 
@@ -185,8 +184,7 @@ def _forget(invocation: Invocation) -> int:
 
 def _fix_links(invocation: Invocation) -> int:
     """After a change of the provider: accounts tied to the old one are tied again at their next login."""
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.store.login import user_links
 
     everything, issuer = invocation["force_reset_all"], invocation["issuer_url"]
@@ -198,12 +196,12 @@ def _fix_links(invocation: Invocation) -> int:
         async with open_direct(invocation) as database:
             return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
 
-    found = trio.run(partial(work, write=False))
+    found = run_trio(partial(work, write=False))
     sys.stdout.write(f"{found} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
     if invocation["dry_run"] or not found:
         return 0
     confirm(invocation, "Untie them? Each is tied again when its owner logs in with the same address.")
-    sys.stdout.write(f"{trio.run(partial(work, write=True))} accounts were untied.\n")
+    sys.stdout.write(f"{run_trio(partial(work, write=True))} accounts were untied.\n")
     return 0
 
 
@@ -211,8 +209,7 @@ def _fix_links(invocation: Invocation) -> int:
 
 
 def _new_push_keys(invocation: Invocation) -> int:
-    import trio
-
+    from coder.base.threads import run_trio
     from coder.coderd.store.events import web_push
 
     confirm(
@@ -224,7 +221,7 @@ def _new_push_keys(invocation: Invocation) -> int:
         async with open_direct(invocation) as database:
             return await database.run(web_push.forget_keys)
 
-    count = trio.run(work)
+    count = run_trio(work)
     sys.stdout.write(f"{count} subscriptions were deleted; the server makes new keys when they are next needed.\n")
     return 0
 

@@ -11,9 +11,8 @@ from coder.wsproxy.config import PROXY_OPTIONS, proxy_config
 
 
 def _run(invocation: Invocation) -> int:
-    import trio
-
     from coder.base.log import get_logger
+    from coder.base.threads import run_trio
     from coder.wsproxy.server import run_proxy
 
     config = proxy_config(Inputs(flags=invocation.raw, env=invocation.env))
@@ -30,7 +29,7 @@ def _run(invocation: Invocation) -> int:
     async def main() -> None:
         await run_proxy(config, announce=announce)
 
-    trio.run(main)
+    run_trio(main)
     announce("Shut down cleanly.")
     return 0
 

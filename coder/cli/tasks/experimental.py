@@ -13,9 +13,9 @@ from coder.cli.output import say
 
 
 def _rpty(invocation: Invocation) -> int:
-    import trio
+    from coder.base.threads import run_trio
 
-    trio.run(_attach, invocation)
+    run_trio(_attach, invocation)
     return 0
 
 

@@ -55,13 +55,13 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
 
     def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
         def call(given: Mapping[str, Any]) -> Any:
-            import trio
+            from coder.base.threads import run_trio
 
             async def asked() -> Any:
                 async with open_agent_api(policy, directory, str(given["workspace"])) as api:
                     return await ask(api, given)
 
-            return trio.run(asked)
+            return run_trio(asked)
 
         return call
 

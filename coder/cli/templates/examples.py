@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import coder.coderd
 from coder.base.errors import CoderError
+from coder.base.tar_files import extract_all
 
 if TYPE_CHECKING:
     from coder.coderd.services.templates.examples import Example
@@ -40,4 +41,4 @@ def unpack_example(ident: str, directory: Path) -> None:
                 "exists", f"{directory} already holds {', '.join(taken)}", "Choose another directory, or remove them."
             )
         directory.mkdir(parents=True, exist_ok=True)
-        tar.extractall(directory, filter="data")
+        extract_all(tar, directory)

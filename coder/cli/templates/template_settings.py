@@ -13,6 +13,7 @@ from coder.api.templates.template_versions import ArchiveTemplateVersionsRespons
 from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.tar_files import extract_all
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation
 from coder.cli.failures import doing
@@ -212,7 +213,7 @@ def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
     say(f"Extracting template to {str(directory)!r}")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         try:
-            tar.extractall(directory, filter="data")
+            extract_all(tar, directory)
         except (tarfile.TarError, OSError) as error:
             raise CoderError("extract", f"cannot extract the template to {directory}") from error
 

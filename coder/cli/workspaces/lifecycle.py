@@ -234,7 +234,7 @@ DELETE = Command(
             "abandon",
             kind="bool",
             default=False,
-            help="Give the workspace up without a provisioner daemon: lists what may remain, removes nothing.",
+            help="Give the workspace up without a provisioner: lists what may remain, removes nothing.",
         ),
         LOG_DEBUG,
         WAIT,

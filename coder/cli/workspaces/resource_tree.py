@@ -39,7 +39,7 @@ def show_plan(
         return
     if not matched.available:
         client.request("PATCH", f"{root}/{job.id}/cancel", expect=(200, 400, 403))
-        say("What it will be made of cannot be said: no provisioner daemon is there to plan it.")
+        say("What it will be made of cannot be said: no provisioner is there to plan it.")
         return
     watch_job(client, f"{root}/{job.id}", ProvisionerJob)
     resources = read(client.request("GET", f"{root}/{job.id}/resources"), list[WorkspaceResource])

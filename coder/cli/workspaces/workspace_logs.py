@@ -27,9 +27,9 @@ def _logs(invocation: Invocation) -> int:
     build = _chosen(client, workspace, invocation["build_number"])
     path = f"/api/v2/workspacebuilds/{build.id}"
     if invocation["follow"]:
-        import trio
+        from coder.base.threads import run_trio
 
-        trio.run(_follow, client, path)
+        run_trio(_follow, client, path)
         return 0
     lines = [_build_line(log) for log in read(client.request("GET", f"{path}/logs"), list[ProvisionerJobLog])]
     for agent in _agents(build):
