@@ -37,7 +37,11 @@ from coder.api.templates.template_versions import (
 from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
 from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
-from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
+from coder.api.workspaces.workspace_settings import (
+    SHARING_OWNERS,
+    UpdateWorkspaceRequest,
+    UpdateWorkspaceSharingSettingsRequest,
+)
 from coder.domain.foundation import field_rules as rules
 from coder.domain.foundation.field_rules import REQUIRED, REQUIRED_ID, FieldRule, failed, first_fault, one_of
 from coder.domain.foundation.field_rules import unless_empty as optional
@@ -106,6 +110,7 @@ NEW: Table = {
     CreateTaskRequest: {"template_version_id": (REQUIRED_ID,)},
     CreateWorkspaceProxyRequest: {"name": (REQUIRED, rules.USERNAME)},
     PostOAuth2ProviderAppRequest: _APP,
+    UpdateWorkspaceSharingSettingsRequest: {"shareable_workspace_owners": (optional(one_of(*SHARING_OWNERS)),)},
 }
 """Requests that make something: endpoints refuse them as soon as they are read."""
 

@@ -93,7 +93,7 @@ PARTS = (
 ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
 """Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
 
-LOOPS = (
+LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     reaper.run,
     autobuild.run,
     notifications.run,

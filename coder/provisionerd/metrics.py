@@ -26,7 +26,7 @@ def metrics_text(activity: Activity, known: tuple[str, ...] = ("echo", "terrafor
     """The exposition of this moment; gauges of provisioners without a job are shown as 0."""
     running = Counter(activity.jobs.values())
     lines = [
-        "# HELP coderd_provisionerd_num_daemons Provisioner daemons in this process.",
+        "# HELP coderd_provisionerd_num_daemons Provisioners in this process.",
         "# TYPE coderd_provisionerd_num_daemons gauge",
         f"coderd_provisionerd_num_daemons {activity.slots}",
         "# HELP coderd_provisionerd_jobs_current Jobs that run now.",

@@ -69,7 +69,7 @@ class DaemonOverlay:
         try:
             answer = await session.call(JOIN, overlay_pb2.JoinRequest(process=self._process), overlay_pb2.JoinResponse)
         except RpcError as problem:
-            _log.debug("the server has no overlay for daemons", reason=problem.text)
+            _log.debug("the server has no overlay for provisioners", reason=problem.text)
             return
         except RpcClosed:
             return

@@ -16,6 +16,7 @@ import trio
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError, explain_error
 from coder.base.log import get_logger
+from coder.base.threads import in_thread_or_here
 from coder.provisionerd.build_job import build_workspace
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor, ExecutorSession, Settings
@@ -42,7 +43,7 @@ ERROR_CODES = {
 "What an error text holds -> the code clients act on (docs/protocol/provisioners.md#failures)."
 
 _SHUT_DOWN = "provisioner daemon was shutdown gracefully"
-_KILLED = "provisioner daemon was killed while it worked on the job"
+_KILLED = "provisioner was killed while it worked on the job"
 _CANCEL_TIMED_OUT = "Cancel timed out"
 _LAST_WORDS = 5.0
 "Seconds for the final report of a daemon that is being stopped the hard way."
@@ -79,13 +80,13 @@ async def run_job(
 
 async def report_leftovers(link: Link, config: DaemonConfig) -> None:
     """Ends the jobs this daemon was killed in, so that nobody waits for the reaper and no state is lost."""
-    for leftover in await trio.to_thread.run_sync(leftovers, config.work_dir, config.name):
+    for leftover in await in_thread_or_here(leftovers, config.work_dir, config.name):
         failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED)
         if leftover.kind == "workspace_build":
             failed.workspace_build.state = leftover.state
         try:
             await link.call("FailJob", failed, pd.Empty)
-            _log.warn("a job was lost when this daemon was killed", job=leftover.job_id, daemon=config.name)
+            _log.warn("a job was lost when this provisioner was killed", job=leftover.job_id, daemon=config.name)
         except RpcError as problem:
             _log.info("a lost job had already ended", job=leftover.job_id, reason=problem.text)
         leftover.remove()
@@ -141,7 +142,7 @@ class _Run:
             with job_directory(self._config.work_dir, job_id=job_id, kind=kind, daemon=self._config.name) as folder:
                 executor = self._executors.get(self._acquired.provisioner)
                 if executor is None:
-                    raise JobFailed(f"this daemon has no executor for provisioner {self._acquired.provisioner!r}")
+                    raise JobFailed(f"this provisioner has no executor for {self._acquired.provisioner!r}")
                 settings = Settings(folder, *_settings(self._acquired))
                 async with executor.open(settings) as session:
                     nursery.start_soon(self._watch_cancel, session, nursery.cancel_scope)

@@ -121,10 +121,11 @@ def _stop_processes(folder: Path) -> None:
 
 
 def _processes_in(folder: Path) -> list[int]:
-    found = []
+    found, place = [], folder.resolve()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if (entry / "cwd").resolve().is_relative_to(folder.resolve()):
+            # As the kernel says it: a look at the place itself would wait for whatever disk somebody's shell is on.
+            if (entry / "cwd").readlink().is_relative_to(place):
                 found.append(int(entry.name))
         except OSError:
             continue  # gone, or not ours to look at

@@ -53,6 +53,13 @@ class ListInboxNotificationsResponse(ApiStruct):
     unread_count: int
 
 
+class NotificationDelivery(ApiStruct):
+    """By which ways messages go out. Ours, not upstream's, which says by which they could."""
+
+    methods: list[str]
+    "Those that are set up, of smtp, webhook and inbox."
+
+
 class NotificationMethodsResponse(ApiStruct):
     available: list[str]
     default: str

@@ -140,6 +140,19 @@ class SignedAppRequest(ApiStruct):
     app_prefix: str = ""
 
 
+class MayStayRequest(ApiStruct):
+    """Somebody who came in by a ticket alone, and what the ticket said."""
+
+    app_request: SignedAppRequest
+    user_id: UUID
+    workspace_id: UUID
+    agent_id: UUID
+
+
+class MayStayResponse(ApiStruct):
+    may_stay: bool
+
+
 class IssueTokenRequest(ApiStruct):
     app_request: SignedAppRequest
     session_token: str = ""

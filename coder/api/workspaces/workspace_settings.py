@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -14,6 +14,7 @@ from coder.api.people.user_names import ReducedUser
 from coder.api.workspaces.workspaces import WorkspaceRole
 
 ShareableWorkspaceOwners = Literal["everyone", "none", "service_accounts"]
+SHARING_OWNERS: tuple[str, ...] = get_args(ShareableWorkspaceOwners)
 
 
 class PostWorkspaceUsageRequest(ApiStruct):
@@ -47,7 +48,8 @@ class UpdateWorkspaceRequest(ApiStruct):
 
 
 class UpdateWorkspaceSharingSettingsRequest(ApiStruct):
-    shareable_workspace_owners: ShareableWorkspaceOwners | UnsetType = UNSET
+    shareable_workspace_owners: str | UnsetType = UNSET
+    "One of `ShareableWorkspaceOwners`; nothing leaves it as it is."
     sharing_disabled: bool | UnsetType = UNSET
 
 

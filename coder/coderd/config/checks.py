@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.domain.apps.app_addresses import explain_wildcard
@@ -13,6 +15,13 @@ if TYPE_CHECKING:
 
 CLIENT_AUTH = ("none", "request", "require-any", "verify-if-given", "require-and-verify")
 """Upstream's words. A certificate that is shown is always verified: accepting any would only look like a check."""
+
+MAPPINGS = {
+    "oidc_group_mapping": "group",
+    "oidc_user_role_mapping": "role",
+    "oidc_organization_mapping": "id of an organization",
+}
+"""Settings that say what a word of the identity provider stands for here: one name, or a list of them."""
 
 
 def check_config(config: ServerConfig) -> None:
@@ -67,6 +76,25 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
+    for name, what in MAPPINGS.items():
+        check_mapping(name, getattr(config, name), what)
+
+
+def check_mapping(name: str, value: Any, what: str) -> None:
+    """Raises CoderError `bad_option`: else the first who logs in would find out."""
+    try:
+        found = (json.loads(value) if isinstance(value, str) and value else value) or {}
+        for target in found.values():
+            if not isinstance(target, str | list | None):
+                raise TypeError
+            for one in [target] if isinstance(target, str) else target or []:  # null is as good as nothing
+                (UUID if name == "oidc_organization_mapping" else str.strip)(one)
+    except (ValueError, TypeError, AttributeError):
+        raise CoderError(
+            "bad_option",
+            f"--{name.replace('_', '-')} does not say for each word which {what} it stands for: {value!r}",
+            f'Write it as JSON, such as {{"word at the provider": ["{what}"]}}.',
+        ) from None
 
 
 def idle_connections(text: str) -> int | None:

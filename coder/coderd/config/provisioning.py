@@ -16,16 +16,16 @@ from coder.coderd.config.setting import concern, setting
 class ProvisionerConfig:
     """Provisioner daemons and the jobs they run."""
 
-    provisioner_daemons: int = setting(3, "Provisioner Daemons", "Built-in provisioner daemons.", yaml="daemons", path="provisioner.daemons")
+    provisioner_daemons: int = setting(3, "Provisioner Daemons", "Built-in provisioners.", yaml="daemons", path="provisioner.daemons")
     provisioner_types: tuple[str, ...] = setting(("terraform",), "Provisioner Daemon Types", "What they can run (terraform, echo).", yaml="daemonTypes", path="provisioner.daemon_types", hidden=True)
-    provisioner_daemon_poll_interval: timedelta = setting(timedelta(seconds=1), "Poll Interval", "Without effect: daemons are woken.", yaml="daemonPollInterval", path="provisioner.daemon_poll_interval")
-    provisioner_daemon_poll_jitter: timedelta = setting(timedelta(milliseconds=100), "Poll Jitter", "Without effect: daemons are woken.", yaml="daemonPollJitter", path="provisioner.daemon_poll_jitter")
+    provisioner_daemon_poll_interval: timedelta = setting(timedelta(seconds=1), "Poll Interval", "Without effect: provisioners are woken.", yaml="daemonPollInterval", path="provisioner.daemon_poll_interval")
+    provisioner_daemon_poll_jitter: timedelta = setting(timedelta(milliseconds=100), "Poll Jitter", "Without effect: provisioners are woken.", yaml="daemonPollJitter", path="provisioner.daemon_poll_jitter")
     provisioner_force_cancel_interval: timedelta = setting(timedelta(minutes=10), "Force Cancel Interval", "A cancelled job is killed after this.", yaml="forceCancelInterval", path="provisioner.force_cancel_interval")
-    provisioner_job_timeout: timedelta = setting(timedelta(hours=4), "Provisioner Job Timeout", "A job of a built-in daemon that runs longer is interrupted and failed; 0 never.", yaml="jobTimeout")
-    provisioner_daemon_psk: Secret = setting(Secret(""), "Provisioner Daemon Pre-shared Key (PSK)", "Key shared with external daemons.", path="provisioner.daemon_psk")
+    provisioner_job_timeout: timedelta = setting(timedelta(hours=4), "Provisioner Job Timeout", "A job of a built-in provisioner that runs longer is interrupted and failed; 0 never.", yaml="jobTimeout")
+    provisioner_daemon_psk: Secret = setting(Secret(""), "Provisioner Daemon Pre-shared Key (PSK)", "Key shared with external provisioners.", path="provisioner.daemon_psk")
     aws_identity_certificates: str = setting("", "Aws Identity Certificates", "PEM file with Amazon's certificates for instance identity documents, one for each of your regions.", yaml="awsIdentityCertificates")
-    provisioner_strict_tags: bool = setting(False, "Provisioner Strict Tags", "Untagged jobs run on untagged daemons only.", yaml="strictTags")
-    terraform_path: str = setting("terraform", "Terraform Path", "terraform or tofu the built-in daemons run: a path, or a name on PATH.", yaml="terraformPath")
+    provisioner_strict_tags: bool = setting(False, "Provisioner Strict Tags", "Untagged jobs run on untagged provisioners only.", yaml="strictTags")
+    terraform_path: str = setting("terraform", "Terraform Path", "terraform or tofu the built-in provisioners run: a path, or a name on PATH.", yaml="terraformPath")
     terraform_provider: str = setting("builtin", "Terraform Provider", "\"upstream\" lets terraform install the coder/coder provider.", yaml="terraformProvider")
     job_hang_detector_interval: timedelta = setting(timedelta(minutes=1), "Job Reaper Detect Interval", "How often hanging jobs are looked for.", group=GENERAL, yaml="jobHangDetectorInterval", path="job_hang_detector_interval", hidden=True)
 

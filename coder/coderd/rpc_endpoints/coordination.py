@@ -101,13 +101,14 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     reached: set[UUID] = set()
 
     async def check_tunnel(agent_id: UUID) -> str:
-        if await may_ssh(ctx, caller.subject, agent_id):
+        subject = await _subject_now(ctx, caller)
+        if subject is not None and await may_ssh(ctx, subject, agent_id):
             reached.add(agent_id)
             return ""
         return f"unauthorized to create tunnel to agent {agent_id}"
 
     async def updates(message: tailnet_pb2.WorkspaceUpdatesRequest, send: Send) -> None:
-        await serve_workspace_updates(ctx, caller.subject, message, send)
+        await serve_workspace_updates(ctx, partial(_subject_now, ctx, caller), message, send)
 
     peer = TailnetPeer(
         peer_id, ClientAccess(), owner=user_owner(caller.user.id), check_tunnel=check_tunnel, session=session,
@@ -176,13 +177,20 @@ def _watcher(ctx: Context, peer_id: UUID, caller: Caller) -> LeftBehind:
     return lambda agents: absent.watch(peer_id, caller, agents, partial(_is_shut_out, ctx, caller))
 
 
-async def _is_shut_out(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
-    """May the caller no longer enter one of these agents? Those of older builds have no say."""
+async def _subject_now(ctx: Context, caller: Caller) -> Subject | None:
+    """The caller with the rights of this moment, which a link may outlive; None for a session that has ended."""
     try:
         key, user = await recognize(ctx, caller.credentials)
     except Unauthenticated:
+        return None
+    return subject_of(ctx, user, key)
+
+
+async def _is_shut_out(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
+    """May the caller no longer enter one of these agents? Those of older builds have no say."""
+    subject = await _subject_now(ctx, caller)
+    if subject is None:
         return False  # the session tells
-    subject = subject_of(ctx, user, key)
     for agent_id in list(reached):
         place = await find_agent_place(ctx, agent_id)
         if place is not None and not may(subject, "ssh", agent_resource(place)):

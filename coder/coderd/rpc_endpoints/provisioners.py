@@ -167,7 +167,7 @@ async def connect_built_in(
         worker = await daemon_admission.register(ctx, organization.id, admission, introduction)
     except Exception as error:
         # The daemon tries again after any refusal of this kind; anything else would end it, and the server with it.
-        raise CoderError("not_registered", f"the daemon {name} could not be registered: {error}") from error
+        raise CoderError("not_registered", f"the provisioner {name} could not be registered: {error}") from error
     ours, theirs = stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_serve, ctx, ours, worker, admission)
@@ -181,7 +181,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
     require_right = partial(daemon_admission.ask_again, ctx, worker.offer.organization_id, admission)
     link, mesh = DaemonConnection(ctx, worker, require_right), DaemonMesh(ctx, worker)
     presence = Presence(ctx, worker)
-    _log.info("a provisioner daemon connected", daemon=worker.name, id=worker.id)
+    _log.info("a provisioner connected", daemon=worker.name, id=worker.id)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_seen, presence, worker)
@@ -190,7 +190,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
                 # A built-in daemon is stopped by its own task, after it has said how its job ended.
                 nursery.start_soon(_leave_on_stop, ctx, nursery.cancel_scope)
                 nursery.start_soon(mesh.keep_measuring)
-                nursery.start_soon(_leave_when_shut_out, ctx, link, require_right, nursery.cancel_scope)
+                nursery.start_soon(_leave_when_shut_out, ctx, link, admission, require_right, nursery.cancel_scope)
             if admission.caller is not None:
                 nursery.start_soon(_leave_when_signed_out, ctx, admission.caller, nursery.cancel_scope)
             async with open_session(stream, role="server") as session:
@@ -200,7 +200,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
         ctx.part(ModuleFiles).forget(worker, link)
         with trio.move_on_after(_LEAVING, shield=True):
             await _leave(presence, worker)
-        _log.info("a provisioner daemon left", daemon=worker.name, id=worker.id)
+        _log.info("a provisioner left", daemon=worker.name, id=worker.id)
 
 
 async def _leave_when_signed_out(ctx: Context, caller: Caller, scope: trio.CancelScope) -> None:
@@ -220,14 +220,14 @@ async def _keep_seen(presence: Presence, worker: Worker) -> None:
             await presence.keep()
         except Exception as error:
             # A database that is away comes back; the link must not die of it.
-            _log.warn("the heartbeat of a daemon was not written", daemon=worker.name, error=error)
+            _log.warn("the heartbeat of a provisioner was not written", daemon=worker.name, error=error)
 
 
 async def _leave(presence: Presence, worker: Worker) -> None:
     try:
         await presence.end()
     except Exception as error:
-        _log.warn("a daemon that left was not written down as gone", daemon=worker.name, error=error)
+        _log.warn("a provisioner that left was not written down as gone", daemon=worker.name, error=error)
 
 
 async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -> None:
@@ -246,32 +246,37 @@ async def _leave_on_stop(ctx: Context, scope: trio.CancelScope) -> None:
 
 
 async def _leave_when_shut_out(
-    ctx: Context, link: DaemonConnection, require_right: RequireRight, scope: trio.CancelScope
+    ctx: Context,
+    link: DaemonConnection,
+    admission: DaemonAdmission,
+    require_right: RequireRight,
+    scope: trio.CancelScope,
 ) -> None:
     """Shows the daemon out when its key was deleted, or its user may not have it any more. One that works on a job gets
     a moment to end it and to hand over the state it has."""
     rights = ctx.part(RightsChanges)
-    changed = rights.next_change()  # before the look: what changes during it counts
+    next_change = rights.next_key_deleted if admission.caller is None else rights.next_change
+    changed = next_change()  # before the look: what changes during it counts
     while True:
         try:
             await require_right()
         except Forbidden as error:
-            _log.info("a provisioner daemon is shown out", daemon=link.worker.name, reason=error.detail)
+            _log.info("a provisioner is shown out", daemon=link.worker.name, reason=error.detail)
             break
         except Unauthenticated:
             pass  # the session tells
         except Exception as error:
             # A database that is away for a moment ends nothing.
-            _log.warn("a daemon's right to run was not looked at", daemon=link.worker.name, error=error)
+            _log.warn("a provisioner's right to run was not looked at", daemon=link.worker.name, error=error)
         await trio.sleep(min(PAUSE, LOOK_EVERY))
         with trio.move_on_after(LOOK_EVERY):
             await changed.wait()
-        changed = rights.next_change()
+        changed = next_change()
     try:
         if await job_work.cancel_revoked(ctx, link.worker):
             with trio.move_on_after(REVOKED_GRACE):
                 await link.job_ended.wait()
             await job_work.end_revoked(ctx, link.worker)
     except Exception as error:
-        _log.warn("jobs of a daemon that was shown out were not ended", daemon=link.worker.name, error=error)
+        _log.warn("jobs of a provisioner that was shown out were not ended", daemon=link.worker.name, error=error)
     scope.cancel()

@@ -208,6 +208,8 @@ class EndpointTable:
     """Path patterns and their handlers."""
 
     routes: list[tuple[re.Pattern[str], Endpoint]] = field(default_factory=list)
+    _beginnings: tuple[str, ...] = ()
+    "What every path of a route begins with, one of them: every request of the API is asked about here."
 
     def add(
         self,
@@ -222,6 +224,8 @@ class EndpointTable:
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
         endpoint = Endpoint(pattern, handler, scope, tuple(refuses), budgets_of(pattern, budgets))
         self.routes.append((re.compile(expression), endpoint))
+        beginning = re.match(r"[\w/-]*", pattern)
+        self._beginnings = (*self._beginnings, beginning[0] if beginning else "")
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -229,11 +233,15 @@ class EndpointTable:
         return [endpoint for _, endpoint in self.routes]
 
     def find(self, path: str) -> tuple[Endpoint, dict[str, str]] | None:
-        """What `path` matches, and its parameters, percent-decoded."""
+        """What `path` matches, and its parameters, percent-decoded: none of them has a zero byte, which is in nobody's
+        name, and which no database can be asked about."""
+        if not path.startswith(self._beginnings):
+            return None
         for expression, endpoint in self.routes:
             match = expression.fullmatch(path)
             if match:
-                return endpoint, {name: unquote(value) for name, value in match.groupdict().items()}
+                values = {name: unquote(value) for name, value in match.groupdict().items()}
+                return None if any("\0" in value for value in values.values()) else (endpoint, values)
         return None
 
 

@@ -17,7 +17,7 @@ class Unscoped(Enum):
     OPTIONAL = "anybody; who signed in is told more"
     AGENT = "an agent with its token"
     PROXY = "a workspace proxy with its token"
-    PROVISIONER = "a provisioner daemon with its key"
+    PROVISIONER = "a provisioner with its key"
     CLIENT = "a client with what its Authorization header says"
     APPLICATION = "an OAuth2 application with its secret, or with what a person gave it"
     STREAM = "a client with the id of its carried stream"

@@ -128,6 +128,8 @@ def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -
 
 
 def _heard(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
+    if data.get("survived") is True:  # by the connection that was lost later, for another reason
+        return found
     if kind == "started":
         previous = data.get("previous")
         return replace(

@@ -70,10 +70,17 @@ def wants_upgrade(headers: Headers) -> bool:
     return has_token(headers, b"connection", "upgrade") and any(name == b"upgrade" for name, _ in headers)
 
 
+def _is_chunked(headers: Headers) -> bool:
+    return any(name == b"transfer-encoding" for name, _ in headers)
+
+
 def _connection_bound(headers: Headers) -> frozenset[bytes]:
-    """Hop-by-hop names: the fixed ones and those `Connection` lists."""
+    """Hop-by-hop names: the fixed ones and those `Connection` lists. What says where a message goes and where it ends
+    is no sender's to take away; but with a transfer coding, a length beside it may be an attack (RFC 9112 section 6.1).
+    """
     named = {word.strip().lower().encode("latin-1") for word in joined(headers, b"connection").split(",")}
-    return _HOP_BY_HOP | (named - {b"", b"close", b"keep-alive"})
+    named -= {b"", b"close", b"host", b"content-length"}
+    return _HOP_BY_HOP | named | ({b"content-length"} if _is_chunked(headers) else set())
 
 
 def is_our_cookie(name: str, *, dashboard_origin: bool) -> bool:
@@ -126,10 +133,8 @@ def to_app(
     """The headers of a request as the application gets them. `credential` is the token the caller showed."""
     bound = _connection_bound(headers)
     upgrade = wants_upgrade(headers)
-    chunked = any(name == b"transfer-encoding" for name, _ in headers)
-    # RFC 9112 section 6.1: with a transfer coding, a length beside it may be an attack; it is not passed on.
+    chunked = _is_chunked(headers)
     dropped = bound | _OUR_REQUEST_HEADERS | {b"cookie", b"x-forwarded-for", b"expect"}
-    dropped |= {b"content-length"} if chunked else set()
     sent: list[tuple[bytes, bytes]] = []
     for name, value in headers:
         if name in dropped:

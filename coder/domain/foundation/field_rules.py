@@ -27,6 +27,8 @@ MAX_GROUP_NAME = 255
 MAX_DESCRIPTION = 127
 MAX_VERSION_MESSAGE = 1 << 20
 
+Values = tuple[Any, ...]
+
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
 
@@ -36,10 +38,18 @@ class FieldRule:
 
     tag: str
     holds: Callable[[Any], bool]
-    inside: tuple[Any, ...]
-    "Values at the bound that pass."
-    outside: tuple[Any, ...]
-    "Values just past it."
+    examples: Callable[[], tuple[Values, Values]]
+    "What `inside` and `outside` say; made when asked for: a server that runs needs no texts of a megabyte."
+
+    @property
+    def inside(self) -> Values:
+        """Values at the bound that pass."""
+        return self.examples()[0]
+
+    @property
+    def outside(self) -> Values:
+        """Values just past it."""
+        return self.examples()[1]
 
 
 def failed(field: str, tag: str, value: Any) -> tuple[str, str]:
@@ -91,34 +101,46 @@ def is_http_url(text: str) -> bool:
 
 def unless_empty(rule: FieldRule) -> FieldRule:
     """The rule for a field that may be left out."""
-    outside = tuple(value for value in rule.outside if not is_zero(value))
-    return FieldRule(rule.tag, lambda value: is_zero(value) or rule.holds(value), ("", *rule.inside), outside)
+
+    def examples() -> tuple[Values, Values]:
+        inside, outside = rule.examples()
+        return ("", *inside), tuple(value for value in outside if not is_zero(value))
+
+    return FieldRule(rule.tag, lambda value: is_zero(value) or rule.holds(value), examples)
 
 
 def one_of(*choices: str) -> FieldRule:
-    return FieldRule("oneof", lambda value: value in choices, choices, (f"{choices[0]}x", choices[0].upper()))
+    outside = f"{choices[0]}x", choices[0].upper()
+    return FieldRule("oneof", lambda value: value in choices, lambda: (choices, outside))
 
 
 def shorter_than(limit: int) -> FieldRule:
     """Characters, not bytes."""
-    return FieldRule(
-        "lt", lambda text: len(text) < limit, ("a" * (limit - 1), "ü" * (limit - 1)), ("a" * limit, "ü" * limit)
-    )
+
+    def examples() -> tuple[Values, Values]:
+        return ("a" * (limit - 1), "ü" * (limit - 1)), ("a" * limit, "ü" * limit)
+
+    return FieldRule("lt", lambda text: len(text) < limit, examples)
 
 
 def _named(tag: str, holds: Callable[[str], bool], longest: int, *bad: str) -> FieldRule:
-    return FieldRule(tag, holds, ("a", "A-1", "a" * longest), ("a" * (longest + 1), "-a", "a--b", "a b", *bad))
+    def examples() -> tuple[Values, Values]:
+        return ("a", "A-1", "a" * longest), ("a" * (longest + 1), "-a", "a--b", "a b", *bad)
+
+    return FieldRule(tag, holds, examples)
 
 
 def _titled(tag: str, holds: Callable[[str], bool], longest: int) -> FieldRule:
-    return FieldRule(tag, holds, ("", "a b", "ü" * longest), ("a" * (longest + 1), " a", "a "))
+    return FieldRule(tag, holds, lambda: (("", "a b", "ü" * longest), ("a" * (longest + 1), " a", "a ")))
 
 
-REQUIRED = FieldRule("required", lambda value: not is_zero(value), ("a",), ("",))
-REQUIRED_ID = FieldRule("required", lambda value: not is_zero(value), (UUID(int=1),), (UUID(int=0),))
-EMAIL = FieldRule("email", is_email, ("a@b.c",), ("a", "a@", "@b.c", "a b@c.d", "a@b@c.d", "a@b"))
+REQUIRED = FieldRule("required", lambda value: not is_zero(value), lambda: (("a",), ("",)))
+REQUIRED_ID = FieldRule("required", lambda value: not is_zero(value), lambda: ((UUID(int=1),), (UUID(int=0),)))
+EMAIL = FieldRule("email", is_email, lambda: (("a@b.c",), ("a", "a@", "@b.c", "a b@c.d", "a@b@c.d", "a@b")))
 HTTP_URL = FieldRule(
-    "http_url", is_http_url, ("http://a", "https://a.b/c?d=e"), ("zzz", "ftp://a", "http://", "//a", "http://a/\r\nb")
+    "http_url",
+    is_http_url,
+    lambda: (("http://a", "https://a.b/c?d=e"), ("zzz", "ftp://a", "http://", "//a", "http://a/\r\nb")),
 )
 USERNAME = _named("username", is_name, MAX_NAME, "new", "create", "a_b", "")
 WORKSPACE_NAME = _named("workspace_name", is_name, MAX_NAME, "new", "a_b", "")

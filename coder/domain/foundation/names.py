@@ -30,6 +30,11 @@ def is_version_name(text: str) -> bool:
     return len(text) <= MAX_VERSION_NAME and _VERSION_NAME.fullmatch(text) is not None
 
 
+def is_word(text: str) -> bool:
+    """Letters and digits of ASCII alone, as ids of keys are: whatever else somebody shows as one is nobody's."""
+    return text.isascii() and text.isalnum()
+
+
 def name_from(text: str, fallback: str) -> str:
     """The nearest valid name to `text` (a file's, a host's), or `fallback` when nothing is left."""
     found = re.sub(r"[^a-zA-Z0-9]+", "-", text).strip("-")[:MAX_NAME].strip("-")

@@ -4,20 +4,17 @@ Standard cron narrowed as the API narrows it: five fields of which day-of-month 
 optional and defaults to UTC. Clock changes as robfig/cron has them, which upstream runs on: a time that is skipped does
 not happen that day, a doubled one happens twice.
 
-Not here: what a schedule means for a workspace (`domain/workspaces/autobuild.py`, `domain/workspaces/autostop.py`).
+Not here: how a field is read (`cron.py` beside it), and what a schedule means for a workspace
+(`domain/workspaces/autobuild.py`, `domain/workspaces/autostop.py`).
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from coder.domain.foundation.numbers import decimal
-
-_WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
-_PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(\S*)\s+(.*)", re.DOTALL)
+from coder.domain.foundation.cron import DOM, DOW, DOW_OR_SEVEN, HOUR, MINUTE, MONTH, CronError, Field, parse_field
 
 
 class ScheduleError(ValueError):
@@ -70,85 +67,73 @@ def _moments(day: date, hour: int, minute: int, zone: ZoneInfo) -> list[datetime
     return found
 
 
-def parse_weekly(text: str) -> WeeklySchedule:
-    """Reads a schedule. Raises ScheduleError."""
-    zone, body = _split_zone(text)
-    fields = body.split()
-    if len(fields) < 5:
-        raise ScheduleError(
-            "validate weekly schedule: expected schedule to consist of 5 fields with an optional "
-            "CRON_TZ=<timezone> prefix"
-        )
-    if fields[2] != "*" or fields[3] != "*":
-        raise ScheduleError("validate weekly schedule: expected day-of-month and month to be *")
-    if len(fields) > 5:
-        raise ScheduleError(f"parse schedule: expected exactly 5 fields, found {len(fields)}: {fields}")
-    _check_zone(zone)
-    return WeeklySchedule(
-        zone,
-        _field(fields[0], 0, 59),
-        _field(fields[1], 0, 23),
-        frozenset(day % 7 for day in _field(fields[4], 0, 7, _WEEKDAYS)),
-    )
+def parse_weekly(text: str, *, stored: bool = False) -> WeeklySchedule:
+    """Reads a schedule. `stored`: one that was taken when `TZ=` and 7 for Sunday still were. Raises ScheduleError."""
+    _check_open_fields(text, "weekly")
+    return _parse(text, stored=stored)
 
 
-def parse_daily(text: str) -> WeeklySchedule:
-    """Reads quiet hours: one time a day, every day. Raises ScheduleError with upstream's words."""
-    _, body = _split_zone(text)
-    fields = body.split()
-    if len(fields) >= 5 and fields[4] != "*":
-        raise ScheduleError("validate daily schedule: expected day-of-week to be *")
-    schedule = parse_weekly(text)
+def parse_daily(text: str, *, stored: bool = False) -> WeeklySchedule:
+    """Reads quiet hours: one time a day, every day. `stored` as above. Raises ScheduleError with upstream's words."""
+    _check_open_fields(text, "daily")
+    schedule = _parse(text, stored=stored)
     if schedule.hour_and_minute is None:
         raise ScheduleError("parse schedule: expected exactly one time a day: minute and hour must be single numbers")
     return schedule
 
 
-def _split_zone(text: str) -> tuple[str, str]:
-    match = _PREFIX.fullmatch(text.strip())
-    return (match.group(1), match.group(2)) if match else ("UTC", text)
+def _check_open_fields(text: str, kind: str) -> None:
+    """What has to be `*`. Six words are taken for a zone and five fields, whatever the first of them is."""
+    fields = text.split()
+    if len(fields) < 5:
+        wanted = "expected schedule to consist of 5 fields with an optional CRON_TZ=<timezone> prefix"
+        raise ScheduleError(f"validate {kind} schedule: {wanted}")
+    if len(fields) == 6:
+        del fields[0]
+    if fields[2] != "*" or fields[3] != "*":
+        raise ScheduleError(f"validate {kind} schedule: expected day-of-month and month to be *")
+    if kind == "daily" and fields[4] != "*":
+        raise ScheduleError("validate daily schedule: expected day-of-week to be *")
+
+
+def _parse(text: str, *, stored: bool = False) -> WeeklySchedule:
+    zone, fields = _split_zone(text, ("CRON_TZ=", "TZ=") if stored else ("CRON_TZ=",))
+    _check_zone(zone)
+    if fields and fields[0].startswith("@"):
+        raise ScheduleError(f"parse schedule: parser does not accept descriptors: {' '.join(fields)}")
+    if len(fields) != 5:
+        raise ScheduleError(f"parse schedule: expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+    return WeeklySchedule(
+        zone,
+        _values(fields[0], MINUTE),
+        _values(fields[1], HOUR),
+        frozenset(day % 7 for day in _values(fields[4], DOW_OR_SEVEN if stored else DOW)),
+    )
+
+
+def _split_zone(text: str, prefixes: tuple[str, ...]) -> tuple[str, list[str]]:
+    """The zone, and the words behind it. A prefix that names none means UTC, as no prefix does."""
+    words = text.split()
+    for prefix in prefixes:
+        if words and words[0].startswith(prefix):
+            return words[0].removeprefix(prefix) or "UTC", words[1:]
+    return "UTC", words
 
 
 def _check_zone(zone: str) -> None:
+    if ".." in zone or zone.startswith(("/", "\\")):
+        raise ScheduleError(f"parse schedule: provided bad location {zone}: time: invalid location name")
     try:
-        ZoneInfo(zone or "UTC")
+        ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ScheduleError(f"parse schedule: provided bad location {zone}: unknown time zone {zone}") from error
 
 
-def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
-    values: set[int] = set()
-    for part in text.split(","):
-        span, _, step_text = part.partition("/")
-        step = _number(step_text, names) if step_text else 1
-        if span in {"*", "?"}:
-            first, last = low, high
-        else:
-            first_text, dash, last_text = span.partition("-")
-            first = _number(first_text, names)
-            last = _number(last_text, names) if dash else (high if step_text else first)
-        fault = (
-            f"beginning of range ({first}) below minimum ({low})" if first < low
-            else f"end of range ({last}) above maximum ({high})" if last > high
-            else f"beginning of range ({first}) beyond end of range ({last})" if first > last
-            else "step of range should be a positive number" if step < 1
-            else ""
-        )  # fmt: skip
-        if fault:
-            raise ScheduleError(f"parse schedule: {fault}: {part}")
-        values.update(range(first, last + 1, step))
-    return frozenset(values)
-
-
-def _number(text: str, names: dict[str, int] | None) -> int:
-    if names and text.lower() in names:
-        return names[text.lower()]
-    number = decimal(text)
-    if number is None:
-        raise ScheduleError(
-            f'parse schedule: failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
-        )
-    return number
+def _values(text: str, field: Field) -> frozenset[int]:
+    try:
+        return parse_field(text, field).values
+    except CronError as error:
+        raise ScheduleError(f"parse schedule: {error.message}") from error
 
 
 def cron_matches(text: str, local: datetime) -> bool:
@@ -156,11 +141,10 @@ def cron_matches(text: str, local: datetime) -> bool:
     fields = text.split()
     if len(fields) != 5:
         return False
-    spans = ((0, 59), (0, 23), (1, 31), (1, 12))
-    here = (local.minute, local.hour, local.day, local.month)
+    here = ((MINUTE, local.minute), (HOUR, local.hour), (DOM, local.day), (MONTH, local.month))
     try:
-        if any(now not in _field(part, *span) for part, span, now in zip(fields, spans, here, strict=False)):
+        if any(now not in _values(part, field) for part, (field, now) in zip(fields, here, strict=False)):
             return False
-        return local.isoweekday() % 7 in {day % 7 for day in _field(fields[4], 0, 7, _WEEKDAYS)}
+        return local.isoweekday() % 7 in {day % 7 for day in _values(fields[4], DOW_OR_SEVEN)}
     except ScheduleError:
         return False

@@ -99,7 +99,7 @@ ENCODING_FUNCTIONS: dict[str, Function] = {
     "base64sha256": lambda s: to_base64(hashlib.sha256(to_text(s).encode()).digest()),
     "base64sha512": lambda s: to_base64(hashlib.sha512(to_text(s).encode()).digest()),
     "csvdecode": lambda s: _csv(to_text(s)),
-    "jsondecode": lambda s: json.loads(to_text(s)),
+    "jsondecode": lambda s: json.loads(to_text(s), parse_float=v.read_number, parse_constant=v.read_number),
     "jsonencode": v.to_json,
     "md5": _digest("md5"),
     "sha1": _digest("sha1"),

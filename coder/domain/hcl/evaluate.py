@@ -5,6 +5,7 @@ Unknown values spread instead of failing; a name that does not exist is an Evalu
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from decimal import Decimal
@@ -13,6 +14,7 @@ from coder.domain.hcl import tree
 from coder.domain.hcl.directives import render_template
 from coder.domain.hcl.scope import EvaluationScope
 from coder.domain.hcl.values import (
+    OUT_OF_RANGE,
     UNKNOWN,
     UNTYPED,
     EvaluationError,
@@ -165,23 +167,35 @@ _MAX_BITS = 8192
 def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
     if sign in {"/", "%"} and right == 0:
         raise EvaluationError("Division by zero")
-    if sign == "%":
-        return number(left - right * int(left / right))  # the sign of the dividend, unlike in Python
-    if sign == "/":
-        return left // right if isinstance(left, int) and isinstance(right, int) and left % right == 0 else left / right
-    operate = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
+    try:
+        return number(_calculated(sign, left, right))
+    except (ArithmeticError, ValueError) as error:  # too large for a float, or for as many digits as Python writes
+        raise EvaluationError(OUT_OF_RANGE) from error
+
+
+def _calculated(sign: str, left: int | float, right: int | float) -> int | float:
+    """Raises EvaluationError, ArithmeticError, ValueError."""
     if isinstance(left, int) and isinstance(right, int):
         if left.bit_length() + right.bit_length() > _MAX_BITS:
-            raise EvaluationError("the number is out of range")
-        return number(operate(left, right))
+            raise EvaluationError(OUT_OF_RANGE)
+        if sign == "%":  # the sign of the dividend, unlike in Python
+            return abs(left) % abs(right) * (-1 if left < 0 else 1)
+        if sign == "/":
+            return left // right if left % right == 0 else left / right
+        return int(_OPERATIONS[sign](left, right))
+    if sign == "%":
+        return math.fmod(left, right)
+    if sign == "/":
+        return left / right
     # In decimals: Terraform's numbers are exact enough that 0.1 + 0.2 is 0.3. What a division cut off is not: there
     # the rounding of floats makes 1 / 3 * 3 the 1 it is with more digits.
-    try:
-        if max(len(repr(one).lstrip("-0.").replace(".", "")) for one in (left, right) if isinstance(one, float)) > 15:
-            return number(float(operate(left, right)))
-        return number(float(operate(Decimal(repr(left)), Decimal(repr(right)))))
-    except ArithmeticError as error:
-        raise EvaluationError("the number is out of range") from error
+    operate = _OPERATIONS[sign]
+    if max(len(repr(one).lstrip("-0.").replace(".", "")) for one in (left, right) if isinstance(one, float)) > 15:
+        return float(operate(left, right))
+    return float(operate(Decimal(repr(left)), Decimal(repr(right))))
+
+
+_OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def _conditional(expression: tree.Conditional, scope: EvaluationScope) -> Value:

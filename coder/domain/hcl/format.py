@@ -31,12 +31,24 @@ def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
         if not 1 <= used <= len(arguments):
             raise EvaluationError(f"not enough arguments for {match.group(0)!r}")
         text = _verb(verb, arguments[used - 1], flags, precision)
-        return _padded(text, flags, min(int(width or 0), _MAX_WIDTH))
+        return _padded(text, flags, _bounded(width or "0"))
 
     text = _VERB.sub(one, pattern)
     if not by_position and most < len(arguments):
         raise EvaluationError("too many arguments")
     return text
+
+
+def _bounded(digits: str) -> int:
+    """The width, or precision of a number, which may be written with any number of digits."""
+    said = digits.lstrip("0") or "0"
+    return _MAX_WIDTH if len(said) > len(str(_MAX_WIDTH)) else min(int(said), _MAX_WIDTH)
+
+
+def _cut(text: str, precision: str) -> str:
+    """As many characters as a precision of a text says, which adds none and so has no bound."""
+    said = precision.lstrip("0") or "0"
+    return text if len(said) > len(str(len(text))) else text[: int(said)]
 
 
 def _verb(verb: str, value: Value, flags: str, precision: str | None) -> str:
@@ -49,7 +61,7 @@ def _verb(verb: str, value: Value, flags: str, precision: str | None) -> str:
     if verb == "t":
         return "true" if to_bool(value) else "false"
     if verb in "sq":
-        text = to_text(value) if precision is None else to_text(value)[: int(precision)]
+        text = to_text(value) if precision is None else _cut(to_text(value), precision)
         return to_json(text) if verb == "q" else text
     return _signed(_number(verb, to_number(value), flags, precision), flags)
 
@@ -67,7 +79,7 @@ def _number(verb: str, value: int | float, flags: str, precision: str | None) ->
         return f"{'-' if whole < 0 else ''}{prefix}{text}"
     if verb in "gG" and precision is None:
         return _shortest(value).upper() if verb == "G" else _shortest(value)
-    return format(float(value), f".{precision}{verb}" if precision else verb)
+    return format(float(value), f".{_bounded(precision)}{verb}" if precision else verb)
 
 
 def _shortest(value: int | float) -> str:

@@ -117,8 +117,13 @@ def _unified_objects(items: list[Value]) -> list[Value]:
     return [next(rows) if isinstance(one, dict) else one for one in items]
 
 
+OUT_OF_RANGE = "the number is out of range"
+
+
 def number(value: int | float) -> int | float:
-    """Whole numbers are ints, whatever they were computed from."""
+    """Whole numbers are ints, whatever they were computed from. Raises EvaluationError for what is no number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise EvaluationError(OUT_OF_RANGE)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -139,7 +144,11 @@ def to_text(value: Value) -> str:
 def to_number(value: Value) -> int | float:
     if isinstance(value, bool):
         raise EvaluationError("a number is required, not bool")
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):  # a literal that no number here can hold: what uses it has no value
+            raise EvaluationError(OUT_OF_RANGE)
         return value
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return read_number(value)
@@ -159,9 +168,9 @@ def read_number(text: str) -> int | float:
             return int(exact)
         found = float(exact)
     except (ArithmeticError, ValueError, OverflowError) as problem:
-        raise EvaluationError("the number is out of range") from problem
+        raise EvaluationError(OUT_OF_RANGE) from problem
     if not math.isfinite(found):
-        raise EvaluationError("the number is out of range")
+        raise EvaluationError(OUT_OF_RANGE)
     return found
 
 

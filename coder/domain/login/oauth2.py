@@ -11,6 +11,8 @@ import hmac
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from coder.domain.foundation.names import is_word
+
 _SCHEME = "coder"
 PREFIX_LENGTH = 10
 SECRET_LENGTH = 40
@@ -29,7 +31,7 @@ def split_secret(text: str) -> tuple[str, str] | None:
     if len(parts) != 3 or parts[0] != _SCHEME:
         return None
     prefix, secret = parts[1:]
-    if len(prefix) != PREFIX_LENGTH or len(secret) != SECRET_LENGTH:
+    if len(prefix) != PREFIX_LENGTH or len(secret) != SECRET_LENGTH or not is_word(prefix):
         return None
     return prefix, secret
 

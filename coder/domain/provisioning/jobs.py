@@ -42,10 +42,10 @@ REAPED_PER_RUN = 10
 LOST_AFTER = timedelta(seconds=20)
 """A daemon that asks for work while it holds a job it was silent about for this long has lost that job (ours: four
 heartbeats of 5 s, so that another daemon of the same name, which does work on it, is not mistaken)."""
-LOST_ERROR = "the provisioner daemon no longer works on this job: it was restarted while the job ran"
+LOST_ERROR = "the provisioner no longer works on this job: it was restarted while the job ran"
 
-REVOKED_LINE = "The provisioner daemon lost its right to run during this job (its key or its user's role): it ends."
-REVOKED_ERROR = "the provisioner daemon lost its right to run while it ran the job"
+REVOKED_LINE = "The provisioner lost its right to run during this job (its key or its user's role): it ends."
+REVOKED_ERROR = "the provisioner lost its right to run while it ran the job"
 
 CANCELED_BY_BREAK = "connection to provisioner daemon broken"
 """Error of a job that was locked for a daemon whose stream broke before it got it."""

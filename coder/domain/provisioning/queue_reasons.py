@@ -205,7 +205,7 @@ def find_remedy(job: Wanted, reasons: Sequence[Reason]) -> Remedy:
     words = ["coder provisioner start", *(f"--tag {key}={_quote(value)}" for key, value in tags.items())]
     notes = []
     if job.tags.get(SCOPE) == SCOPE_USER:
-        notes.append(f"The daemon must be started by the user {job.tags.get(OWNER, '')}.")
+        notes.append(f"The provisioner must be started by the user {job.tags.get(OWNER, '')}.")
     nearest = next((one for one in reasons if not one.may_take and one.code != "other_organization"), None)
     text = f"{nearest.daemon.name} {explain_text(nearest)}" if nearest is not None else ""
     return Remedy(tags, " ".join(words), text, tuple(notes))

@@ -107,7 +107,7 @@ def quiet_hours(chosen: str, default: str) -> WeeklySchedule:
     for text in (chosen, default, DEFAULT_QUIET_HOURS):
         if text:
             try:
-                return parse_daily(text)
+                return parse_daily(text, stored=True)
             except ScheduleError:  # a zone this machine no longer knows: the next best counts
                 continue
     raise ScheduleError("there are no quiet hours")

@@ -61,8 +61,10 @@ def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) 
     """When autostart will act next; None without a (readable) schedule or without an allowed day."""
     if not schedule:
         return None
-    parsed = parse_autostart(schedule)
-    return None if isinstance(parsed, FieldRefusal) else parsed.next_after(now, allowed_days=allowed_days)
+    try:
+        return parse_weekly(schedule, stored=True).next_after(now, allowed_days=allowed_days)
+    except ScheduleError:
+        return None
 
 
 def explain_port_share(port: int, level: str, protocol: str, max_level: str) -> FieldRefusal | None:

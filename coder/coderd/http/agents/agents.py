@@ -21,7 +21,13 @@ from coder.coderd.http.server.declarations import EVENTS, TEXT
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import go_int, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
+from coder.coderd.http.server.streams import (
+    events_over_websocket,
+    needs_upgrade,
+    over_websocket,
+    sse,
+    while_allowed,
+)
 from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.agents import agent_containers, agent_http, agents
 from coder.coderd.services.agents.agents import AgentLogLine, AgentPlace, AppReport
@@ -324,7 +330,10 @@ async def watch_metadata_without_upgrade(agent: str) -> Response:
 @route(blueprint, WEBSOCKET, "/<id:agent>/watch-metadata-ws", scope="workspace:read")
 async def watch_metadata_ws(agent: str) -> None:
     """The whole set at once, then after every report."""
-    await events_over_websocket(subscriptions.watch_metadata(context(), subject(), path_uuid(agent)))
+    agent_id = path_uuid(agent)
+    source = subscriptions.watch_metadata(context(), subject(), agent_id)
+    ask = partial(subscriptions.require_sight, context(), subject(), agent_id)
+    await while_allowed(ask, lambda _: events_over_websocket(source))
 
 
 @route(
@@ -356,7 +365,10 @@ async def watch_containers_without_upgrade(agent: str) -> Response:
 @route(blueprint, WEBSOCKET, "/<id:agent>/containers/watch", scope="workspace:read", refuses=(502,))
 async def watch_containers(agent: str) -> None:
     """Each list the agent sends."""
-    await over_websocket(agent_containers.watch_containers(context(), subject(), path_uuid(agent)))
+    agent_id = path_uuid(agent)
+    source = agent_containers.watch_containers(context(), subject(), agent_id)
+    ask = partial(subscriptions.require_sight, context(), subject(), agent_id)
+    await while_allowed(ask, lambda _: over_websocket(source))
 
 
 @route(blueprint, "GET", "/<id:agent>/containers", scope="workspace:read", refuses=(502,))

@@ -14,6 +14,7 @@ from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.events import inbox
+from coder.coderd.services.events.inbox import InboxSelection
 from coder.coderd.services.foundation.errors import Invalid
 
 blueprint = Blueprint("inbox", __name__, url_prefix="/api/v2/notifications")
@@ -35,17 +36,20 @@ class ReadStatus(msgspec.Struct):
 )
 async def get_inbox() -> Response:
     query = Query()
-    targets, templates = query.uuids("targets"), query.uuids("templates")
     before = query.uuid("starting_before")
+    wanted = _selection(query, "starting_before")
+    return reply(await inbox.list_inbox(context(), subject().user_id, wanted, before=before))
+
+
+def _selection(query: Query, *others: str) -> InboxSelection:
+    """What the query asks for, in which nothing may stand but that and `others`. Raises Invalid."""
+    targets, templates = query.uuids("targets"), query.uuids("templates")
+    query.only("targets", "templates", "read_status", *others)
     query.check()
     status = query.text("read_status")
     if status not in _READ:
         raise Invalid("starting_before query parameter should be any of 'all', 'read', 'unread'.")
-    return reply(
-        await inbox.list_inbox(
-            context(), subject().user_id, targets=targets, templates=templates, read=_READ[status], before=before
-        )
-    )
+    return InboxSelection(tuple(targets), tuple(templates), _READ[status])
 
 
 @route(blueprint, "PUT", "/inbox/mark-all-as-read", scope="inbox_notification:update", status=204)
@@ -69,18 +73,27 @@ async def put_read_status(notification: str) -> Response:
     return reply(made)
 
 
-@route(blueprint, WEBSOCKET, "/inbox/watch", scope="inbox_notification:read")
+@route(
+    blueprint,
+    WEBSOCKET,
+    "/inbox/watch",
+    scope="inbox_notification:read",
+    query={"format": str, "read_status": str, "targets": list[UUID], "templates": list[UUID]},
+)
 async def watch_inbox() -> None:
-    """New notifications as they come; the connection stays open until either side leaves."""
-    ctx = context()
+    """New notifications as they come; the connection stays open until either side leaves. `format` is `markdown`, which
+    they are kept in, or `plaintext`."""
+    ctx, query = context(), Query(arguments=websocket.args.to_dict(flat=False))
+    wanted, plain = _selection(query, "format"), query.text("format") == "plaintext"
+
+    async def show(answer: GetInboxNotificationResponse) -> None:
+        shown = inbox.in_plain_text(answer) if plain else answer
+        await websocket.send(msgspec.json.encode(shown).decode())
+
     async with trio.open_nursery() as nursery:
         # Listening first: who sees the stream open may count on every message from then on.
-        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, _show)
+        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, wanted, show)
         await websocket.accept()
         await ctx.stopping.wait()
         nursery.cancel_scope.cancel()
     await websocket.close(1001)
-
-
-async def _show(answer: GetInboxNotificationResponse) -> None:
-    await websocket.send(msgspec.json.encode(answer).decode())

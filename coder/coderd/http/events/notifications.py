@@ -7,6 +7,7 @@ from quart import Blueprint, Response
 from coder.api.base.errors import Response as Envelope
 from coder.api.events.notifications import (
     CustomNotificationRequest,
+    NotificationDelivery,
     NotificationMethodsResponse,
     NotificationPreference,
     NotificationsSettings,
@@ -110,6 +111,12 @@ async def put_template_method(template: str) -> Response:
 )
 async def get_dispatch_methods() -> Response:
     return reply(notifications.dispatch_methods(context()))
+
+
+@route(blueprint, "GET", "/notifications/delivery", scope="notification_template:read", answers=NotificationDelivery)
+async def get_delivery() -> Response:
+    """So that nobody waits for a mail where no mail server is set up."""
+    return reply(notifications.delivery(context()))
 
 
 @route(blueprint, "POST", "/notifications/test", scope="deployment_config:update", status=204)

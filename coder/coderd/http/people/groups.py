@@ -33,6 +33,7 @@ async def get_groups() -> Response:
     """Those the caller may read, with their members."""
     query = Query()
     ids = query.uuids("group_ids")
+    query.only("group_ids", "has_member", "organization")
     query.check()
     return reply(
         await groups.list_groups(

@@ -9,6 +9,8 @@ from coder.api.proxies.proxies import (
     DeregisterWorkspaceProxyRequest,
     IssueSignedAppTokenResponse,
     IssueTokenRequest,
+    MayStayRequest,
+    MayStayResponse,
     RegisterWorkspaceProxyRequest,
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
@@ -91,6 +93,14 @@ async def post_issue_token() -> Response:
         shown = browser_answer(context().access_url, body, error)
         return Response(shown.body, shown.status, dict(shown.headers))
     return reply(IssueSignedAppTokenResponse(signed_token_str=token), 201)
+
+
+@route(blueprint, "POST", "/may-stay", scope=PROXY, body=MayStayRequest, answers=MayStayResponse)
+async def post_may_stay() -> Response:
+    """Whether who came in by a ticket alone would be let in now. A proxy asks while a stream is open."""
+    await _proxy(for_visitor=True)
+    body = await read_body(MayStayRequest)
+    return reply(MayStayResponse(may_stay=await proxy_calls.may_stay(context(), body)))
 
 
 @route(blueprint, "POST", "/app-stats", scope=PROXY, body=ReportAppStatsRequest, status=204)

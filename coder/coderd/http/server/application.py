@@ -165,12 +165,12 @@ async def _on_http_exception(error: HTTPException) -> Any:
     status = error.code or 500
     if has_websocket_context() and (status == 405 or isinstance(error, WebsocketMismatch)):
         status = 404  # there are pages at this address, and no WebSocket
+    here = websocket if has_websocket_context() else request
+    if status in {404, 405} and _is_for_signed_in(here.path):
+        refused = await _refuse_strangers()
+        if refused is not None:
+            return refused
     if status == 404:
-        here = websocket if has_websocket_context() else request
-        if _SIGNED_IN & set(here.path.split("/")[3:4]):
-            refused = await _refuse_strangers()
-            if refused is not None:
-                return refused
         return _json({"message": "Route not found."}, 404)
     if status == 405:
         # Upstream's router: an empty 405 with the methods it has.
@@ -182,11 +182,21 @@ async def _on_http_exception(error: HTTPException) -> Any:
 
 
 _SIGNED_IN = frozenset(
-    {"audit", "connectionlog", "debug", "deployment", "experiments", "external-auth", "files", "groups", "insights",
-     "licenses", "notifications", "organizations", "prebuilds", "replicas", "settings", "tailnet", "tasks",
-     "templatebuilder", "templates", "templateversions", "workspacebuilds", "workspaces"}
+    {"audit", "authcheck", "connectionlog", "debug", "deployment", "experiments", "external-auth", "files", "groups",
+     "insights", "licenses", "notifications", "oauth2-provider", "organizations", "prebuilds", "replicas", "settings",
+     "tailnet", "tasks", "templatebuilder", "templates", "templateversions", "workspace-quota", "workspacebuilds",
+     "workspaces"}
 )  # fmt: skip
-"""Parts of the API for people who signed in: what it has not is told to them alone (recorded: 401 first)."""
+"""Parts of the API for people who signed in: what it has not, route or method, is told to them alone (recorded: 401
+first)."""
+
+
+def _is_for_signed_in(path: str) -> bool:
+    """Of users, what is below the list: whatever is no public word there is taken for somebody's name."""
+    part, *rest = path.split("/")[3:] or [""]
+    return part in _SIGNED_IN or (part == "users" and any(rest))
+
+
 _PUBLIC_STREAMS = frozenset({"/api/v2/derp-map"})
 
 

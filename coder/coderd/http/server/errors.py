@@ -14,7 +14,7 @@ from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.errors import Invalid, Refusal
+from coder.coderd.services.foundation.errors import Conflict, Invalid, Refusal
 
 STATUS = {
     "refused": 400,
@@ -38,7 +38,9 @@ STATUS = {
 }
 """Refusal.kind -> status. A kind that is not here is a mistake of ours and fails as one."""
 
-_UNSTORABLE = "A text contains a zero byte, or a number is out of range."
+_UNSTORABLE = "A text contains a zero byte or is too long for its place, or a number is out of range."
+_GONE, _TAKEN = "23503", "23505"
+"""SQLSTATE of what is gone, and of what somebody else has, though it was not so when the request looked."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_ROOM_SQLSTATE = "53100"
 _log = get_logger("http")
@@ -69,6 +71,13 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
         return 507, codec.encode(body), []
     if _is_data_error(error):
         return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
+    if _sqlstate(error) in {_GONE, _TAKEN}:
+        # What is gone may never have been there, and nobody have looked: that is our mistake, and must be found.
+        note = _log.error if _sqlstate(error) == _GONE else _log.warn
+        note("a request was overtaken by another", error=error, where=_where(error))
+        return envelope(
+            Conflict("Something this is about was changed or taken meanwhile.", "Look at it, and try again.")
+        )
     _log.error("a request failed", error=error, where=_where(error))
     body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
     return 500, codec.encode(body), []
@@ -80,8 +89,9 @@ def _is_full(error: BaseException) -> bool:
 
 
 def _is_data_error(error: BaseException) -> bool:
-    """SQLSTATE class 22: a NUL in a text, a number out of range. The caller's fault, found by the database."""
-    return _sqlstate(error).startswith("22")
+    """SQLSTATE class 22: a NUL in a text, a number out of range; 54000: a name that no index can hold. The caller's
+    fault, found by the database."""
+    return _sqlstate(error).startswith(("22", "54000"))
 
 
 def _sqlstate(error: BaseException) -> str:

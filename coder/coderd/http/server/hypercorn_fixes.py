@@ -310,8 +310,11 @@ _MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})
 
 
 def _is_more(request: h11.Request) -> bool:
-    """Whether anything may follow the head: what is answered at its end waits for no body."""
-    return any(name in _MORE for name, _ in request.headers)
+    """Whether anything may follow the head: what is answered at its end waits for no body. A length of 0 is none."""
+    for _, name, value in request.headers._full_items:
+        if name in _MORE and (value != b"0" or name != b"content-length"):
+            return True
+    return False
 
 
 class _AtOnce:

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -47,6 +47,7 @@ Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 
 
+@cache  # there are as many as the server has routes
 def shown_route(route: str) -> str:
     """A route as upstream's router writes it: `/users/{user}`."""
     return _ROUTE_ARGUMENT.sub(r"{\1}", route)

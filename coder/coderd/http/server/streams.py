@@ -6,17 +6,24 @@ before anything is answered, so that its refusals still become an ordinary error
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from quart import Response, request, websocket
 
 from coder.api.base import codec
 from coder.coderd.http.server.auth import context, current_caller
 from coder.coderd.http.server.quart_fixes import at_end
-from coder.coderd.services.access.session_revocation import SessionEndedError, SessionRegistry
+from coder.coderd.services.access.asked_again import run_while_allowed
+from coder.coderd.services.access.session_revocation import (
+    CLOSE_CODE,
+    RIGHTS_CHANGED,
+    SessionEndedError,
+    SessionRegistry,
+)
 
+_T = TypeVar("_T")
 _OVER = object()
 _PING = b"event: ping\n\n"
 _SSE_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -42,6 +49,12 @@ async def sse(source: AsyncIterator[Any], *, ping_first: bool = False) -> Respon
                 return
 
     return Response(events(), 200, _SSE_HEADERS, content_type="text/event-stream")
+
+
+async def while_allowed(ask: Callable[[], Awaitable[_T]], follow: Callable[[_T], Awaitable[object]]) -> None:
+    """Runs what serves a WebSocket about a thing with what `ask` finds, for as long as it finds it."""
+    if not await run_while_allowed(context(), ask, follow):
+        await websocket.close(CLOSE_CODE, RIGHTS_CHANGED)
 
 
 def _event(value: Any) -> bytes:

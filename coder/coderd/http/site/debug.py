@@ -45,7 +45,8 @@ T = TypeVar("T")
 class DismissRequest(UpdateHealthSettings):
     """Names are text here: an unknown one is answered with upstream's own words."""
 
-    dismissed_healthchecks: list[str]  # type: ignore[assignment]
+    dismissed_healthchecks: list[str] | None = None  # type: ignore[assignment]
+    "Null, or nothing at all, is answered as it was sent."
 
 
 def _owners(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
@@ -100,7 +101,7 @@ async def get_settings() -> Response:
 )
 async def put_settings() -> Response:
     body = await read_body(DismissRequest)
-    if not await health.set_dismissed(context(), subject(), list(body.dismissed_healthchecks)):
+    if not await health.set_dismissed(context(), subject(), body.dismissed_healthchecks):
         return no_content()
     return reply(body)
 

@@ -37,6 +37,8 @@ blueprint = Blueprint("site", __name__)
 
 _BUNDLED = Path(__file__).resolve().parents[3] / "dashboard"
 _PICTURES = _BUNDLED / "dist/pictures.zip"
+_LONGEST = 1024
+"""Letters of a file's path. Each of its folders is looked at, for anybody, so that there must be an end."""
 _FILES = ("assets/", *pictures.FOLDERS)
 FROM_FILES = unlimited("files for everybody, read in pieces; a fleet behind one address starts at once")
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -104,12 +106,15 @@ def _root() -> Path:
 
 def _find(root: Path, path: str) -> Path | None:
     """A file below `root`; never one outside of it."""
-    if not path or "\x00" in path:
+    if not path or "\x00" in path or len(path) > _LONGEST:
         return None
-    target = (root / path).resolve()
-    if not target.is_relative_to(root.resolve()) or target.name == "index.html" or not target.is_file():
-        return None
-    return target
+    try:
+        target = (root / path).resolve()
+        if target.is_relative_to(root.resolve()) and target.name != "index.html" and target.is_file():
+            return target
+    except (OSError, ValueError):
+        pass  # a name that no file can have
+    return None
 
 
 @lru_cache(maxsize=256)

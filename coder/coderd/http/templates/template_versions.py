@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -30,12 +31,12 @@ from coder.coderd.http.server.declarations import LIMIT, TEXT
 from coder.coderd.http.server.json import decoded, message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.http.server.streams import needs_upgrade
+from coder.coderd.http.server.streams import needs_upgrade, while_allowed
 from coder.coderd.services.foundation.errors import Invalid, TooLarge
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.templates import dry_runs, new_template_versions, template_versions
 from coder.coderd.services.templates.dynamic_parameters import ParameterForm, open_form
-from coder.coderd.services.templates.loaded_versions import load_version
+from coder.coderd.services.templates.loaded_versions import LoadedVersion, load_version
 
 blueprint = Blueprint("template_versions", __name__, url_prefix="/api/v2")
 
@@ -143,8 +144,8 @@ async def get_logs(version: str) -> Response:
 
 @route(blueprint, WEBSOCKET, f"{_VERSION}/logs", scope="template:read", query={"after": str, "format": str})
 async def follow_logs(version: str) -> None:
-    loaded = await load_version(context(), subject(), path_uuid(version))
-    await stream_job_logs(loaded.job.id)
+    ask = partial(load_version, context(), subject(), path_uuid(version))
+    await while_allowed(ask, lambda loaded: stream_job_logs(loaded.job.id))
 
 
 @route(
@@ -242,7 +243,12 @@ async def get_dynamic_parameters(version: str) -> Response:
 async def follow_dynamic_parameters(version: str) -> None:
     """The form as it is, then its answer to every change, in their order. What is no request ends it with 1001."""
     owner_id = _asked_owner(subject().user_id)
-    form = await _form(version)
+    ask = partial(load_version, context(), subject(), path_uuid(version))
+    await while_allowed(ask, lambda loaded: _follow_form(loaded, owner_id))
+
+
+async def _follow_form(loaded: LoadedVersion, owner_id: UUID) -> None:
+    form = await open_form(context(), subject(), loaded)
     await websocket.accept()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_leave_on_stop, nursery.cancel_scope)
@@ -343,8 +349,8 @@ async def get_dry_run_logs(version: str, job: str) -> Response:
 
 @route(blueprint, WEBSOCKET, f"{_DRY_RUN}/logs", scope="workspace:read", query={"after": str, "format": str})
 async def follow_dry_run_logs(version: str, job: str) -> None:
-    found = await dry_runs.load_dry_run(context(), subject(), path_uuid(version), path_uuid(job))
-    await stream_job_logs(found.id)
+    ask = partial(dry_runs.load_dry_run, context(), subject(), path_uuid(version), path_uuid(job))
+    await while_allowed(ask, lambda found: stream_job_logs(found.id))
 
 
 @route(blueprint, "GET", f"{_DRY_RUN}/resources", scope="workspace:read", answers=list[WorkspaceResource])

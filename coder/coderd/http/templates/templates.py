@@ -180,7 +180,9 @@ async def delete_template(template: str) -> Response:
 )
 async def get_daily_users(template: str) -> Response:
     """People who used workspaces of the template, per day."""
-    offset = Query().hours("tz_offset")
+    query = Query()
+    query.only("tz_offset")
+    offset = query.hours("tz_offset")
     return reply(await templates.get_daily_users(context(), subject(), path_uuid(template), offset))
 
 

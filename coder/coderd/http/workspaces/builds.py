@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from coder.coderd.http.server.declarations import TEXT
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.http.server.streams import while_allowed
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import users
 from coder.coderd.services.workspaces import builds
@@ -113,8 +115,8 @@ async def get_logs(build: str) -> Response:
     query={"after": str, "format": str},
 )
 async def follow_logs(build: str) -> None:
-    view = await builds.load_build(context(), subject(), path_uuid(build))
-    await stream_job_logs(view.job.id)
+    ask = partial(builds.load_build, context(), subject(), path_uuid(build))
+    await while_allowed(ask, lambda view: stream_job_logs(view.job.id))
 
 
 @route(
@@ -180,6 +182,7 @@ async def get_autofill(user: str) -> Response:
     query = Query("Invalid query parameters.")
     query.require("template_id")
     template_id = query.uuid("template_id")
+    query.only("template_id")
     query.check()
     if template_id is None:
         raise Invalid("Invalid template_id.")

@@ -21,6 +21,7 @@ from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access import scopes
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
 from coder.domain.access.user_agents import kept
+from coder.domain.foundation.names import is_word
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -49,6 +50,8 @@ def split_token(token: str) -> tuple[str, str]:
         raise refuse(f"Invalid API key format: invalid API key ID length, expected 10 got {len(key_id)}")
     if len(secret) != 22:
         raise refuse(f"Invalid API key format: invalid API key secret length, expected 22 got {len(secret)}")
+    if not is_word(key_id):  # nobody has it, and the database would not even take the question
+        raise refuse("API key is invalid.")
     return key_id, secret
 
 

@@ -12,12 +12,13 @@ from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
 from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
-from coder.coderd.services.foundation.object_limits import check_limit
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.object_counts import lock_objects
 from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Resource, Subject
 from coder.domain.access.user_agents import kept
@@ -84,8 +85,18 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
     now = await user_store.get_user(tx, user.id, hold=True)
     if now is None or now.deleted or now.hashed_password != user.hashed_password:
         raise Unauthenticated("The account has changed meanwhile. Sign in again.")
-    await key_store.insert_key(tx, row)
+    if row.login_type == "token":
+        await key_store.insert_key(tx, row)
+    else:
+        await insert_session(tx, row)
     return now
+
+
+async def insert_session(tx: Tx, row: KeyRow) -> None:
+    """The key of a signing in, for which there is always room."""
+    await lock_objects(tx, "sessions", row.user_id)  # of two at once the second sees what the first made
+    await key_store.insert_key(tx, row)
+    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS)
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
@@ -97,14 +108,14 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(_give_another, user, row, "sessions")
+    await ctx.db.run(give_key, user, row)
     return token
 
 
-async def _give_another(tx: Tx, user: UserRow, row: KeyRow, kind: str) -> None:
+async def _give_token(tx: Tx, user: UserRow, row: KeyRow) -> None:
     """Raises Unauthenticated, Conflict."""
-    await give_key(tx, user, row)
-    await check_limit(tx, kind, user.id)
+    async with object_limits.within_limit(tx, "tokens", user.id, row.created_at):
+        await give_key(tx, user, row)
 
 
 async def create_token(
@@ -141,13 +152,12 @@ async def create_token(
         token_name=name or random_name(),
         ip=ip,
     )
-    try:
-        await ctx.db.run(_give_another, user, row, "tokens")
-    except IntegrityError as error:
-        raise Conflict(
-            f'A token with name "{name}" already exists.',
-            validations=[("name", "This value is already in use and should be unique.")],
-        ) from error
+    taken = Conflict(
+        f'A token with name "{name}" already exists.',
+        validations=[("name", "This value is already in use and should be unique.")],
+    )
+    with told_as({"ix_api_keys_token_name": taken}):
+        await ctx.db.run(_give_token, user, row)
     return token
 
 

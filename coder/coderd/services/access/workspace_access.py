@@ -6,7 +6,7 @@ there is no way to a row around them. What changes a template goes through `lock
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.coderd.services.access.authorization import require
@@ -17,7 +17,7 @@ from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
-from coder.domain.access.policy import NIL, Resource, Subject, allowed_organizations, scope_allows
+from coder.domain.access.policy import NIL, Resource, Subject, allowed_organizations, decide, scope_allows
 from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
 
 if TYPE_CHECKING:
@@ -32,22 +32,25 @@ _LOOKING = frozenset({"read"})
 def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
     """What the policy is asked about. A dormant workspace is a kind of its own that cannot be used."""
     sleeps = row.dormant_at is not None if dormant is None else dormant
-    return _resource(row.id, row, sleeps)
+    # Sharing ends with the workspace. Its lists are kept, as everything of it is, and give nobody anything.
+    return _resource(row.id, row, sleeps, is_shared=not row.deleted)
 
 
 def agent_resource(place: AgentPlace) -> Resource:
-    """An agent is as reachable as its workspace."""
+    """An agent is as reachable as its workspace, which lives: there is no place in one that is deleted."""
     return _resource(place.workspace_id, place, place.dormant_at is not None)
 
 
-def _resource(workspace_id: UUID, row: WorkspaceRow | AgentPlace, is_dormant: bool) -> Resource:
+def _resource(
+    workspace_id: UUID, row: WorkspaceRow | AgentPlace, is_dormant: bool, *, is_shared: bool = True
+) -> Resource:
     return Resource(
         "workspace_dormant" if is_dormant else "workspace",
         id=str(workspace_id),
         owner_id=row.owner_id,
         organization_id=row.organization_id,
-        user_acl=_actions(row.user_acl, is_dormant),
-        group_acl=_actions(row.group_acl, is_dormant),
+        user_acl=_actions(row.user_acl, is_dormant) if is_shared else {},
+        group_acl=_actions(row.group_acl, is_dormant) if is_shared else {},
     )
 
 
@@ -93,7 +96,8 @@ def _required_template(subject: Subject, row: TemplateRow | None, action: str) -
 
 
 def readers(subject: Subject) -> WorkspaceReaders:
-    """The filter of a list: whose workspaces `subject` may read."""
+    """The filter of a list: whose workspaces `subject` may read. The policy is asked about each organization, with an
+    object of the caller's and with one that is shared: so a list shows what can be opened."""
     if not scope_allows(subject, "read", "workspace"):
         return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])  # reads nobody's
     organizations = allowed_organizations(subject, "read", "workspace")
@@ -102,8 +106,15 @@ def readers(subject: Subject) -> WorkspaceReaders:
         organization_ids=sorted(organizations or ()),
         user_id=subject.user_id,
         group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
-        member_of=sorted(subject.organization_roles) if subject.shares_workspaces else (),
+        member_of=readable_in(subject, "workspace", user_acl={str(subject.user_id): _LOOKING}),
+        own_in=readable_in(subject, "workspace", owner_id=subject.user_id),
     )
+
+
+def readable_in(subject: Subject, kind: str, **what: Any) -> list[UUID]:
+    """Organizations where the caller may read such objects. Lists ask with one of the caller's own."""
+    found = sorted(subject.organization_roles)
+    return [one for one in found if decide(subject, "read", Resource(kind, organization_id=one, **what))]
 
 
 async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:

@@ -18,6 +18,7 @@ import trio
 from coder.base.log import get_logger
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.access.authentication import recognize, subject_of
+from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.apps.app_access import open_app
 from coder.coderd.services.apps.app_refusals import AppRefusedError
@@ -53,11 +54,18 @@ class OpenVisits:
 
     def in_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """A context for a stream of an application; its scope is cancelled when the visitor may stay no longer."""
-        return self._held((visitor, ticket.request), lambda: self._may_be_in(visitor, ticket))
+        return self._held((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_be_in(visitor, ticket))
 
     def at_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
         """The same for a terminal of an agent."""
         return self._held((visitor, agent_id), lambda: self._may_type(visitor, agent_id))
+
+    async def may_stay(self, ticket: Ticket) -> bool:
+        """Whether somebody who came in by a ticket alone, here or at a workspace proxy, would be let in now."""
+        visitor = Visitor(Credentials(), ticket.user_id)
+        if ticket.request.access_method == "terminal":
+            return await self._may_type(visitor, ticket.agent_id)
+        return await self._may_be_in(visitor, ticket)
 
     @contextmanager
     def _held(self, what: tuple[Visitor, Hashable], may_stay: MayStay) -> Iterator[trio.CancelScope]:
@@ -107,10 +115,11 @@ class OpenVisits:
 
     async def _may_be_in(self, visitor: Visitor, ticket: Ticket) -> bool:
         try:
-            await open_app(self._ctx, ticket.request, await self._subject(visitor))
+            found, _ = await open_app(self._ctx, ticket.request, await self._subject(visitor))
         except AppRefusedError as refused:
             return refused.reason not in _OUTSIDE
-        return True
+        # Names are given to others: a right to who is called so now is none to who was.
+        return found.workspace_id == ticket.workspace_id
 
     async def _may_type(self, visitor: Visitor, agent_id: UUID) -> bool:
         subject = await self._subject(visitor)

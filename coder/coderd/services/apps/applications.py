@@ -18,7 +18,6 @@ from coder.coderd.services.apps.app_access import workspace_named
 from coder.coderd.services.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.foundation.signing_keys import SigningKeys
-from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import NIL
@@ -74,7 +73,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
         user_agent=caller.credentials.user_agent,
     )
     row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
-    await ctx.db.run(key_store.insert_key, row)
+    await ctx.db.run(keys.insert_session, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
     # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.

@@ -79,7 +79,7 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
     ),
     ("coderd_prometheusmetrics_agents_execution_seconds", "histogram", "", "How long asking for agents took."),
     ("coderd_build_info", "gauge", "revision version", "The version of this server."),
-    ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioner daemons heard of lately."),
+    ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioners heard of lately."),
     ("coderd_provisionerd_jobs_current", "gauge", "provisioner", "Jobs that run."),
     ("coderd_provisionerd_job_timings_seconds", "histogram", "provisioner status", "How long jobs took."),
     (
@@ -110,7 +110,7 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
         "coderd_provisioner_job_queue_wait_seconds",
         "histogram",
         "build_reason job_type provisioner_type transition",
-        "How long jobs waited for a daemon.",
+        "How long jobs waited for a provisioner.",
     ),
     (
         "coderd_workspace_creation_total",

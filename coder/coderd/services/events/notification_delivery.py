@@ -25,9 +25,9 @@ import trio
 from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.coderd.services.events import notifications, web_push
+from coder.coderd.services.events.inbox import tell_followers
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.foundation.outgoing import DOCUMENT
-from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.events import notifications as store
 from coder.coderd.store.events.notifications import MessageRow
 from coder.coderd.store.people import users as user_store
@@ -136,7 +136,7 @@ async def _push(ctx: Context, message: MessageRow) -> None:
 
 async def _into_inbox(tx: Tx, message: MessageRow) -> None:
     await store.insert_inbox(tx, message)
-    await notify(tx, "inbox", str(message.user_id))
+    await tell_followers(tx, message.user_id, message.id)
 
 
 # ---- webhook

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from coder.api.events.notifications import (
     CustomNotificationContent,
+    NotificationDelivery,
     NotificationMethodsResponse,
     NotificationPreference,
     NotificationsSettings,
@@ -167,6 +168,11 @@ async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
 
 def dispatch_methods(ctx: Context) -> NotificationMethodsResponse:
     return NotificationMethodsResponse(available=list(METHODS), default=ctx.config.notifications_method)
+
+
+def delivery(ctx: Context) -> NotificationDelivery:
+    site = site_of(ctx)
+    return NotificationDelivery(methods=sorted(site.methods | ({"inbox"} if site.inbox else set())))
 
 
 _CHOICES = "smtp, webhook, inbox"

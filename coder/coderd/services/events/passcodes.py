@@ -41,6 +41,7 @@ async def can_be_sent(ctx: Context) -> bool:
 
 
 async def _send(tx: Tx, user_id: UUID, passcode: str, site: NotificationSite, now: datetime) -> None:
+    await user_store.get_user(tx, user_id, lock=True)  # of two requests at once the second sees what the first sent
     _, last = await user_store.get_passcode(tx, user_id)
     if last is not None and last > now + PASSCODE_LIFETIME - PASSCODE_PAUSE:
         return  # whoever asks again and again must not fill somebody's mailbox, nor make the last mail worthless

@@ -63,7 +63,7 @@ async def _happened(tx: Tx, event: AuditEvent, site: NotificationSite, now: date
 
 async def _initiator(tx: Tx, event: AuditEvent) -> str:
     row = await user_store.get_user(tx, event.origin.user_id) if event.origin.user_id else None
-    return row.name if row else ""
+    return row.name if row else ""  # the full name alone, as recorded: whoever has none is named by nothing
 
 
 async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:

@@ -110,5 +110,8 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
             await trio.sleep_forever()
         finally:
             ctx.db.observe = None
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + _FLUSH_TIME):
+            with (
+                trio.CancelScope(shield=True, deadline=trio.current_time() + _FLUSH_TIME),
+                contextlib.suppress(OSError),
+            ):
                 await trio.to_thread.run_sync(tracing.close, abandon_on_cancel=True)

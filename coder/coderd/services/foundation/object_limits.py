@@ -6,12 +6,15 @@ WireGuard clients, browsers that get notifications, uploads (`services/templates
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.foundation.errors import Conflict
-from coder.coderd.store.people.object_counts import count_objects
+from coder.coderd.store.people.object_counts import count_objects, forget_expired
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -28,18 +31,29 @@ class ObjectLimit:
 
 LIMITS = {
     "tokens": ObjectLimit(1000),
-    "sessions": ObjectLimit(1000),
     "secrets": ObjectLimit(200, 1 << 20),  # all of them go into the manifest of each agent
     "skills": ObjectLimit(200, 4 << 20),
 }
 
 
-async def check_limit(tx: Tx, kind: str, user_id: UUID) -> None:
-    """After something was made or changed: the caller's transaction is lost. Raises Conflict."""
+MOST_SESSIONS = 1000
+"""Of one user. Nobody is shut out for having signed in too often: one more ends what was used longest ago."""
+
+
+@asynccontextmanager
+async def within_limit(tx: Tx, kind: str, user_id: UUID, now: datetime) -> AsyncIterator[None]:
+    """Around what makes or changes something: the caller's transaction is lost. Raises Conflict.
+
+    Who keeps more, of before there was a limit, may go on changing it as long as it does not become more still.
+    """
     limit = LIMITS[kind]
+    count_before, total_before = await count_objects(tx, kind, user_id)
+    yield
     count, total = await count_objects(tx, kind, user_id)
-    if count > limit.most:
-        raise Conflict(f"A user has at most {limit.most} {kind}.", "Delete some first, also those that are over.")
-    if limit.most_bytes and total > limit.most_bytes:
+    if count > max(limit.most, count_before) and await forget_expired(tx, kind, user_id, now):
+        count, total = await count_objects(tx, kind, user_id)
+    if count > max(limit.most, count_before):
+        raise Conflict(f"A user has at most {limit.most} {kind}.", "Delete some first.")
+    if limit.most_bytes and total > max(limit.most_bytes, total_before):
         said = f"The {kind} of a user have at most {limit.most_bytes >> 10} KiB together."
         raise Conflict(said, "Delete some first, or make them shorter.")

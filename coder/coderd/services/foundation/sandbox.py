@@ -30,6 +30,7 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.base.threads import in_thread_or_here
 from coder.coderd.services.foundation.errors import Failed, Invalid, Refusal
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
         yield [file.name for file in files]
     finally:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(folder.cleanup)
+            await in_thread_or_here(folder.cleanup)
 
 
 class Sandbox:

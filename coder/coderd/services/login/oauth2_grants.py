@@ -107,12 +107,13 @@ async def issue_code(
     if scopes.exceeds(scopes.combined(asked or ("coder:all",)), subject.scope):
         raise GrantError("invalid_scope", "The scope reaches further than the key that was used")
     prefix, secret, shown = new_secret()
+    now = ctx.clock.now()
     row = CodeRow(
         prefix,
         hash_secret(secret),
         app.id,
         subject.user_id,
-        ctx.clock.now() + CODE_LIFETIME,
+        now + CODE_LIFETIME,
         redirect_uri,
         challenge,
         asked,
@@ -122,7 +123,7 @@ async def issue_code(
         if await store.hold_app(tx, app.id) is None:
             return False
         await store.lock_consents(tx, app.id, subject.user_id)
-        await store.insert_code(tx, row)
+        await store.insert_code(tx, row, now)
         return True
 
     if not await ctx.db.run(write):

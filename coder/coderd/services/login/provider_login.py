@@ -25,7 +25,7 @@ from coder.coderd.services.login import provider_sync, sessions
 from coder.coderd.services.login.oauth_exchange import Granted
 from coder.coderd.services.people import git_ssh_keys, users
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 from coder.coderd.store.login import user_links
 from coder.coderd.store.login.user_links import LinkRow
 from coder.coderd.store.people import organizations as organization_store
@@ -43,6 +43,11 @@ CONVERSION_LIFETIME = timedelta(minutes=15)
 _CONVERSION = "login_conversion"
 CONVERT = "convert-"
 "What the purpose in a conversion's state begins with; clients know that."
+_RACES = frozenset(
+    "ix_users_username_living ix_users_email_living pk_user_links pk_organization_members pk_group_members "
+    "uq_groups_organization_id_name".split()
+)
+"""What two who sign in at the same moment may be in each other's way of."""
 _NAME_TRIES = 10
 
 
@@ -86,7 +91,9 @@ async def sign_in(ctx: Context, attempt: Attempt) -> str:
     for _ in range(_NAME_TRIES):
         try:
             return await ctx.db.run(_sign_in, ctx, attempt, pair)
-        except IntegrityError:
+        except IntegrityError as error:
+            if constraint_of(error) not in _RACES:
+                raise
             continue  # somebody was faster to take a name or an address; the next look sees who
     raise LoginRefused(
         "No username is free", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
@@ -132,7 +139,7 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
     await user_store.wake_user(tx, user.id, now)
     if attempt.login_type == "oidc":
         await provider_sync.apply(ctx, tx, user.id, _sync_claims(attempt), now)
-    await key_store.insert_key(tx, row)
+    await keys.insert_session(tx, row)
     return token
 
 

@@ -72,7 +72,7 @@ def _configured(ctx: Context) -> OrganizationSyncSettings:
     """What the server's settings say, until an administrator says something in the dashboard."""
     config = ctx.config
     named = struct_value(config.oidc_organization_mapping) or {}
-    mapping = {str(word): [str(one) for one in found] for word, found in named.items()}
+    mapping = {str(word): [found] if isinstance(found, str) else list(found or []) for word, found in named.items()}
     return OrganizationSyncSettings(
         field=config.oidc_organization_field,
         mapping=mapping,

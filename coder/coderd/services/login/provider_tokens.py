@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import trio
 from msgspec import UNSET
@@ -20,6 +21,7 @@ from coder.coderd.services.foundation.errors import Conflict, TooSlow
 from coder.coderd.services.login import external_auth, oidc
 from coder.coderd.services.login.oauth_exchange import renew
 from coder.coderd.services.login.oidc import OidcProvider
+from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login import user_links
 from coder.domain.login.external_providers import ExternalProvider, git_login, provider_for
@@ -50,13 +52,14 @@ class LinkWaits:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._waiting: dict[UUID, int] = {}
-        self._next = trio.Event()
+        self._next: WeakValueDictionary[str, trio.Event] = WeakValueDictionary()
+        "By owner; those that wait hold them."
         ctx.nursery.start_soon(self._listen)
         ctx.nursery.start_soon(self._end)
 
-    def next_link(self) -> trio.Event:
-        """Set by the first link from now on. Take it before you look."""
-        return self._next
+    def next_link(self, owner_id: UUID) -> trio.Event:
+        """Set by the first link of that person from now on. Take it before you look."""
+        return self._next.setdefault(str(owner_id), trio.Event())
 
     @contextmanager
     def counted(self, agent_id: UUID) -> Iterator[None]:
@@ -71,19 +74,27 @@ class LinkWaits:
             if not self._waiting[agent_id]:
                 del self._waiting[agent_id]
 
-    def _tell(self) -> None:
-        told, self._next = self._next, trio.Event()
-        told.set()
+    def _tell(self, owner: str) -> None:
+        told = self._next.pop(owner, None)
+        if told is not None:
+            told.set()
+
+    def _tell_all(self) -> None:
+        for owner in list(self._next):
+            self._tell(owner)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(store.LINKED) as notices:
-            self._tell()  # what happened before anybody listened
-            async for _ in notices:
-                self._tell()
+            self._tell_all()  # what happened before anybody listened
+            async for _channel, owner in notices:
+                if owner == RESYNC:
+                    self._tell_all()
+                else:
+                    self._tell(owner)
 
     async def _end(self) -> None:
         await self._ctx.stopping.wait()
-        self._tell()
+        self._tell_all()
 
 
 def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
@@ -122,7 +133,7 @@ async def _awaited(
     ends, tried = trio.current_time() + LISTEN_LONGEST, None
     with waits.counted(waiter.agent_id):
         while trio.current_time() < ends:
-            linked = waits.next_link()
+            linked = waits.next_link(owner_id)
             if ctx.stopping.is_set():
                 return None
             await waiter.require_right()

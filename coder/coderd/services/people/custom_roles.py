@@ -14,7 +14,7 @@ from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
-from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people.custom_roles import CustomRoleRow
 from coder.domain.access.policy import Resource, Subject, allowed_ids
@@ -61,13 +61,12 @@ async def create_role(ctx: Context, subject: Subject, organization: Organization
     permissions = _checked(subject, organization, wanted)
     now = ctx.clock.now()
     row = CustomRoleRow(new_uuid(), organization.id, wanted.name, wanted.display_name, permissions, now, now)
-    try:
+    taken = Conflict(
+        f'Role "{wanted.name}" already exists in this organization.',
+        "Choose another name, or change the role that has it.",
+    )
+    with told_as({"uq_custom_roles_organization_id_name": taken}):
         await ctx.db.run(store.insert_role, row)
-    except IntegrityError as error:
-        raise Conflict(
-            f'Role "{wanted.name}" already exists in this organization.',
-            "Choose another name, or change the role that has it.",
-        ) from error
     return role_view(row)
 
 

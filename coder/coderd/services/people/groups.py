@@ -16,11 +16,11 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
@@ -137,10 +137,8 @@ async def create_group(
         await hold_organization(tx, organization.id)
         await store.insert_group(tx, values)
 
-    try:
+    with told_as({_NAME_INDEX: _taken(wanted.name)}):
         await ctx.db.run(insert)
-    except IntegrityError as error:
-        raise _taken(wanted.name) from error
     return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
 
 
@@ -160,10 +158,8 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, wanted: P
     added, removed = _user_ids(wanted.add_users), _user_ids(wanted.remove_users)
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
-    try:
+    with told_as({_NAME_INDEX: _taken(wanted.name)}):
         await ctx.db.run(_update, row, values, added, removed)
-    except IntegrityError as error:
-        raise _taken(wanted.name) from error
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
 
@@ -220,6 +216,9 @@ def _user_ids(texts: Sequence[str]) -> list[UUID]:
             raise Invalid(f'ID "{text}" must be a valid user UUID.')
         found.append(known)
     return found
+
+
+_NAME_INDEX = "uq_groups_organization_id_name"
 
 
 def _taken(name: str) -> Conflict:

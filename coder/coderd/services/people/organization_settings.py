@@ -137,16 +137,29 @@ async def change_group_sync(
     organization: OrganizationRow,
     change: Callable[[GroupSyncSettings], GroupSyncSettings],
 ) -> GroupSyncSettings:
+    """Raises Forbidden, also for who may not put people into groups; Invalid."""
     require_sync(subject, "update", organization)
 
     async def write(tx: Tx) -> GroupSyncSettings:
-        changed = change(await load_group_sync(tx, organization.id))
+        await site.lock_config(tx, group_sync_key(organization.id))
+        stored = await load_group_sync(tx, organization.id)
+        changed = change(stored)
         _check_filter(changed.regex_filter)
         _check_ids(changed.mapping)
+        for action in _done_to_groups(stored, changed):  # as with roles: what one may not do by hand
+            require(subject, action, Resource("group", organization_id=organization.id), hidden=False)
         await site.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
+
+
+def _done_to_groups(before: GroupSyncSettings, after: GroupSyncSettings) -> list[str]:
+    """What a login does to groups by one of the settings and not by the other; without a field it does nothing."""
+    kept = (before.mapping or {}, before.regex_filter or "") == (after.mapping or {}, after.regex_filter or "")
+    moves = not kept or after.field not in {"", before.field}
+    makes = after.auto_create_missing_groups and (moves or not before.auto_create_missing_groups)
+    return [*(["update"] if moves else []), *(["create"] if makes else [])]
 
 
 async def change_role_sync(
@@ -159,6 +172,8 @@ async def change_role_sync(
     require_sync(subject, "update", organization)
 
     async def write(tx: Tx) -> RoleSyncSettings:
+        # What others just took out is neither put back by who has seen it before, nor his to give.
+        await site.lock_config(tx, role_sync_key(organization.id))
         stored = await load_role_sync(tx, organization.id)
         changed = change(stored)
         given = _given_otherwise(stored, changed)
@@ -190,6 +205,7 @@ async def change_organization_sync(
     require_sync(subject, "update")
 
     async def write(tx: Tx) -> OrganizationSyncSettings:
+        await site.lock_config(tx, _ORGANIZATION_SYNC)
         changed = change(await load_organization_sync(tx))
         _check_ids(changed.mapping)
         await site.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
@@ -274,7 +290,7 @@ async def change_sharing(
 
     async def write(tx: Tx) -> str:
         owners = (await lock_organization(tx, organization.id)).workspace_sharing
-        if wanted.shareable_workspace_owners is not UNSET:
+        if wanted.shareable_workspace_owners:
             owners = wanted.shareable_workspace_owners
         elif wanted.sharing_disabled is not UNSET:
             owners = "none" if wanted.sharing_disabled else "everyone"

@@ -20,9 +20,9 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.user_views import slim_roles
 from coder.coderd.store.access import acls as acl_store
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.users import UserFilter, UserRow
+
+_NAME_INDEX = "ix_organizations_name_living"
 
 # What a user-admin may hand out: roles which give nothing over other people's things.
 _HARMLESS = frozenset({"organization-workspace-access", "agents-access", IMPLICIT_ORGANIZATION_ROLE})
@@ -110,10 +112,8 @@ async def create_organization(ctx: Context, subject: Subject, wanted: CreateOrga
         "updated_at": now,
     }
     maker = subject.user_id if subject.kind == "user" else None
-    try:
+    with told_as({_NAME_INDEX: _taken()}):
         return await ctx.db.run(_insert, values, maker)
-    except IntegrityError as error:
-        raise _taken() from error
 
 
 async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> OrganizationRow:
@@ -133,10 +133,8 @@ async def update_organization(
     check_request(wanted, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
     now = ctx.clock.now()
-    try:
+    with told_as({_NAME_INDEX: _taken()}):
         await ctx.db.run(_update, subject, organization.id, wanted, now)
-    except IntegrityError as error:
-        raise _taken() from error
     return await resolve_organization(ctx, subject, str(organization.id))
 
 
@@ -252,11 +250,9 @@ async def add_member(
         await hold_organization(tx, organization.id)
         await store.insert_member(tx, organization.id, user.id, now)
 
-    try:
+    said = f"{user.username} is already a member of {organization.display_name}"
+    with told_as({"pk_organization_members": Invalid("User is already an organization member.", said)}):
         await ctx.db.run(write)
-    except IntegrityError as error:
-        said = f"{user.username} is already a member of {organization.display_name}"
-        raise Invalid("User is already an organization member.", said) from error
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
@@ -264,12 +260,37 @@ async def add_member(
 
 
 async def remove_member(ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow) -> None:
+    """Raises Invalid (oneself), NotFound, Forbidden: a role that denies something is taken away by removing whoever has
+    it and adding them anew, so that removing asks for what taking the role asks for."""
     if user.id == subject.user_id:
         raise Invalid("cannot remove self from an organization")
     await get_member(ctx, subject, organization, user)
     if not may(subject, "delete", member_resource(organization.id, user.id)):
         raise NotFound  # recorded: not 403, though members see each other
-    await ctx.db.run(leave_organization, organization.id, user.id)
+
+    async def write(tx: Tx) -> None:
+        member = await store.get_member(tx, organization.id, user.id, lock=True)
+        if member is None:
+            raise NotFound
+        denying = await _denying(tx, organization.id, member.roles)
+        try:
+            if denying:
+                require_assign(subject, organization.id, denying)
+        except (Forbidden, Invalid) as refusal:
+            raise Forbidden(
+                f'"{user.username}" has a role that denies something: {", ".join(denying)}.',
+                "Whoever may take this role away may remove the member.",
+            ) from refusal
+        await leave_organization(tx, organization.id, user.id)
+
+    await ctx.db.run(write)
+
+
+async def _denying(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
+    """Those of `names` that are roles which deny something: of them alone somebody is better off without."""
+    found = {name for name in names if name in ORGANIZATION_ROLES and ORGANIZATION_ROLES[name].organization_denied}
+    rows = await role_store.list_roles(tx, organization_id, names) if names else []
+    return sorted(found | {row.name for row in rows if row.permissions.get("organization_denied")})
 
 
 async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
@@ -321,7 +342,7 @@ def require_assign(subject: Subject, organization_id: UUID, changed: Iterable[st
 
 
 def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:
-    """Owners and organization admins give every role; others only what is harmless."""
+    """Owners and organization admins give every role; others only what is harmless. Who gives one takes it, too."""
     if subject.kind == "system" or subject.is_owner:
         return True
     mine = subject.organization_roles.get(organization_id, frozenset())

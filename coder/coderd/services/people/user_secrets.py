@@ -15,10 +15,10 @@ from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
-from coder.coderd.services.foundation.object_limits import check_limit
+from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound, Refusal
+from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.sandbox import EvaluationError, Sandbox, SandboxFailedError, refused_evaluation
-from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
 from coder.domain.access.policy import Resource, Subject
@@ -66,17 +66,15 @@ async def create_secret(ctx: Context, subject: Subject, user: UserRow, wanted: C
     """Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
     row = _new_row(ctx, user, wanted.name, wanted.value, wanted)
-    try:
+    with told_as(_taken()):
         await ctx.db.run(_insert, user, [row])
-    except IntegrityError as error:
-        raise _taken(error) from error
     return secret_view(row)
 
 
 async def _insert(tx: Tx, user: UserRow, rows: Sequence[UserSecretRow]) -> None:
-    for row in rows:
-        await store.insert_secret(tx, row)
-    await check_limit(tx, "secrets", user.id)
+    async with within_limit(tx, "secrets", user.id, rows[0].created_at):
+        for row in rows:
+            await store.insert_secret(tx, row)
 
 
 def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateUserSecretRequest) -> UserSecretRow:
@@ -119,16 +117,14 @@ async def update_secret(
     )
     if wanted.value is not UNSET:
         values["value"] = _sealer(ctx).seal(wanted.value)
-    values["updated_at"] = ctx.clock.now()
+    values["updated_at"] = now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
-        await store.update_secret(tx, row.id, values)
-        await check_limit(tx, "secrets", user.id)
+        async with within_limit(tx, "secrets", user.id, now):
+            await store.update_secret(tx, row.id, values)
 
-    try:
+    with told_as(_taken()):
         await ctx.db.run(write)
-    except IntegrityError as error:
-        raise _taken(error) from error
     return await get_secret(ctx, subject, user, name)
 
 
@@ -159,10 +155,8 @@ async def import_secrets(
     for name, value in pairs.items():
         spec.env_name = name
         rows.append(_new_row(ctx, user, name, value, spec))
-    try:
+    with told_as(_taken()):
         await ctx.db.run(_insert, user, rows)
-    except IntegrityError as error:
-        raise _taken(error) from error
     return [secret_view(row) for row in rows]
 
 
@@ -193,16 +187,14 @@ def _check(name: str, value: str, env_name: str, file_path: str, enabled: bool) 
 
 
 _TAKEN = {
+    "uq_user_secrets_user_id_name": ("name", "name already in use"),
     "ix_user_secrets_user_id_env_name": ("env_name", "environment variable already in use"),
     "ix_user_secrets_user_id_file_path": ("file_path", "file path already in use"),
 }
 
 
-def _taken(error: IntegrityError) -> Conflict:
-    for constraint, fault in _TAKEN.items():
-        if constraint in str(error):
-            return Conflict("Validation failed.", validations=[fault])
-    return Conflict("Validation failed.", validations=[("name", "name already in use")])
+def _taken() -> dict[str, Refusal]:
+    return {index: Conflict("Validation failed.", validations=[fault]) for index, fault in _TAKEN.items()}
 
 
 async def for_workspace(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:

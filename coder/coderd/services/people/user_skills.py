@@ -8,8 +8,8 @@ from coder.api.people.user_skills import UserSkill, UserSkillMetadata
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
-from coder.coderd.services.foundation.object_limits import check_limit
-from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.services.foundation.object_limits import within_limit
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
 from coder.domain.access.policy import Resource, Subject
@@ -60,13 +60,11 @@ async def create_skill(ctx: Context, subject: Subject, user: UserRow, content: s
     row = SkillRow(new_uuid(), user.id, head.name, head.description, content, now, now)
 
     async def write(tx: Tx) -> None:
-        await store.insert_skill(tx, row)
-        await check_limit(tx, "skills", user.id)
+        async with within_limit(tx, "skills", user.id, now):
+            await store.insert_skill(tx, row)
 
-    try:
+    with told_as({"uq_user_skills_user_id_name": Conflict(f'A skill named "{head.name}" already exists.')}):
         await ctx.db.run(write)
-    except IntegrityError as error:
-        raise Conflict(f'A skill named "{head.name}" already exists.') from error
     return skill_view(row)
 
 
@@ -77,11 +75,12 @@ async def update_skill(ctx: Context, subject: Subject, user: UserRow, name: str,
     head = _head(content)
     if head.name != row.name:
         raise InvalidFields(("content", f'the head says name "{head.name}", but the skill is called "{row.name}"'))
-    values = {"description": head.description, "content": content, "updated_at": ctx.clock.now()}
+    now = ctx.clock.now()
+    values = {"description": head.description, "content": content, "updated_at": now}
 
     async def write(tx: Tx) -> None:
-        await store.update_skill(tx, row.id, values)
-        await check_limit(tx, "skills", user.id)
+        async with within_limit(tx, "skills", user.id, now):
+            await store.update_skill(tx, row.id, values)
 
     await ctx.db.run(write)
     return skill_view(await _load(ctx, user, name))

@@ -13,9 +13,9 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
 from coder.coderd.services.foundation.errors import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_fields, check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
+_NAME_INDEX, _EMAIL_INDEX = "ix_users_username_living", "ix_users_email_living"
 _STATUSES = ("active", "dormant", "suspended")
 _WITHOUT_PASSWORD = ("github", "oidc", "none")
 
@@ -192,10 +193,8 @@ async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Await
     """
     hashed = await hash_password(wanted.password) if wanted.password else ""
     pair = await git_ssh_keys.generate(ctx)
-    try:
+    with told_as(dict.fromkeys((_NAME_INDEX, _EMAIL_INDEX), Conflict("User already exists."))):
         return await ctx.db.run(_insert_guarded, wanted, hashed, pair, ctx.clock.now(), guard)
-    except IntegrityError as error:
-        raise Conflict("User already exists.") from error
 
 
 async def _insert_guarded(
@@ -255,10 +254,7 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: 
             raise NotFound
         taken = await ctx.db.read(user_store.get_user_by_name, username)
         if taken is not None and taken.id != user.id:
-            raise Conflict(
-                "A user with this username already exists.",
-                validations=[("username", "This username is already in use.")],
-            )
+            raise _name_taken()
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:
@@ -267,7 +263,15 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: 
             raise NotFound
         return await _change(tx, user.id, username=username, name=name, updated_at=now)
 
-    return await ctx.db.run(write)
+    with told_as({_NAME_INDEX: _name_taken()}):  # somebody was faster to take it
+        return await ctx.db.run(write)
+
+
+def _name_taken() -> Conflict:
+    return Conflict(
+        "A user with this username already exists.",
+        validations=[("username", "This username is already in use.")],
+    )
 
 
 async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:

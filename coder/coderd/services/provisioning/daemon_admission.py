@@ -158,7 +158,7 @@ async def ask_again(ctx: Context, organization_id: UUID, admission: DaemonAdmiss
         elif admission.key_id not in RESERVED_KEYS and not await ctx.db.read(store.has_key, admission.key_id):
             raise _NotAdmitted("the provisioner key was deleted")
     except _NotAdmitted as refusal:
-        raise Forbidden("The provisioner daemon is no longer allowed to run.", refusal.reason) from None
+        raise Forbidden("The provisioner is no longer allowed to run.", refusal.reason) from None
 
 
 async def register(

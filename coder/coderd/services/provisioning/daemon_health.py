@@ -108,7 +108,7 @@ class DaemonMesh:
         try:
             await self._ctx.db.run(store.forget_health, self._worker.id)
         except Exception as error:
-            _log.warn("old looks at a daemon were not forgotten", daemon=self._worker.name, error=error)
+            _log.warn("old looks at a provisioner were not forgotten", daemon=self._worker.name, error=error)
         await self._joined.wait()
         assert self._id is not None  # noqa: S101 - who joined has an id
         try:
@@ -143,7 +143,7 @@ async def measure(ctx: Context, worker: Worker, peer: UUID) -> None:
             await ctx.db.run(store.record_answer, worker.id, ctx.clock.now(), latency, report)
     except Exception as error:
         # A database that is away comes back, and a daemon may have been forgotten meanwhile.
-        _log.warn("a look at a daemon was not written", daemon=worker.name, error=error)
+        _log.warn("a look at a provisioner was not written", daemon=worker.name, error=error)
 
 
 class _Report(ApiStruct):

@@ -13,6 +13,7 @@ from coder.api.provisioning.provisioner_keys import ProvisionerKey, ProvisionerK
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.provisioners import (
     MAX_DAEMON_NAME,
@@ -21,7 +22,6 @@ from coder.coderd.services.provisioning.provisioners import (
     check_tags,
     load_daemons,
 )
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
 from coder.domain.access.policy import Resource, Subject
@@ -74,10 +74,9 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, name
         await hold_organization(tx, organization_id)
         await store.insert_key(tx, row)
 
-    try:
+    taken = Conflict(f"Provisioner key with name '{name}' already exists in organization")
+    with told_as({"ix_provisioner_keys_organization_id_name": taken}):
         await ctx.db.run(write)
-    except IntegrityError as error:
-        raise Conflict(f"Provisioner key with name '{name}' already exists in organization") from error
     return secret
 
 

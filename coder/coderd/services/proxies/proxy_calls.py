@@ -18,16 +18,19 @@ from coder.api.proxies.proxies import (
     CryptoKey,
     DeregisterWorkspaceProxyRequest,
     IssueTokenRequest,
+    MayStayRequest,
     RegisterWorkspaceProxyRequest,
     RegisterWorkspaceProxyResponse,
     Replica,
+    SignedAppRequest,
 )
 from coder.coderd.services.access.authentication import authenticate, hash_secret
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.apps import app_tokens, app_usage
 from coder.coderd.services.apps.app_access import open_app
 from coder.coderd.services.apps.app_refusals import AppRefusedError, to_fields
-from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE
+from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
 from coder.coderd.services.foundation.errors import BadGateway, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network.derp_map import current_map
@@ -218,15 +221,25 @@ async def issue_signed_token(ctx: Context, said: IssueTokenRequest) -> str:
 async def open_for_visitor(ctx: Context, said: IssueTokenRequest) -> str:
     """A ticket for what a proxy's visitor asked for. Raises AppRefusedError, Invalid."""
     asked = said.app_request
-    if asked.access_method not in {"path", "subdomain", "terminal"}:
-        raise Invalid("Validation failed.", validations=[("app_request.access_method", "It is unknown.")])
     subject: Subject | None = None
+    request = _request_of(asked)
     if said.session_token:
         try:
             subject = (await authenticate(ctx, Credentials(said.session_token))).subject
         except Unauthenticated as error:
             raise AppRefusedError("sign_in") from error
-    request = AppRequest(
+    if asked.access_method == "terminal":
+        return await _terminal_token(ctx, subject, request)
+    ticket, _ = await open_app(ctx, request, subject)
+    token, _ = await app_tokens.issue_ticket(ctx, ticket)
+    return token
+
+
+def _request_of(asked: SignedAppRequest) -> AppRequest:
+    """Raises Invalid."""
+    if asked.access_method not in {"path", "subdomain", "terminal"}:
+        raise Invalid("Validation failed.", validations=[("app_request.access_method", "It is unknown.")])
+    return AppRequest(
         cast("Any", asked.access_method),
         asked.base_path,
         asked.username_or_id,
@@ -235,11 +248,12 @@ async def open_for_visitor(ctx: Context, said: IssueTokenRequest) -> str:
         asked.app_slug_or_port,
         asked.app_prefix,
     )
-    if asked.access_method == "terminal":
-        return await _terminal_token(ctx, subject, request)
-    ticket, _ = await open_app(ctx, request, subject)
-    token, _ = await app_tokens.issue_ticket(ctx, ticket)
-    return token
+
+
+async def may_stay(ctx: Context, said: MayStayRequest) -> bool:
+    """Whether who came in by a ticket alone would be let in now. Raises Invalid."""
+    ticket = Ticket(_request_of(said.app_request), said.workspace_id, said.agent_id, "", said.user_id)
+    return await ctx.part(OpenVisits).may_stay(ticket)
 
 
 async def _terminal_token(ctx: Context, subject: Subject | None, request: AppRequest) -> str:

@@ -24,8 +24,8 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.apps.applications import app_host
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
 from coder.domain.access.policy import Resource, Subject
@@ -124,10 +124,8 @@ async def create_proxy(
         created_at=now,
         updated_at=now,
     )
-    try:
+    with told_as({_NAME_INDEX: _taken(wanted.name)}):
         await ctx.db.run(store.insert_proxy, row)
-    except IntegrityError as error:
-        raise _taken(wanted.name) from error
     return UpdateWorkspaceProxyResponse(proxy=proxy_view(ctx, row), proxy_token=f"{row.id}:{secret}")
 
 
@@ -146,10 +144,8 @@ async def update_proxy(
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         values["hashed_secret"] = hash_secret(secret)
         token = f"{row.id}:{secret}"
-    try:
+    with told_as({_NAME_INDEX: _taken(wanted.name)}):
         await ctx.db.run(store.update_proxy, row.id, {**values, "updated_at": ctx.clock.now()})
-    except IntegrityError as error:
-        raise _taken(wanted.name) from error
     return UpdateWorkspaceProxyResponse(proxy=await get_proxy(ctx, subject, str(row.id)), proxy_token=token)
 
 
@@ -165,6 +161,9 @@ def _require(subject: Subject, action: str) -> None:
 def _check_reserved(name: str) -> None:
     if name.lower() == _PRIMARY:
         raise Invalid(f'The name "{name}" is reserved for the primary region.')
+
+
+_NAME_INDEX = "ix_workspace_proxies_name_living"
 
 
 def _taken(name: str) -> Conflict:

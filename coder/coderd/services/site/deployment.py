@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from coder.api.base import codec
@@ -17,7 +18,7 @@ from coder.api.site.deployment import (
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site
 from coder.domain.access.policy import Resource, Subject
@@ -35,6 +36,7 @@ FEATURES = (
 # These need something this server does not have; saying "enabled" would only show dead buttons.
 _OFF = frozenset({"agent_runtime_hours", "ai_governance_user_limit", "aibridge", "boundary", "managed_agent_limit"})
 _APPEARANCE = "appearance"
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 async def entitlements(ctx: Context) -> Entitlements:
@@ -103,8 +105,15 @@ async def appearance(ctx: Context) -> AppearanceConfig:
 
 
 async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanceConfig) -> None:
+    """Raises Forbidden, and Invalid for a colour that is none and was not there before."""
     if not may(subject, "update", Resource("deployment_config")):
         raise Forbidden("Insufficient permissions to update appearance")
+    present = await appearance(ctx)
+    known = {banner.background_color for banner in (present.service_banner, *present.announcement_banners)}
+    for banner in (chosen.service_banner, *chosen.announcement_banners):
+        colour = banner.background_color or ""
+        if (banner.enabled or colour) and colour not in known and not _COLOUR.fullmatch(colour):
+            raise Invalid(f'Invalid color format: "{colour}"', "expected # prefix and 6 characters")
     await ctx.db.run(site.put_config, _APPEARANCE, codec.encode(chosen).decode())
 
 

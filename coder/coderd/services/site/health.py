@@ -76,18 +76,22 @@ async def settings(ctx: Context, subject: Subject) -> HealthSettings:
 
 async def dismissed(ctx: Context) -> list[str]:
     stored = await ctx.db.read(site.get_config, _SETTINGS)
-    return list(json.loads(stored)) if stored else []
+    return list(json.loads(stored) or ()) if stored else []
 
 
-async def set_dismissed(ctx: Context, subject: Subject, sections: list[str]) -> bool:
-    """False when it was so already. Raises Forbidden, Failed (no such section: upstream's 500)."""
+async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | None) -> bool:
+    """False when it was so already; None is kept apart from an empty list, and means as much.
+
+    Raises Forbidden, Failed (no such section: upstream's 500).
+    """
     require(subject, "update", Resource("deployment_config"), hidden=False)
-    unknown = [section for section in sections if section not in SECTIONS]
+    unknown = [section for section in sections or () if section not in SECTIONS]
     if unknown:
         raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")
-    if await dismissed(ctx) == sections:
+    wanted = json.dumps(sections)
+    if await ctx.db.read(site.get_config, _SETTINGS) == wanted:
         return False
-    await ctx.db.run(site.put_config, _SETTINGS, json.dumps(sections))
+    await ctx.db.run(site.put_config, _SETTINGS, wanted)
     return True
 
 

@@ -20,9 +20,15 @@ from coder.api.tasks.tasks import CreateTaskRequest, Task, TasksListResponse, Ta
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.workspace_access import load_workspace, template_resource, workspace_resource
+from coder.coderd.services.access.workspace_access import (
+    load_workspace,
+    readable_in,
+    template_resource,
+    workspace_resource,
+)
 from coder.coderd.services.agents.agent_view import health_of, status_of
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
@@ -30,7 +36,6 @@ from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildR
 from coder.coderd.services.workspaces.builds import QueuedBuild, enqueue_next, given_id, present_new, rules_of
 from coder.coderd.services.workspaces.workspaces import CreateSpec, enqueue_first, name_taken
 from coder.coderd.store.engine import names as name_store
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskFilter, TaskReaders, TaskRow, TaskView
@@ -90,14 +95,9 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
     async def enqueue(request: BuildRequest) -> tuple[TaskView, str]:
         return await ctx.db.run(_create, subject, row, spec, request, rules_of(ctx), ctx.clock.now())
 
-    try:
-        with counted(ctx, request) as count:
-            view, provisioner = await enqueue_with_values(ctx, request, BuildTarget(owner_id, None), enqueue)
-            count(provisioner)
-    except IntegrityError as error:
-        if not any(index in str(error) for index in _NAME_INDEXES):
-            raise
-        raise name_taken(row.name) from error
+    with told_as(dict.fromkeys(_NAME_INDEXES, name_taken(row.name))), counted(ctx, request) as count:
+        view, provisioner = await enqueue_with_values(ctx, request, BuildTarget(owner_id, None), enqueue)
+        count(provisioner)
     return present_task(ctx, view)
 
 
@@ -250,7 +250,8 @@ async def list_tasks(
     if not scope_allows(subject, "read", "task"):
         return TasksListResponse(tasks=[], count=0)
     organizations = allowed_organizations(subject, "read", "task")
-    readers = TaskReaders(organizations is None, sorted(organizations or ()), subject.user_id)
+    own_in = readable_in(subject, "task", owner_id=subject.user_id)
+    readers = TaskReaders(organizations is None, sorted(organizations or ()), subject.user_id, own_in)
     listed = allowed_ids(subject, "task")
     ids = None if listed is None else [found for found in map(as_uuid, listed) if found is not None]
     views = await ctx.db.read(store.list_views, TaskFilter(owner_id, organization_id, ids), readers)

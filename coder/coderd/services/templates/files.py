@@ -15,7 +15,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.templates import archives
-from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.files import FileRow
@@ -62,7 +62,9 @@ async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID
     row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, b"")
     try:
         await ctx.db.run(_insert, row, content)
-    except IntegrityError:
+    except IntegrityError as error:
+        if constraint_of(error) != "uq_files_hash_created_by":
+            raise
         # The same upload raced us: its row is as good as ours.
         found = await ctx.db.read(store.find_file, digest, subject.user_id)
         if found is not None:

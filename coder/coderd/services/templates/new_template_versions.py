@@ -17,8 +17,9 @@ from coder.api.templates.template_versions import CreateTemplateVersionRequest, 
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import lock_template, template_resource
-from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
+from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Refusal
 from coder.coderd.services.foundation.sandbox import Documents, EvaluationError
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.provisioning.jobs import match_provisioners
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.provisioning.provisioners import check_tags
@@ -27,7 +28,6 @@ from coder.coderd.services.templates.examples import find_example
 from coder.coderd.services.templates.files import require_file
 from coder.coderd.services.templates.template_files import bundled_template, stored_template
 from coder.coderd.services.templates.template_version_view import present_version
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import files as file_store
@@ -69,10 +69,8 @@ async def create_version(
     if spec.file_id is not None:
         await require_file(ctx, subject, spec.file_id)
     spec = await _with_all_tags(ctx, subject, spec)
-    try:
+    with told_as(name_taken(spec.name)):
         view, job, matched = await ctx.db.run(_create, subject, spec, now, ctx.config.provisioner_strict_tags)
-    except IntegrityError as error:
-        raise explain_taken(error, spec.name) from error
     return present_version(view, job, matched=matched)
 
 
@@ -220,14 +218,13 @@ async def _with_last_values(tx: Tx, spec: _Wish) -> dict[str, str]:
     return values | dict(spec.values)
 
 
-def explain_taken(error: IntegrityError, name: str) -> Exception:
-    """A taken name as its refusal; anything else as it was."""
-    if "uq_template_versions_template_id_name" not in str(error.orig):
-        return error
-    return Conflict(
+def name_taken(name: str) -> dict[str, Refusal]:
+    """For `told_as`."""
+    taken = Conflict(
         f'A template version with name "{name}" already exists for this template.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
+    return {"uq_template_versions_template_id_name": taken}
 
 
 def _text(value: Any) -> str:

@@ -27,18 +27,18 @@ from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentVi
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.foundation.errors import Failed, Invalid, NotFound, TooEarly
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.login.required_logins import wanted_of
 from coder.coderd.services.provisioning.jobs import cancel_job, load_places, match_provisioners
 from coder.coderd.services.templates.loaded_versions import LoadedVersion, _load, load_version, lock_version
-from coder.coderd.services.templates.new_template_versions import explain_taken
+from coder.coderd.services.templates.new_template_versions import name_taken
 from coder.coderd.services.templates.template_version_view import (
     present_parameter,
     present_preset,
     present_variable,
     present_version,
 )
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import template_versions as store
@@ -225,10 +225,8 @@ async def update_version(
         changes["name"] = body.name
     if isinstance(body.message, str):
         changes["message"] = body.message
-    try:
+    with told_as(name_taken(body.name)):
         await ctx.db.run(_write, subject, version_id, changes)
-    except IntegrityError as error:
-        raise explain_taken(error, body.name) from error
     return await _show(ctx, loaded.version.id)
 
 

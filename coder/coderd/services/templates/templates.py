@@ -28,10 +28,10 @@ from coder.coderd.services.events.insights import count_daily_users
 from coder.coderd.services.events.notifications import site_of
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.build_times import BuildTimes, Times
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
@@ -117,10 +117,8 @@ async def create_template(
     _check_numbers("Invalid create template request.", body)
     schedule = read_schedule(body, "Invalid create template request.")
     row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)
-    try:
+    with told_as({_TAKEN: _taken(row.name)}):
         await ctx.db.run(_create, row)
-    except IntegrityError as error:
-        raise _explain_taken(error, row.name) from error
     return await show_template(ctx, row.id)
 
 
@@ -201,10 +199,8 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
         changes = {**_changes(body, present), "updated_at": now}
         await write_changes(tx, present, changes, body, now, quiet_hours, site_of(ctx))
 
-    try:
+    with told_as({_TAKEN: _taken(str(_given(body.name, row.name)))}):
         await ctx.db.run(write)
-    except IntegrityError as error:
-        raise _explain_taken(error, str(_given(body.name, row.name))) from error
     return await show_template(ctx, row.id)
 
 
@@ -292,10 +288,6 @@ def _taken(name: str) -> Conflict:
         f'Template with name "{name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
-
-
-def _explain_taken(error: IntegrityError, name: str) -> Exception:
-    return _taken(name) if _TAKEN in str(error.orig) else error
 
 
 # ---- JSON

@@ -25,11 +25,11 @@ from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.events import audit
 from coder.coderd.services.events.audit import AuditEvent, Origin
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_access import ReachableAgent, client_address, of_workspaces, targets_of
 from coder.coderd.services.wireguard.wireguard_audit import key_text
 from coder.coderd.services.wireguard.wireguard_gateway import KEEPALIVE, MTU, gateway_of, public_key
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
@@ -108,13 +108,12 @@ async def add_client(
         expires_at=now + lifetime if lifetime else None,
         workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
     )
-    try:
+    taken = Conflict(
+        f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
+        validations=[("name", "This value is already in use and should be unique.")],
+    )
+    with told_as(dict.fromkeys(("ix_wireguard_clients_user_id_name", "uq_wireguard_clients_public_key"), taken)):
         await ctx.db.run(_insert, row, wireguard_audit.change("create", row, origin), now)
-    except IntegrityError as error:
-        raise Conflict(
-            f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
-            validations=[("name", "This value is already in use and should be unique.")],
-        ) from error
     _tell(ctx, subject, "create", row)
     return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
 

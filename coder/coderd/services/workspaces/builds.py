@@ -207,12 +207,16 @@ async def get_build_by_number(
 ) -> WorkspaceBuild:
     """By owner, workspace name and number. Raises NotFound, Invalid."""
     fault = int_fault(number_text, 32)
-    if fault:
-        raise Invalid("Failed to parse build number as integer.", fault)
+    refusal = Invalid("Failed to parse build number as integer.", fault) if fault else None
+    # One's own are told before it is looked for the workspace (recorded). Of others' it would tell who there is.
+    if refusal and owner_id == subject.user_id:
+        raise refusal
     view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name)
     if view is None:
         raise NotFound
     require(subject, "read", workspace_resource(view.workspace))
+    if refusal:
+        raise refusal
     found = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
     if found is None:
         raise NotFound(_UNKNOWN_BUILD.format(name=view.workspace.name, number=int(number_text)))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-GIVEN_UP = "the workspace was abandoned while the provisioner daemon was silent"
+GIVEN_UP = "the workspace was abandoned while the provisioner was silent"
 
 
 async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
@@ -92,9 +92,7 @@ async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
     if job is None or job.completed_at is not None:
         return
     if "abandon" not in allowed_actions(job.status, silent=is_silent(job.updated_at, now)):
-        raise Conflict(
-            "A provisioner daemon works on the workspace.", "Cancel the build first, or wait until it has ended."
-        )
+        raise Conflict("A provisioner works on the workspace.", "Cancel the build first, or wait until it has ended.")
     if job.started_at is None:
         await _cancel(tx, job, now)
     else:

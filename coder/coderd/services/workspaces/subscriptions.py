@@ -26,8 +26,8 @@ from coder.api.agents.agents import (
 from coder.api.base import codec
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.access.workspace_access import agent_resource, workspace_resource
-from coder.coderd.services.agents.agents import find_by_token, load_agent, present_logs
+from coder.coderd.services.access.workspace_access import workspace_resource
+from coder.coderd.services.agents.agents import UNKNOWN, find_by_token, load_agent, present_logs
 from coder.coderd.services.events.change_feed import Watch, WorkspaceChanges
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unauthenticated
 from coder.coderd.services.workspaces.builds import strict_tags
@@ -220,6 +220,21 @@ def _seconds_until(moment: datetime | None, now: datetime) -> float:
     return min((moment - now).total_seconds() + 0.01, _PING_EVERY)
 
 
+async def require_sight(ctx: Context, subject: Subject, agent_id: UUID) -> None:
+    """Raises NotFound unless the agent's workspace may be seen, of whatever build the agent is.
+
+    One that a newer build replaced says nothing more, and that is no loss of rights. Its workspace is asked about:
+    an agent has no place of its own any more when the workspace is deleted, and sharing ends with that.
+    """
+    if not await _is_in_sight(ctx, subject, agent_id):
+        raise NotFound(UNKNOWN)
+
+
+async def _is_in_sight(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
+    row = await ctx.db.read(workspace_store.get_workspace_of_agent, agent_id)
+    return row is not None and may(subject, "read", workspace_resource(row))
+
+
 async def watch_metadata(
     ctx: Context, subject: Subject, agent_id: UUID
 ) -> AsyncIterator[list[WorkspaceAgentMetadata] | None]:
@@ -229,14 +244,15 @@ async def watch_metadata(
     await changes.wait_ready()
     with changes.watch(agent_id=agent_id) as watch:
         while not ctx.stopping.is_set():
-            place = await ctx.db.read(agent_store.get_agent_place, agent_id)
-            if place is not None and not may(subject, "read", agent_resource(place)):
+            if not await _is_in_sight(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(metadata_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
             change = await _wait(watch, _PING_EVERY)
             while not ctx.stopping.is_set() and (change is None or change.kind not in {"metadata", "resync"}):
                 if change is None:
+                    if not await _is_in_sight(ctx, subject, agent_id):
+                        return
                     yield None
                 change = await _wait(watch, _PING_EVERY)
             watch.drain()
@@ -275,7 +291,7 @@ async def follow_logs(
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:
         while not ctx.stopping.is_set():
             place = await ctx.db.read(agent_store.get_agent_place, agent_id)
-            if place is not None and not may(subject, "read", agent_resource(place)):
+            if not await _is_in_sight(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)
             if rows:

@@ -75,7 +75,7 @@ async def _set_autostart(tx: Tx, subject: Subject, workspace_id: UUID, schedule:
 
 
 async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, ttl_ms: int | None) -> None:
-    """None or 0 clears, and with it the deadline of a running build."""
+    """None or 0 clears, and with it the deadline of a running build; the latest one its template allows stays."""
     await ctx.db.run(_set_ttl, subject, workspace_id, ttl_ms, ctx.clock.now())
 
 
@@ -89,7 +89,9 @@ async def _set_ttl(tx: Tx, subject: Subject, workspace_id: UUID, ttl_ms: int | N
         raise Invalid("Error updating workspace time until shutdown.", validations=[(refusal.field, refusal.detail)])
     await _edit(tx, view.workspace, ttl_ms=ttl_ms or None)
     if not ttl_ms and view.latest.build.transition == "start":
-        await build_store.update_build(tx, view.latest.build.id, deadline=None, max_deadline=None, updated_at=now)
+        # Whoever may set a time of one's own is not freed by it from the template's.
+        latest = view.latest.build.max_deadline
+        await build_store.update_build(tx, view.latest.build.id, deadline=latest, updated_at=now)
 
 
 async def extend(ctx: Context, subject: Subject, workspace_id: UUID, deadline: datetime) -> None:
@@ -224,8 +226,10 @@ async def _share_port(tx: Tx, subject: Subject, share: PortShareRow) -> None:
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
+    before = await share_store.list_port_shares(tx, share.workspace_id)
     await share_store.put_port_share(tx, share)
-    if len(await share_store.list_port_shares(tx, share.workspace_id)) > MOST_SHARED_PORTS:
+    # Who shares more, of before there was a limit, may make each of them less.
+    if len(await share_store.list_port_shares(tx, share.workspace_id)) > max(MOST_SHARED_PORTS, len(before)):
         raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
     await notify_shared_less(tx)  # whoever came in by a wider share
 

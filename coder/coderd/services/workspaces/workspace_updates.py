@@ -13,10 +13,11 @@ from uuid import UUID
 
 from google.protobuf.message import Message
 
+from coder.coderd.services.access.workspace_access import readers
 from coder.coderd.services.events.change_feed import WorkspaceChanges
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import list_current_agents
-from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch, list_views
+from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch, list_views
 from coder.domain.access.policy import Subject, allowed_ids, scope_allows
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import tailnet_pb2
@@ -40,24 +41,28 @@ class _Owned:
 
 async def serve_workspace_updates(
     ctx: Context,
-    subject: Subject,
+    subject_now: Callable[[], Awaitable[Subject | None]],
     request: tailnet_pb2.WorkspaceUpdatesRequest,
     send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """Sends until the caller leaves. Raises RpcError for an id that is none, NotFound for somebody else's."""
+    """Sends until the caller leaves, what may be seen when it is sent.
+
+    Raises RpcError for an id that is none, NotFound for somebody else's.
+    """
     if len(request.workspace_owner_id) != 16:
         raise RpcError(0, f"invalid UUID (got {len(request.workspace_owner_id)} bytes)")
     owner_id = UUID(bytes=request.workspace_owner_id)
-    if owner_id != subject.user_id or not scope_allows(subject, "read", "workspace"):
+    subject = await subject_now()
+    if subject is None or owner_id != subject.user_id or not scope_allows(subject, "read", "workspace"):
         raise NotFound
     changes = ctx.part(WorkspaceChanges)
     await changes.wait_ready()
     known = _Owned()
     with changes.watch(owner_id=owner_id) as watch:
         first = True
-        while True:
+        while (subject := await subject_now()) is not None:
             watch.drain()
-            current = await ctx.db.read(_read_owned, owner_id, ctx.clock.now(), allowed_ids(subject, "workspace"))
+            current = await ctx.db.read(_read_owned, subject, ctx.clock.now())
             update = difference(known, current)
             if first or update.ByteSize():
                 await send(update)
@@ -65,20 +70,15 @@ async def serve_workspace_updates(
             await watch.next()
 
 
-async def _read_owned(tx: Tx, owner_id: UUID, now: datetime, listed: frozenset[str] | None) -> _Owned:
-    """What the owner has; only the workspaces of `listed` when the caller's key is limited to some."""
-
-    def shown(workspace_id: UUID) -> bool:
-        return listed is None or str(workspace_id) in listed
-
-    readers = WorkspaceReaders(everything=True, organization_ids=[], user_id=owner_id, group_ids=[])
-    page = await list_views(tx, WorkspaceSearch(owner_id=owner_id), readers, now=now)
-    agents = await list_current_agents(tx, owner_id)
-    views = [view for view in page.views if shown(view.workspace.id)]
-    return _Owned(
-        {view.workspace.id: (view.workspace.name, view.latest.status) for view in views},
-        {place.agent.id: (place.agent.name, place.workspace_id) for place in agents if shown(place.workspace_id)},
-    )
+async def _read_owned(tx: Tx, subject: Subject, now: datetime) -> _Owned:
+    """What the owner has and may read; only the workspaces the key is limited to, when it is."""
+    listed = allowed_ids(subject, "workspace")
+    page = await list_views(tx, WorkspaceSearch(owner_id=subject.user_id), readers(subject), now=now)
+    views = [view for view in page.views if listed is None or str(view.workspace.id) in listed]
+    workspaces = {view.workspace.id: (view.workspace.name, view.latest.status) for view in views}
+    agents = await list_current_agents(tx, subject.user_id)
+    shown = [place for place in agents if place.workspace_id in workspaces]
+    return _Owned(workspaces, {place.agent.id: (place.agent.name, place.workspace_id) for place in shown})
 
 
 def difference(old: _Owned, new: _Owned) -> tailnet_pb2.WorkspaceUpdate:

@@ -22,6 +22,7 @@ from coder.coderd.services.access.workspace_access import (
 from coder.coderd.services.agents.resource_view import LoadedResources
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.workspaces import prebuilds
 from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
@@ -37,7 +38,6 @@ from coder.coderd.services.workspaces.builds import (
 )
 from coder.coderd.services.workspaces.workspace_search import read_search
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
-from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
@@ -105,14 +105,9 @@ async def create_workspace(
     async def enqueue(request: BuildRequest) -> tuple[QueuedBuild, WorkspaceView]:
         return await ctx.db.run(enqueue_first, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now())
 
-    try:
-        with counted(ctx, request) as count:
-            queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
-            count(queued.view.job.provisioner)
-    except IntegrityError as error:
-        if _NAME_INDEX not in str(error):
-            raise
-        raise name_taken(spec.name) from error
+    with told_as({_NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
+        queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
+        count(queued.view.job.provisioner)
     answer = present_workspace(ctx, view, LoadedPage(LoadedResources({}, {}, {}), {}))
     answer.latest_build = present_new(ctx, queued)
     return answer
@@ -337,10 +332,6 @@ async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, w
         await workspace_store.update_workspace(tx, row.id, name=str(wanted.name))
         await notify_change(tx, "settings", owner_id=row.owner_id, workspace_id=row.id)
 
-    try:
+    taken = Conflict(f'The workspace "{wanted.name}" already exists.', validations=[("name", _TAKEN)])
+    with told_as({_NAME_INDEX: taken}):
         await ctx.db.run(rename)
-    except IntegrityError as error:
-        raise Conflict(
-            f'The workspace "{wanted.name}" already exists.',
-            validations=[("name", "This value is already in use and should be unique.")],
-        ) from error

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, case, delete, insert, select, text, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, select, text, update
 
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.tables.identity import api_keys, users
@@ -96,7 +96,8 @@ _GROUPS = text("(SELECT array_agg(g.group_id) FROM group_members g WHERE g.user_
 _CUSTOM = text(
     """(SELECT json_agg(json_build_array(c.organization_id, c.name, c.display_name, c.permissions))
         FROM custom_roles c JOIN organization_members m ON m.organization_id = c.organization_id
-        WHERE m.user_id = users.id AND c.name = ANY(m.roles))"""
+            JOIN organizations o ON o.id = m.organization_id
+        WHERE m.user_id = users.id AND NOT o.deleted AND c.name = ANY(m.roles || o.default_member_roles))"""
 )
 
 
@@ -230,16 +231,15 @@ SHOWN_SESSIONS = 500
 """The most that one list shows: a program that signs in each minute would otherwise make it endless."""
 
 
+def _sessions_of(user_id: UUID) -> ColumnElement[bool]:
+    return and_(api_keys.c.user_id == user_id, api_keys.c.login_type.not_in(NO_SESSIONS), api_keys.c.token_name == "")
+
+
 async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
     """Keys of somebody's signing in that are good now, last used first. What has a name was made for a program."""
     statement = (
         select(*_KEY_COLUMNS)
-        .where(
-            api_keys.c.user_id == user_id,
-            api_keys.c.login_type.not_in(NO_SESSIONS),
-            api_keys.c.token_name == "",
-            api_keys.c.expires_at > now,
-        )
+        .where(_sessions_of(user_id), api_keys.c.expires_at > now)
         .order_by(api_keys.c.last_used.desc(), api_keys.c.id)
         .limit(SHOWN_SESSIONS)
     )
@@ -293,6 +293,13 @@ async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
     """Those a user got by one way of logging in; tokens have a type of their own."""
     await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.login_type == login_type))
     await notify_user_out(tx, user_id)
+
+
+async def keep_newest_sessions(tx: Tx, user_id: UUID, most: int) -> int:
+    """Ends those of somebody's sessions that were used, or made, longest ago; returns how many."""
+    newest_first = func.greatest(api_keys.c.last_used, api_keys.c.created_at).desc(), api_keys.c.id
+    mine = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(*newest_first)
+    return await delete_keys(tx, api_keys.c.id.in_(mine.offset(most)))
 
 
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:

@@ -6,6 +6,7 @@ have is newer than this program and is refused. When nothing is to be done Alemb
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,9 @@ async def _upgrade(engine: Any) -> None:
 
 
 def _run_alembic(connection: Any) -> None:
+    # Alembic's template engine would highlight sources in its error pages, and holds 5 MB of lexers for it all of the
+    # server's life. None is how the import system is told that a module is absent; it does without then.
+    sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]
     from alembic import command
     from alembic.config import Config
 

@@ -59,6 +59,12 @@ async def list_inbox(
     return [InboxRow(*row) for row in await tx.execute(statement)]
 
 
+async def get_inbox(tx: Tx, user_id: UUID, notification_id: UUID) -> InboxRow | None:
+    statement = select(*_COLUMNS).where(table.c.id == notification_id, table.c.user_id == user_id)
+    row = (await tx.execute(statement)).one_or_none()
+    return None if row is None else InboxRow(*row)
+
+
 async def count_unread(tx: Tx, user_id: UUID) -> int:
     statement = select(func.count()).where(table.c.user_id == user_id, table.c.read_at.is_(None))
     return int((await tx.execute(statement)).scalar_one())

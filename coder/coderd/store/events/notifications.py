@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.people.object_counts import lock_objects
 from coder.coderd.store.tables.automation import notification_messages, notification_methods, notification_preferences
 from coder.coderd.store.tables.identity import inbox_notifications, organization_members, users
 
@@ -106,6 +107,7 @@ async def insert_inbox(tx: Tx, row: MessageRow) -> None:
         actions=payload["actions"],
         created_at=row.created_at,
     )
+    await lock_objects(tx, "inbox", row.user_id)  # two replicas deliver at once
     await tx.execute(statement.on_conflict_do_nothing())
     mine = inbox_notifications.c.user_id == row.user_id
     newest = select(inbox_notifications.c.created_at).where(mine).order_by(inbox_notifications.c.created_at.desc())

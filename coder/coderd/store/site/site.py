@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select, text
+from sqlalchemy import func, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.tables.identity import (
@@ -25,11 +25,17 @@ PREBUILDS_USER_ID = UUID("c42fdf75-3097-471c-8c33-fb52454d81c0")
 """The system user that owns prebuilt workspaces until somebody claims them; upstream's id."""
 
 _DEPLOYMENT_ID = "deployment_id"
+_CONFIGS = 7309  # the seed of their advisory locks: apart from the locks that are numbers
 
 
 async def get_config(tx: Tx, key: str) -> str | None:
     statement = select(site_configs.c.value).where(site_configs.c.key == key)
     return (await tx.execute(statement)).scalar_one_or_none()
+
+
+async def lock_config(tx: Tx, key: str) -> None:
+    """Until the transaction ends: for who writes what follows from what is stored. There may be no row yet."""
+    await tx.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, _CONFIGS))))
 
 
 async def put_config(tx: Tx, key: str, value: str) -> None:

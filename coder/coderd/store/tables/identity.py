@@ -207,6 +207,7 @@ files = Table(
     Column("mimetype", Text, nullable=False),
     Column("data", Bytes, nullable=False),
     UniqueConstraint("hash", "created_by"),
+    Index("ix_files_created_by", "created_by"),
 )
 
 inbox_notifications = Table(

@@ -56,6 +56,7 @@ provisioner_jobs = Table(
     ),
     Index("ix_provisioner_jobs_unfinished", "updated_at", postgresql_where=text("completed_at IS NULL")),
     Index("ix_provisioner_jobs_worker_id_started_at", "worker_id", "started_at"),
+    Index("ix_provisioner_jobs_file_id", "file_id"),
 )
 
 provisioner_job_logs = Table(

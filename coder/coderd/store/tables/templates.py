@@ -170,4 +170,5 @@ template_version_terraform = Table(
     Column("cached_plan", Bytes, nullable=False),
     Column("module_files_id", Uuid, ForeignKey("files.id")),
     Column("updated_at", Timestamp, nullable=False),
+    Index("ix_template_version_terraform_module_files_id", "module_files_id"),
 )

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, false, func, insert, literal_column, or_, select, true, update
+from sqlalchemy import JSON, ColumnElement, Select, and_, func, insert, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
@@ -94,6 +94,8 @@ class TaskReaders:
     everything: bool
     organization_ids: Collection[UUID]
     user_id: UUID
+    own_in: Collection[UUID]
+    "Organizations where the caller may read what is the caller's own: a role may deny it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,8 @@ async def list_views(tx: Tx, which: TaskFilter, readers: TaskReaders) -> list[Ta
 def _may_read(readers: TaskReaders) -> ColumnElement[bool]:
     if readers.everything:
         return true()
-    ids = list(readers.organization_ids)
-    return or_(tasks.c.owner_id == readers.user_id, tasks.c.organization_id.in_(ids) if ids else false())
+    own = and_(tasks.c.owner_id == readers.user_id, tasks.c.organization_id.in_(list(readers.own_in)))
+    return or_(own, tasks.c.organization_id.in_(list(readers.organization_ids)))
 
 
 async def get_task_of(tx: Tx, workspace_id: UUID, *, deleted: bool = False) -> TaskRow | None:

@@ -61,6 +61,8 @@ class WorkspaceReaders:
     "Groups through which workspaces may be shared with the caller, organizations' Everyone included."
     member_of: Collection[UUID] = ()
     "Organizations whose workspaces may be shared with the caller at all: lists outlive memberships."
+    own_in: Collection[UUID] = ()
+    "Organizations where the caller may read what is the caller's own: so do workspaces, and a role may deny it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,9 @@ def _may_read(readers: WorkspaceReaders) -> ColumnElement[bool]:
         return true()
     groups = [str(group) for group in readers.group_ids]
     return or_(
-        workspaces.c.owner_id == readers.user_id,
+        and_(workspaces.c.owner_id == readers.user_id, workspaces.c.organization_id == _any(readers.own_in))
+        if readers.own_in
+        else false(),
         workspaces.c.organization_id == _any(readers.organization_ids) if readers.organization_ids else false(),
         and_(
             workspaces.c.organization_id == _any(readers.member_of),

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
 from coder.coderd.store.agents.agents import AgentPlace, list_agents_where
 from coder.coderd.store.engine.metadata import Uuid
+from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import organizations
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -177,6 +178,18 @@ async def get_workspace(tx: Tx, workspace_id: UUID, *, lock: bool = False) -> Wo
     """`lock` keeps others from building or editing it until the transaction ends."""
     query = select(*_COLUMNS).where(workspaces.c.id == workspace_id)
     row = (await tx.execute(query.with_for_update() if lock else query)).one_or_none()
+    return WorkspaceRow(*row) if row else None
+
+
+async def get_workspace_of_agent(tx: Tx, agent_id: UUID) -> WorkspaceRow | None:
+    """Of any agent there was: deleted workspaces and older builds, too."""
+    query = (
+        select(*_COLUMNS)
+        .join(_builds, _builds.c.workspace_id == workspaces.c.id)
+        .join(workspace_agents, workspace_agents.c.job_id == _builds.c.job_id)
+        .where(workspace_agents.c.id == agent_id)
+    )
+    row = (await tx.execute(query)).one_or_none()
     return WorkspaceRow(*row) if row else None
 
 

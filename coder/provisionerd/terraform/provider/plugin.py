@@ -22,6 +22,7 @@ from pathlib import Path
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.provisionerd.terraform.provider.serving import serve_stream
 
 _COOKIE = ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2")
@@ -40,7 +41,7 @@ def serve_plugin(environment: Mapping[str, str]) -> int:
         )
     # A terminal sends the interrupt to the whole group; terraform must still be able to save its state with us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    trio.run(_serve, dict(environment))
+    run_trio(_serve, dict(environment))
     return 0
 
 

@@ -20,7 +20,7 @@ from coder.domain.access.route_scopes import Unscoped, named
 _VERBS = {"post": "create", "put": "set", "patch": "change"}
 _SCHEMES = {
     "CoderSessionToken": ("Coder-Session-Token", "The token of a session or an API token; agents send theirs."),
-    "CoderProvisionerKey": ("Coder-Provisioner-Daemon-Key", "The key of a provisioner daemon."),
+    "CoderProvisionerKey": ("Coder-Provisioner-Daemon-Key", "The key of a provisioner."),
     "Authorization": ("Authorization", "What the identity provider, or the OAuth2 client, was given."),
     "CoderProxyToken": ("Coder-External-Proxy-Token", "The token of a workspace proxy."),
 }

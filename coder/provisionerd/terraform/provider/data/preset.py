@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from coder.domain.foundation.cron import zone_exists
 from coder.domain.foundation.go_url import go_quote
 from coder.provisionerd.terraform.provider.checks import at_least, every, is_url, length_between, not_empty
-from coder.provisionerd.terraform.provider.cron import overlap, prebuild_cron_problem, zone_exists
+from coder.provisionerd.terraform.provider.cron import overlap, prebuild_cron_problem
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error
 from coder.provisionerd.terraform.provider.kinds import Body, DataKind, ProviderContext
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, STRING_MAP, Attribute, Block, Schema

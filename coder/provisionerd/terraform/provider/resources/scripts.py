@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from coder.domain.foundation.cron import CronError, parse_script_cron
 from coder.provisionerd.terraform.provider.checks import at_least, not_empty, one_of
-from coder.provisionerd.terraform.provider.cron import CronError, parse_script_cron
 from coder.provisionerd.terraform.provider.diagnostics import Diagnostic, error, warning
 from coder.provisionerd.terraform.provider.kinds import Body, ProviderContext, ResourceKind
 from coder.provisionerd.terraform.provider.schema import BOOL, NUMBER, STRING, Attribute, Schema

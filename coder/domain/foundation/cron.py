@@ -1,0 +1,198 @@
+"""Cron lines as robfig/cron reads them, because agents and servers of this product do: one reading of a field for all.
+
+Dialects: scripts (seconds first, day of week may be left out, descriptors and time zones allowed) and five fields.
+Parsing answers with sets, or raises CronError whose text is the library's own sentence.
+
+Not here: what each user narrows it to (`schedules.py` beside it: weekly and daily ones; the Terraform provider's
+`cron.py`: prebuild schedules), and when a script runs next (the agent's `cron.py`).
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
+from coder.domain.foundation.numbers import decimal
+
+
+class CronError(CoderError):
+    """A line that is no schedule."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("bad_cron", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    low: int
+    high: int
+    words: dict[str, int]
+
+
+_MONTHS = {word: index for index, word in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_DAYS = {word: index for index, word in enumerate("sun mon tue wed thu fri sat".split())}
+SECOND = MINUTE = Field(0, 59, {})
+HOUR = Field(0, 23, {})
+DOM = Field(1, 31, {})
+MONTH = Field(1, 12, _MONTHS)
+DOW = Field(0, 6, _DAYS)
+DOW_OR_SEVEN = Field(0, 7, _DAYS)
+"Of other readers than robfig's, to whom Sunday is 7, too; taken modulo 7."
+
+_DESCRIPTORS = {
+    "@yearly": "0 0 0 1 1 *",
+    "@annually": "0 0 0 1 1 *",
+    "@monthly": "0 0 0 1 * *",
+    "@weekly": "0 0 0 * * 0",
+    "@daily": "0 0 0 * * *",
+    "@midnight": "0 0 0 * * *",
+    "@hourly": "0 0 * * * *",
+}
+_EVERY = "@every "
+_SHORTEST = timedelta(seconds=1)
+"The library's: what is to come more often comes every second."
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """One field: which values match, and whether it was written as a star."""
+
+    values: frozenset[int]
+    star: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    second: Times
+    minute: Times
+    hour: Times
+    dom: Times
+    month: Times
+    dow: Times
+    zone: str | None = None
+    "As the line names it; None for the reader's own."
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """`@every 1h30m`: so long after the last time, whatever a clock shows."""
+
+    pause: timedelta
+
+
+def parse_script_cron(spec: str) -> Schedule | Every:
+    """Six fields, the last one optional. Raises CronError."""
+    return _parse(spec, (SECOND, MINUTE, HOUR, DOM, MONTH, DOW), optional_dow=True)
+
+
+def parse_standard_cron(spec: str) -> Schedule | Every:
+    """The usual five fields and descriptors. Raises CronError."""
+    return _parse(spec, (MINUTE, HOUR, DOM, MONTH, DOW), optional_dow=False)
+
+
+def _parse(spec: str, fields: tuple[Field, ...], *, optional_dow: bool) -> Schedule | Every:
+    if not spec:
+        raise CronError("empty spec string")
+    zone = None
+    if spec.startswith(("TZ=", "CRON_TZ=")):
+        zone, spec = _split_zone(spec)
+    if spec.startswith("@"):
+        found = _parse_descriptor(spec)
+        return replace(found, zone=zone) if isinstance(found, Schedule) else found
+    words = spec.split()
+    low = len(fields) - 1 if optional_dow else len(fields)
+    if not low <= len(words) <= len(fields):
+        wanted = f"exactly {low}" if low == len(fields) else f"{low} to {len(fields)}"
+        raise CronError(f"expected {wanted} fields, found {len(words)}: [{' '.join(words)}]")
+    if len(words) < len(fields):
+        words.append("*")
+    if len(fields) == 5:
+        words, fields = ["0", *words], (SECOND, *fields)
+    second, minute, hour, dom, month, dow = map(parse_field, words, fields)
+    return Schedule(second, minute, hour, dom, month, dow, zone)
+
+
+def _split_zone(spec: str) -> tuple[str, str]:
+    head, _, rest = spec.partition(" ")
+    zone = head.partition("=")[2]
+    if not zone_exists(zone):
+        raise CronError(f"provided bad location {zone}: unknown time zone {zone}")
+    return zone, rest.strip()
+
+
+def zone_exists(name: str) -> bool:
+    """Whether a time zone database knows the name ("" and "Local" count, as in Go)."""
+    if name in {"", "UTC", "Local"}:
+        return True
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _parse_descriptor(spec: str) -> Schedule | Every:
+    if spec in _DESCRIPTORS:
+        return parse_script_cron(_DESCRIPTORS[spec])
+    if spec.startswith(_EVERY):
+        duration = spec.removeprefix(_EVERY)
+        try:
+            pause = parse_duration(duration)
+        except CoderError as problem:
+            raise CronError(f'failed to parse duration {spec}: time: invalid duration "{duration}"') from problem
+        return Every(max(_SHORTEST, timedelta(seconds=pause // _SHORTEST)))
+    raise CronError(f"unrecognized descriptor: {spec}")
+
+
+def parse_field(text: str, field: Field) -> Times:
+    """What a list of values and ranges stands for; nothing between two commas is nothing. Raises CronError."""
+    values: set[int] = set()
+    star = False
+    for part in filter(None, text.split(",")):
+        span, is_star = _parse_range(part, field)
+        values.update(span)
+        star = star or is_star
+    return Times(frozenset(values), star)
+
+
+def _parse_range(part: str, field: Field) -> tuple[range, bool]:
+    """`*/5`, `7`, `7/2` (from 7 on), `1-5/2`."""
+    span, *steps = part.split("/")
+    ends = span.split("-")
+    star = ends[0] in {"*", "?"}
+    if star:
+        first, last = field.low, field.high
+    else:
+        first = _number(ends[0], field.words)
+        if len(ends) > 2:
+            raise CronError(f"too many hyphens: {part}")
+        last = _number(ends[1], field.words) if len(ends) == 2 else first
+    if len(steps) > 1:
+        raise CronError(f"too many slashes: {part}")
+    step = _number(steps[0], {}) if steps else 1
+    if steps and len(ends) == 1:
+        last = field.high
+    fault = (
+        f"beginning of range ({first}) below minimum ({field.low})" if first < field.low
+        else f"end of range ({last}) above maximum ({field.high})" if last > field.high
+        else f"beginning of range ({first}) beyond end of range ({last})" if first > last
+        else "step of range should be a positive number" if step < 1
+        else ""
+    )  # fmt: skip
+    if fault:
+        raise CronError(f"{fault}: {part}")
+    return range(first, last + 1, step), star and step <= 1
+
+
+def _number(text: str, words: dict[str, int]) -> int:
+    if text.lower() in words:
+        return words[text.lower()]
+    number = decimal(text[1:] if text[:1] in {"+", "-"} else text)
+    if number is None:
+        raise CronError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
+    if text.startswith("-") and number:
+        raise CronError(f"negative number (-{number}) not allowed: {text}")
+    return number
