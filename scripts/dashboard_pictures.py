@@ -9,6 +9,7 @@ beyond the standard library is needed. The same input gives the same bytes.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -18,7 +19,11 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest a zip can say: no time of the build 
 # Drawings of one colour take that of the text around them, which a picture of its own does not have: a grey that can be
 # seen on white and on black.
 GREY = "#7d8590"
+# Letters that would not be seen on a dark page, in a drawing whose other colours are.
+GREYED = {"aws": ("#252f3e",)}
+DARK = 0.03  # relative luminance (WCAG 2) of what is lost on a dark page
 EMOJIS = "twemoji"
+_COLOUR = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{box}">{body}</svg>\n'
 )
@@ -76,7 +81,25 @@ def svg(found: dict[str, Any], drawing: str) -> str:
     icon = found["icons"][drawing]
     side = {part: icon.get(part, found.get(part, 16)) for part in ("width", "height")}
     box = f"{icon.get('left', 0)} {icon.get('top', 0)} {side['width']} {side['height']}"
-    return SVG.format(box=box, body=icon["body"].replace("currentColor", GREY))
+    return SVG.format(box=box, body=seen_on_both(drawing, icon["body"].replace("currentColor", GREY)))
+
+
+def seen_on_both(drawing: str, body: str) -> str:
+    """A drawing that is nothing but black, said or by default, in the grey that is seen on white and on black."""
+    colours = set(_COLOUR.findall(body))
+    if not colours and "fill=" not in body:
+        return f'<g fill="{GREY}">{body}</g>'
+    greyed = colours if colours and all(is_dark(one) for one in colours) else GREYED.get(drawing, ())
+    for one in greyed:
+        body = body.replace(one, GREY)
+    return body
+
+
+def is_dark(colour: str) -> bool:
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+    red, green, blue = ((channel / 255) ** 2.2 for channel in bytes.fromhex(digits))
+    light: float = 0.2126 * red + 0.7152 * green + 0.0722 * blue  # a power of floats has no type of its own
+    return light < DARK
 
 
 def write(target: Path, files: dict[str, str]) -> None:

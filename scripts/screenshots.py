@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.kit.browser import CHROMIUM, FLAGS, PHONE, WIDE, listed_pages
 from tests.kit.loopback import ROOT
@@ -17,6 +17,8 @@ from tests.kit.showcase import BUILT, MACHINES, Showcase, open_showcase
 TEMPLATE = "/templates/local-process"
 DOCS = ROOT / "docs/pictures"
 QUALITY = 72
+TALLEST = 6000
+ADDRESS = "https://coder.example.com"
 TEN = (
     ("workspaces", "/workspaces", "light", WIDE),
     ("workspace", f"/@ana/{BUILT[0]}", "dark", WIDE),
@@ -76,12 +78,42 @@ def picture(
     context = browser.new_context(base_url=shown.url, viewport=size, color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
     context.add_cookies([{"name": "coder_session_token", "value": shown.server.token, "url": shown.url}])
     page = context.new_page()
+    if not whole:
+        as_deployed(page, shown)
     if "ACTIVE" in path:
         path = path.replace("ACTIVE", active_version(shown))
     page.goto(path)
     settled(page)
+    if whole:
+        as_tall(page, size)
     page.screenshot(path=file, type="jpeg", quality=QUALITY, full_page=whole)
     context.close()
+
+
+def as_tall(page: Page, size: dict[str, int]) -> None:
+    """The window becomes as tall as the page: what keeps to its foot stands there, what is loaded in sight is. A log is
+    as tall as a part of the window, and grows with it."""
+    for _ in range(4):
+        height = min(int(page.evaluate("document.documentElement.scrollHeight")), TALLEST)
+        if height <= (page.viewport_size or size)["height"]:
+            return
+        page.set_viewport_size({"width": size["width"], "height": height})
+        settled(page)
+
+
+def as_deployed(page: Page, shown: Showcase) -> None:
+    """For the documentation: with what the server of the pictures lacks, an address of its own and built programs."""
+
+    def programs(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=[{**one, "available": True, "remedy": ""} for one in answer.json()])
+
+    def command(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace(shown.url, ADDRESS))
+
+    page.route("**/api/v2/programs", programs)
+    page.route("**/external-agent/*/credentials", command)
 
 
 def active_version(shown: Showcase) -> str:

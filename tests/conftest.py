@@ -1,17 +1,21 @@
 """The order of the suite: files that take long begin first, so that no worker ends alone with one of them.
 
-A test that hangs fails after the time in pyproject.toml; soak tests are long on purpose.
+A test that hangs fails after the time in `tests/kit/hanging.py`, or in pyproject.toml where no trio runs; soak tests
+are long on purpose.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.kit import hanging
 
 LONG = (
     "test_workspace_permissions.py",
@@ -27,6 +31,9 @@ LONG = (
 )
 """Names of files, longest first."""
 
+_OURS = ("CODER_TEST_", "CODER_BENCH_", "CODER_HELM", "CODER_PYTHON", "CODER_VENV")
+"""How variables begin that speak to the suite and its tools."""
+
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
@@ -39,6 +46,8 @@ def open_path() -> Iterator[Path]:
 def pytest_configure() -> None:
     """A suite started in the background (nohup, `&` of a script) inherits signals that are ignored, and so would every
     program it starts; tests that send them would wait for nothing."""
+    for name in [name for name in os.environ if name.startswith("CODER_") and not name.startswith(_OURS)]:
+        del os.environ[name]  # settings of whoever runs the suite
     for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, action)
@@ -52,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))
+        elif item.get_closest_marker("trio"):
+            item.add_marker(pytest.mark.trio(run=hanging.run), append=False)  # the first one says what runs a test
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench.first import Place, _scp, build, end, note, prepare, row, rss, wait
+from tests.bench.first import SETTLED, Place, _scp, build, end, note, prepare, row, rss, wait
 from tests.kit.terminal import Terminal
 
 SESSIONS = 200
@@ -67,7 +67,8 @@ def _rows(place: Place, agent: int, skipped: dict[str, str], *, quick: bool) -> 
     rows += _sessions(place, config)
     note("transfers …")
     _scp(place, config)
-    return [*rows, row("agent RSS, after transfers and sessions", rss(agent), "MiB", 70)]
+    time.sleep(SETTLED)
+    return [*rows, row("agent RSS, 5 s after transfers and sessions", rss(agent), "MiB", 70)]
 
 
 def _left_out(skipped: dict[str, str], why: str) -> list[dict[str, Any]]:

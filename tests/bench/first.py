@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+SETTLED = 5.0
+"Seconds after which an agent has given back what it needed for a while."
 PASSWORD = "Bench-Password-7-very-long"
 SCP_BYTES = 100 << 20
 
@@ -151,7 +153,8 @@ def _with_agent(place: Place, agent: subprocess.Popen[bytes], rounds: int) -> li
     place.coder("config-ssh", "-y", "--ssh-config-file", str(config))
     note("scp 100 MiB each way …")
     rows += _scp(place, config)
-    rows.append(row("agent RSS after transfers", rss(agent.pid), "MiB", 80))
+    time.sleep(SETTLED)
+    rows.append(row("agent RSS, 5 s after transfers", rss(agent.pid), "MiB", 80))
     return rows
 
 

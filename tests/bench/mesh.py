@@ -260,6 +260,7 @@ def _in_a_workspace(table: Table, quick: bool) -> None:
     )
     table.add("its CPU time, coder ssh --stdio and OpenSSH", found["in_client_ms"], "ms/MiB")
     table.add("its CPU time, agent", found["in_agent_ms"], "ms/MiB")
+    table.add("CPU time of an agent's first session, an empty file", found["first_agent_ms"], "ms")
     table.add(f"scp {size} MiB out of a workspace", found["out_rate"], "MiB/s", better="higher")
     table.add("its CPU time out, coder ssh --stdio and OpenSSH", found["out_client_ms"], "ms/MiB")
     table.add("its CPU time out, agent", found["out_agent_ms"], "ms/MiB")

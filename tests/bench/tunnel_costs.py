@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,14 +42,14 @@ def _packet(size: int) -> bytes:
 
 
 def _cost(step: Callable[[], object], per: int, repeat: int) -> float:
-    """Best microseconds of CPU per item over five runs."""
-    best = float("inf")
+    """Microseconds of CPU per item, the median of five runs."""
+    runs = []
     for _ in range(5):
         start = time.process_time()
         for _ in range(repeat):
             step()
-        best = min(best, (time.process_time() - start) / repeat / per * 1e6)
-    return best
+        runs.append((time.process_time() - start) / repeat / per * 1e6)
+    return statistics.median(runs)
 
 
 def _bulk(size: int, repeat: int) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import marshal
 import sys
 from importlib import resources
 from pathlib import Path
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
 import check
 import editions
+import modules
 
 SOURCE = """
 import os.path
@@ -38,6 +40,24 @@ def test_an_interpreter_is_asked_and_says_why() -> None:
     failed = check.ask([sys.executable, "-c", check._ASK], ["json:loads", "json:no_such", "no_such_module", "os"])
     assert failed.keys() == {"json:no_such", "no_such_module"}
     assert failed["no_such_module"] == "ModuleNotFoundError: No module named 'no_such_module'"
+
+
+def test_a_folder_has_another_program_for_a_while_only(tmp_path: Path) -> None:
+    """In a slim folder, which has no second file of modules, and in a full one, whose other modules stay."""
+    full = tmp_path / "_internal/modules-full.bin"
+    full.parent.mkdir()
+    with check.another_main(tmp_path, "first = 1"):
+        assert list(modules.unpacked(full.read_bytes())) == ["coder.__main__"]
+    assert not full.exists()
+    before = modules.packed({"coder.__main__": (modules.MODULE, b"its own"), "other": (modules.PACKAGE, b"code")})
+    full.write_bytes(before)
+    with pytest.raises(SystemExit), check.another_main(tmp_path, "second = 2"):
+        there = modules.unpacked(full.read_bytes())
+        space: dict[str, object] = {}
+        exec(marshal.loads(there.pop("coder.__main__")[1]), space)  # noqa: S102, S302 - of this test
+        assert space["second"] == 2 and there == {"other": (modules.PACKAGE, b"code")}
+        raise SystemExit("the check found something")
+    assert full.read_bytes() == before
 
 
 def missing(name: str) -> str:

@@ -1,9 +1,14 @@
-"""The slim program's folder, cut out of the full one's."""
+"""The slim program's folder, cut out of the full one's; whose docstrings a program has."""
 
 from __future__ import annotations
 
+import marshal
+import re
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
@@ -18,3 +23,50 @@ def test_what_an_interrupted_build_left_is_no_part_of_the_next(tmp_path: Path) -
     modules.cut_out(full, slim, ["lib/a.so", "b.so"])
     modules.cut_out(full, slim, ["lib/a.so", "c.so"])
     assert sorted(path.name for path in slim.rglob("*") if path.is_file()) == ["a.so", "c.so"]
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("library.part", False), ("coder.agent.agent", False), ("sqlalchemy", True), ("coder.coderd.http.people", True),
+     ("sqlalchemy_other", False)],
+)  # fmt: skip
+def test_docstrings_stay_where_they_are_read(
+    name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (modules.level(name) == 1) is read
+    place = tmp_path / f"{name.replace('.', '/')}.py"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    text = '"""Whole."""\ndef asks():\n    """One."""\n    return "One.", [word for word in ("One.",)]\n'
+    place.write_text(text)
+    monkeypatch.setattr(modules, "HERE", tmp_path / "build")
+    written = marshal.dumps(compile(text, f"{name}.py", "exec", dont_inherit=True, optimize=1))
+    there: dict[str, Any] = {}
+    exec(marshal.loads(modules.without_docstrings(name, written)), there)  # noqa: S102, S302 - made above
+    assert there.get("__doc__") is None and there["asks"].__doc__ is None
+    assert there["asks"]() == ("One.", ["One."])
+    place.write_text(text + "# what was collected is another text\nmore = 1\n")
+    assert modules.without_docstrings(name, written) == written
+    place.unlink()
+    assert modules.without_docstrings(name, written) == written
+
+
+def test_nobody_of_ours_reads_docstrings_elsewhere() -> None:
+    reading = re.compile(r"\b(__doc__|getdoc|json\.schema\w*)\b")
+    found = {
+        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        for path in (ROOT / "coder").rglob("*.py")
+        if reading.search(path.read_text(encoding="utf-8"))
+    }
+    assert found and all(modules.level(name) == 1 for name in found), found
+
+
+def test_a_functions_text_is_found_by_its_hash() -> None:
+    """Short, equal on both sides, and never a module's name."""
+    text = "def __create_fn__():\n def __init__(self):\n  pass\n return __init__"
+    name = modules.function_name(text)
+    assert re.fullmatch("=[0-9a-f]{32}", name) and name != modules.function_name(text + " ")
+    packed = modules.packed({name: (modules.FUNCTION, b"code"), "trio": (modules.PACKAGE, b"")})
+    assert modules.unpacked(packed) == {name: (modules.FUNCTION, b"code"), "trio": (modules.PACKAGE, b"")}
+    starter = (ROOT / "build/starter.c").read_text()
+    assert f"#define FUNCTION_DIGITS {modules.FUNCTION_DIGITS} " in starter
+    assert f'#define MAGIC "{modules.MAGIC.decode()}"' in starter

@@ -64,12 +64,24 @@ def test_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     assert roots.why_not() == "it is made on amd64"
 
 
-CROSS = ["debootstrap", "dpkg", "apt-get", "apt-get", "/usr/bin/python3.11", "env", "/venv/bin/python", "env", "env"]
+CROSS = [
+    "debootstrap",
+    "dpkg",
+    "apt-get",
+    "apt-get",
+    "sh",
+    "/usr/bin/python3.11",
+    "env",
+    "/venv/bin/python",
+    "env",
+    "env",
+]
 CALLS = {
     "linux-amd64": ["debootstrap", "sh", "apt-get", "apt-get", "/opt/coder/bin/python3.11", "env", "env", "env"],
     "linux-arm64": CROSS,
     "linux-armv7": CROSS,
 }
+QEMU = {"linux-amd64": "", "linux-arm64": "aarch64", "linux-armv7": "arm"}
 
 
 @pytest.mark.parametrize("name", roots.PLATFORMS)
@@ -91,7 +103,11 @@ def test_steps_of_a_root_are_done_once(name: str, tmp_path: Path, monkeypatch: p
     (last,) = [call for call in calls if "build/build.py" in call]
     assert last == calls[-1] and last[-len(platform.flags) - 1 :] == (*platform.flags, "--quick")
     assert ("--cross" in last) is bool(platform.cross)
-    assert any("mypy" in call for call in calls) is (name == "linux-amd64")  # it compiles
+    assert sum({"mypy", "setuptools"} <= set(call) for call in calls) == 1  # what compiles the mesh
+    # Kept where no new copy of the sources takes it away.
+    assert not last[last.index("--compiled") + 1].startswith("/build")
+    emulators = [call for call in calls if roots.EMULATORS in call]
+    assert [call[-1] for call in emulators] == [f"qemu-{QEMU[name]}-static"] * bool(platform.cross)
     wheels = [call for call in calls if "/build/build/wheels.py" in call]
     assert len(wheels) == bool(platform.cross)
     # What only builds comes into the environment later: it is no part of a program, and need not be had for others.
@@ -100,6 +116,37 @@ def test_steps_of_a_root_are_done_once(name: str, tmp_path: Path, monkeypatch: p
     done = len(calls)
     roots.build_one(name, platform, tmp_path / "out", ["--quick"])
     assert len(calls) == done + 1
+
+
+def test_a_step_is_done_again_when_it_is_made_of_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that is pinned anew is in the next program, not in that of the next machine."""
+    calls: list[tuple[str, ...]] = []
+    listed = ["trio==1"]
+
+    def inside(_root: Path, *command: str) -> None:
+        calls.append(command)
+
+    monkeypatch.setattr(roots, "CACHE", tmp_path)
+    monkeypatch.setattr(roots, "copy_sources", lambda target: None)
+    monkeypatch.setattr(roots, "bootstrap", lambda root, platform: root.mkdir())
+    monkeypatch.setattr(roots, "inside", inside)
+    monkeypatch.setattr(roots, "pins", lambda: listed)
+    platform = roots.PLATFORMS["linux-arm64"]
+
+    def installs() -> int:
+        calls.clear()
+        roots.build_one("linux-arm64", platform, tmp_path / "out", [])
+        return sum("venv" in command for command in calls)
+
+    assert (installs(), installs()) == (1, 0)
+    root = next(path for path in tmp_path.iterdir() if path.name.startswith("bookworm"))
+    (root / "venv").mkdir()
+    (root / "venv/old").touch()
+    listed[:] = ["trio==2"]
+    assert (installs(), installs()) == (1, 0)
+    assert not (root / "venv/old").exists()
 
 
 @pytest.mark.parametrize("name", [name for name, platform in roots.PLATFORMS.items() if platform.cross])

@@ -27,6 +27,7 @@ from tests.kit.agents import workspace_world as one_workspace
 from tests.kit.coderd import World
 from tests.kit.container_agent import DEVCONTAINER, ContainerApi
 from tests.kit.daemon import Answers, agent, resource
+from tests.kit.event_stream import event_stream
 from tests.kit.handshake import handshake
 from tests.kit.prebuilds import listens, make_ready, prebuilt, world_with_preset
 from tests.kit.tasks import TOKEN as TASK_TOKEN
@@ -125,10 +126,9 @@ async def _made_ahead() -> Told:
 
 async def _hear_reinit(world: World, heard: list[httpx.Response]) -> None:
     """The head of a stream comes with its first event."""
-    headers = {"Coder-Session-Token": TOKEN}
-    async with (
-        httpx.AsyncClient(base_url=world.url, timeout=20) as client,
-        client.stream("GET", f"{_AGENTS}/me/reinit", params={"wait": "true"}, headers=headers) as answer,
-    ):
-        assert b"prebuild_claimed" in await anext(answer.aiter_bytes())
-        heard.append(httpx.Response(answer.status_code, headers=answer.headers, content=b"event: data\n\n"))
+    with trio.fail_after(20):
+        async with event_stream(world.url, f"{_AGENTS}/me/reinit?wait=true", {"Coder-Session-Token": TOKEN}) as stream:
+            assert (await stream.line(), "prebuild_claimed" in (await stream.line() or "")) == ("event: data", True)
+            heard.append(
+                httpx.Response(stream.head.status_code, headers=stream.head.headers, content=b"event: data\n\n")
+            )

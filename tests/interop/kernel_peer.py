@@ -55,7 +55,7 @@ def use_ipv4() -> None:
     OURS, KERNEL, FAMILY = IPv4Address("10.98.0.2"), IPv4Address("10.98.0.1"), socket.AF_INET
 
 
-def await_local_route(address: IPv4Address | IPv6Address, limit: float = 10.0) -> None:
+def await_local_route(address: IPv4Address | IPv6Address, limit: float = 60.0) -> None:
     """The kernel takes a new address in later, on a work queue; packets to it are dropped until then."""
     end = time.monotonic() + limit
     wanted = f"{address.packed.hex()} 80 "  # a route to the one address: table "local"
@@ -227,7 +227,7 @@ def refused(driver: Driver) -> dict[str, object]:
     """Both sides refuse at once; a held SYN is answered only when somebody decides."""
     answers: dict[str, object] = {}
     try:
-        socket.create_connection((str(OURS), 9), timeout=5)
+        socket.create_connection((str(OURS), 9), timeout=60)
     except ConnectionRefusedError:
         answers["ours"] = True
     failed = threading.Event()
@@ -237,17 +237,17 @@ def refused(driver: Driver) -> dict[str, object]:
         sock.on_event = lambda s: failed.set() if s.error and s.error.code == "refused" else None
 
     driver.call(connect)
-    answers["kernel"] = failed.wait(5)
+    answers["kernel"] = failed.wait(60)
     held = threading.Event()
     pending = []
     driver.stack.set_tcp_fallback(lambda syn: (pending.append(syn), held.set())[0])
     client = socket.socket(FAMILY)
     client.setblocking(False)
     client.connect_ex((str(OURS), 4444))
-    held.wait(5)
+    held.wait(60)
     answers["held"] = not select.select([], [client], [], 0.2)[1]
     driver.call(lambda: pending[0].accept() and None)  # type: ignore[arg-type]
-    answers["accepted"] = bool(select.select([], [client], [], 5)[1]) and not client.getsockopt(
+    answers["accepted"] = bool(select.select([], [client], [], 60)[1]) and not client.getsockopt(
         socket.SOL_SOCKET, socket.SO_ERROR
     )
     return answers
@@ -265,14 +265,14 @@ def datagrams(driver: Driver) -> dict[str, object]:
 
     echo.on_event = answer
     client = socket.socket(FAMILY, socket.SOCK_DGRAM)
-    client.settimeout(5)
+    client.settimeout(60)
     client.connect((str(OURS), 5353))
     client.send(b"hello" * 200)
     answers: dict[str, object] = {"echo": client.recv(4000) == b"hello" * 200}
     client.send(b"large" * 2000)
     answers["fragments"] = client.recv(20_000) == b"large" * 2000
     other = socket.socket(FAMILY, socket.SOCK_DGRAM)
-    other.settimeout(5)
+    other.settimeout(60)
     other.connect((str(OURS), 5354))
     other.send(b"x")
     try:
@@ -283,7 +283,7 @@ def datagrams(driver: Driver) -> dict[str, object]:
     got = threading.Event()
     driver.stack.set_event_hook(lambda event: (replies.append(event), got.set())[0])
     driver.call(lambda: driver.stack.icmp_echo(KERNEL.packed, 7, 1, b"abc"))
-    answers["kernel_answers_ping"] = got.wait(5) and type(replies[0]).__name__ == "EchoReply"
+    answers["kernel_answers_ping"] = got.wait(60) and type(replies[0]).__name__ == "EchoReply"
     return answers
 
 

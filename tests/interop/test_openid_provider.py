@@ -68,7 +68,7 @@ def form_of(page: str) -> tuple[str, dict[str, str]]:
 
 async def sign_in(world: World, person: str) -> httpx.Response:
     """A person's whole way: our button, the provider's two forms, and back. Returns our last answer."""
-    async with httpx.AsyncClient() as browser:
+    async with httpx.AsyncClient(timeout=60) as browser:
         answer = await browser.get(f"{world.url}/api/v2/users/oidc/callback?redirect=/workspaces")
         for _ in range(12):
             if answer.is_redirect:

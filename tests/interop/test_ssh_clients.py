@@ -122,7 +122,7 @@ async def test_a_file_goes_both_ways(cell: Cell, server: int, tmp_path: Path) ->
         argv = [sys.executable, "-c", cell.script.format(port=server, here=here, there=there)]
     else:
         argv = ["sh", "-ec", cell.script]
-    with trio.fail_after(60):
+    with trio.fail_after(120):
         done = await trio.run_process(argv, env=env, capture_stdout=True, capture_stderr=True, check=False, stdin=b"")
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     assert (here / "got").read_bytes() == source.read_bytes()

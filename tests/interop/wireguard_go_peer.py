@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from ipaddress import IPv6Address
 from pathlib import Path
 
 from coder.mesh.core.crypto.keys import PrivateKey
@@ -22,10 +23,11 @@ from coder.mesh.core.tunnel import keypairs
 from coder.mesh.core.tunnel.device import Device, Received
 from coder.mesh.core.tunnel.events import HandshakeCompleted
 from coder.mesh.core.wire import icmp, ip
+from tests.interop.kernel_peer import await_local_route
 
 OURS, THEIRS = socket.inet_pton(socket.AF_INET6, "fd00::1"), socket.inet_pton(socket.AF_INET6, "fd00::2")
 UAPI = Path("/var/run/wireguard/wgtest0.sock")
-PATIENCE = 15.0
+PATIENCE = 60.0
 MTU = 1420
 
 
@@ -83,7 +85,8 @@ class Node:
 
 def configure(text: str) -> None:
     with socket.socket(socket.AF_UNIX) as control:
-        control.connect(str(UAPI))
+        while control.connect_ex(str(UAPI)):
+            time.sleep(0.02)  # the file is there a moment before somebody listens
         control.sendall(text.encode() + b"\n")
         answer = control.recv(4096)
     if b"errno=0" not in answer:
@@ -104,6 +107,7 @@ def start_peer(program: str, node: Node, theirs: PrivateKey, psk: bytes) -> subp
     )
     for command in ("address add fd00::2/64 dev wgtest0 nodad", "link set wgtest0 up", "link set lo up"):
         subprocess.run(["ip", *command.split()], check=True)
+    await_local_route(IPv6Address(THEIRS))
     return peer
 
 
@@ -204,7 +208,8 @@ def stream_of_datagrams(node: Node, seconds: float, *, ours: bool) -> int:
 
     def step() -> bool:
         nonlocal sent
-        while sent < 100 * seconds and time.monotonic() > begin + sent / 100:
+        # No more at a time than waits anywhere on the way while the other side is not let run.
+        while sent < min(100 * seconds, len(arrived) + 32) and time.monotonic() > begin + sent / 100:
             if ours:
                 here.send_nowait(sent.to_bytes(4, "big"), THEIRS, 10)
             else:

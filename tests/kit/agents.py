@@ -23,7 +23,7 @@ from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import Answers, agent, new_template, resource, working_daemon
 
 
-async def eventually(look: Callable[[], Any], *, seconds: float = 30) -> Any:
+async def eventually(look: Callable[[], Any], *, seconds: float = 60) -> Any:
     """Waits until `await look()` is true; for facts that arrive through the database."""
     with trio.fail_after(seconds):
         while not (found := await look()):

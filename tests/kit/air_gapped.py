@@ -31,7 +31,7 @@ def pages(server: Loopback) -> int:
         seen.add(path)
         assert not re.match(r"(https?:)?//", path), f"{path} is not on this server"
         try:
-            with urllib.request.urlopen(f"{server.url}{path}", timeout=20) as answer:
+            with urllib.request.urlopen(f"{server.url}{path}", timeout=60) as answer:
                 kind, body = answer.headers.get_content_type(), answer.read()
         except OSError as error:
             raise AssertionError(f"{path}: {error}") from None

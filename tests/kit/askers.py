@@ -20,7 +20,7 @@ from requests.structures import CaseInsensitiveDict
 from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 "Seconds for one answer."
 _ENVELOPES = ("application/json", "application/scim+json")
 

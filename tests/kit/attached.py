@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -93,7 +92,7 @@ async def attaching(
         yield Attached(process, log)
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        with trio.move_on_after(20) as scope, trio.CancelScope(shield=True):
+        with trio.move_on_after(60) as scope, trio.CancelScope(shield=True):
             await process.wait()
         if scope.cancelled_caught:
             os.killpg(process.pid, signal.SIGKILL)
@@ -109,9 +108,3 @@ async def connected(view: AgentWorld, attached: Attached, seconds: float = 60) -
         await eventually(look, seconds=seconds)
     except trio.TooSlowError:
         raise AssertionError(attached.log.read_text()) from None
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

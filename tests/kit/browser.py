@@ -7,20 +7,20 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.kit.loopback import ROOT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-LAYOUT_MS = 5_000
-SOON = 30_000  # milliseconds; a limit for slow machines, not a wait
+SOON = 60_000  # milliseconds; a limit for slow machines, not a wait
+LAYOUT_MS = SOON
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
 PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
 WIDE = {"width": 1280, "height": 800}
@@ -39,14 +39,81 @@ def missing() -> str:
 def launched(*flags: str) -> Iterator[Browser]:
     """For a fixture; `flags` of its command line besides the usual. Skips where Playwright's event loop cannot run."""
     import pytest
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     if "trio_asyncio" in sys.modules:
         pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=SOON)
         found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
         yield found
         found.close()
+
+
+# How many of the page's questions are not answered yet, and every sentence it told people in passing: messages in a
+# corner are gone after some seconds, and a look every second may find none of them.
+_WATCH = """(() => {
+    const asked = window.fetch;
+    window.__asking = 0;
+    window.fetch = async (...given) => {
+        window.__asking += 1;
+        const answered = () => setTimeout(() => { window.__asking -= 1; });  // after those who wait for it
+        try {
+            const answer = await asked(...given);
+            answer.clone().arrayBuffer().then(answered, answered);
+            return answer;
+        } catch (error) {
+            answered();
+            throw error;
+        }
+    };
+    window.__told = [];
+    new MutationObserver(changes => {
+        const live = "[aria-live], [role=status], [role=alert]";
+        for (const { target, addedNodes } of changes) {
+            const one = target.nodeType === Node.ELEMENT_NODE ? target : target.parentElement;
+            const inside = [...addedNodes].flatMap(node => [...(node.querySelectorAll?.(live) ?? [])]);
+            window.__told.push(...[one?.closest(live), ...inside].filter(Boolean).map(found => found.innerText));
+        }
+    }).observe(document, { childList: true, characterData: true, subtree: true });
+})()"""
+_TOLD = "text => window.__told?.some(one => one.includes(text))"
+# There is a heading, nothing is on its way or loads, and it was so in three looks, between which the page had time for
+# whatever it still had to do.
+_SETTLED = """async () => {
+    const places = () => `${location.pathname} ${document.querySelectorAll("a[href]").length}`;
+    let looks = 0, before = "";
+    while (looks < 3) {
+        await new Promise(done => requestIdleCallback(done));
+        await new Promise(done => setTimeout(done, 30));
+        const loads = document.querySelector("[aria-label^=Loading], [role=main] [aria-busy=true]") !== null;
+        const there = document.querySelector("h1, [data-testid=terminal]") !== null;
+        const now = places();
+        looks = there && !loads && window.__asking === 0 && now === before ? looks + 1 : 0;
+        before = now;
+    }
+    return true;
+}"""
+
+
+def visitor(browser: Browser, address: str, token: str = "", **options: Any) -> BrowserContext:
+    """Somebody's browser at a server: whoever the token is of, or a stranger. Its pages know `settled` and `told`."""
+    context = browser.new_context(base_url=address, **options)
+    context.set_default_timeout(SOON)
+    context.add_init_script(_WATCH)
+    if token:
+        context.add_cookies([{"name": "coder_session_token", "value": token, "url": address}])
+    return context
+
+
+def told(page: Page, text: str) -> None:
+    """Waits until the page has said so, be it for a moment, since it was loaded."""
+    page.wait_for_function(_TOLD, arg=text)
+
+
+def settled(page: Page) -> None:
+    """Waits until the page shows what it will show for now: every answer is there."""
+    page.wait_for_function(_SETTLED)
 
 
 def listed_pages() -> list[str]:

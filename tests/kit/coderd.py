@@ -5,12 +5,17 @@
         me = await world.get("/api/v2/users/me")
 
 Postgres is started on first use and stopped at exit. Each `running_coderd` clones a migrated template database
-(some tens of milliseconds), so tests never see each other's rows. Do not use `autojump_clock` with it: waiting for
-the database is real time.
+(some tens of milliseconds), so tests never see each other's rows. Where a server with default settings and the
+system's clock begins with its first user, the user was made and logged in before the template was. Do not use
+`autojump_clock` with it: waiting for the database is real time.
 
 Many hundred servers are started in a run of the suite, so each is kept cheap: the cluster lies in memory where
 there is room (cloning a database of some hundred files took a second on a busy disk), passwords are hashed by the
 cheapest argon2id, all servers share one table of routes and all clients one TLS context.
+
+Nothing happens by itself between two lines of a test because time has passed: loops that a clock drives do not run
+(`ALL_LOOPS`). A test takes their turns by hand, or starts one: `ctx.nursery.start_soon(reaper.run, ctx)`. What is told
+is heard by the notice or not at all (`SECOND_LOOKS`), so that no test's bound need be short to say so.
 """
 
 from __future__ import annotations
@@ -39,12 +44,18 @@ from argon2 import PasswordHasher
 
 from coder.base.clock import Clock
 from coder.base.secret import Secret
+from coder.coderd import app
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server import application
 from coder.coderd.http.server.quart_fixes import Application
-from coder.coderd.services.access import passwords
+from coder.coderd.loops import last_use, notifications
+from coder.coderd.rpc_endpoints import absent_clients, coordination, provisioners, proxies
+from coder.coderd.services.access import asked_again, passwords, session_revocation
 from coder.coderd.services.foundation.context import Context
+from coder.coderd.services.login import provider_tokens
+from coder.coderd.services.provisioning import job_logs, job_queue
+from coder.coderd.services.workspaces import subscriptions
 from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
@@ -61,7 +72,41 @@ _MEMORY = Path("/dev/shm")
 _ROOM = 2_000_000_000
 """Bytes free in memory below which Postgres goes to the disk: several processes may have a cluster of some 200 MB."""
 
+_LATER = frozenset({"experiments"})
+"""Settings that say nothing about a server's first start, its first user and the first login."""
+
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+ALL_LOOPS = app.LOOPS
+"""What a server starts where no test runs it."""
+app.LOOPS = (notifications.run, last_use.run)
+"""Those that do what was told a moment ago, or when the server stops. The others would take a turn whenever the machine
+is slow enough: end jobs, make workspaces, replace keys and purge rows under a test's hands."""
+
+SECOND_LOOKS = (
+    (absent_clients, "LOOK_EVERY"),
+    (asked_again, "LOOK_EVERY"),
+    (coordination, "LOOK_EVERY"),
+    (job_logs, "_BACKUP_POLL"),
+    (job_queue, "BACKUP_POLL"),
+    (provider_tokens, "LISTEN_EVERY"),
+    (provisioners, "LOOK_EVERY"),
+    (proxies, "LOOK_EVERY"),
+    (session_revocation, "LOOK_EVERY"),
+    (subscriptions, "LOOK_EVERY"),
+)
+"""Seconds until something is looked at though nobody told of it, because notices may be lost."""
+for _module, _name in SECOND_LOOKS:
+    setattr(_module, _name, 3600.0)
+
+
+@dataclass(frozen=True)
+class FirstUser:
+    """Who is in a database in which the first user was made."""
+
+    token: str
+    user_id: str
+    organization_id: str
 
 
 @dataclass
@@ -71,6 +116,10 @@ class _Session:
     folder: tempfile.TemporaryDirectory[str]
     running: Any
     sockets: Path
+    first: FirstUser | None = None
+    "Of the template `first_user`, once it was made."
+    used: int = 0
+    "How many of its copies a server has now."
 
     def url(self, name: str) -> str:
         return f"postgresql://coder@/{name}?host={self.sockets}"
@@ -85,6 +134,11 @@ def _place() -> str | None:
         return str(_MEMORY) if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM else None
     except OSError:
         return None
+
+
+def _no_folder(name: str) -> Path:
+    """In place of a folder at home, where the programs lie that whoever runs the suite has built."""
+    return Path(tempfile.gettempdir()) / f"coder-test-{os.getpid()}-{name}"
 
 
 @functools.cache
@@ -137,7 +191,7 @@ def _stop_postgres() -> None:
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(_session.running.pid, signal.SIGINT)
-    _session.running.process.wait(timeout=20)
+    _session.running.process.wait(timeout=60)
     _session.folder.cleanup()
     _session = None
 
@@ -161,11 +215,11 @@ async def _admin(sql: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def fresh_database(*, migrated: bool = True) -> AsyncIterator[str]:
+async def fresh_database(*, migrated: bool = True, template: str = "coder") -> AsyncIterator[str]:
     """The URL of a database of one's own, dropped afterwards."""
     session = await shared_postgres()
     name = f"test_{os.getpid()}_{next(_counter)}"
-    await _admin(f"CREATE DATABASE {name}" + (" TEMPLATE coder STRATEGY FILE_COPY" if migrated else ""))
+    await _admin(f"CREATE DATABASE {name}" + (f" TEMPLATE {template} STRATEGY FILE_COPY" if migrated else ""))
     try:
         yield session.url(name)
     finally:
@@ -260,21 +314,67 @@ async def running_coderd(
     *, first_user: bool = False, clock: Clock | None = None, provisioner: Any = None, **settings: Any
 ) -> AsyncIterator[World]:
     """A server on a free loopback port; `settings` are attributes of `ServerConfig`."""
+    plain = clock is None and provisioner is None and settings.keys() <= _LATER
+    database = _database_with_first_user() if first_user and plain else _empty_database()
+    async with database as (url, known), _server(url, clock, provisioner, settings) as world:
+        if known is not None:
+            world.token, world.user_id, world.organization_id = known.token, known.user_id, known.organization_id
+            # As after a login: the client's connection is open, and the server's first tasks for requests are there.
+            assert (await world.get("/api/v2/buildinfo")).status_code == 200
+        elif first_user:
+            await world.first_user()
+        yield world
+
+
+@contextlib.asynccontextmanager
+async def _empty_database() -> AsyncIterator[tuple[str, FirstUser | None]]:
     async with fresh_database() as url:
-        values: dict[str, Any] = {
-            "http_address": "127.0.0.1:0",
-            "postgres_url": Secret(url),
-            "provisioner_daemons": 0 if provisioner is None else 1,
-            "dangerous_disable_rate_limits": True,
-            "derp_server_stun_addresses": ("disable",),
-            **settings,
-        }
-        config = ServerConfig(**values)
-        async with (
-            open_server(config, provisioner, clock=clock) as server,
-            httpx.AsyncClient(base_url=server.url, timeout=30, verify=client_tls()) as client,
-        ):
-            world = World(server, client)
-            if first_user:
-                await world.first_user()
-            yield world
+        yield url, None
+
+
+@contextlib.asynccontextmanager
+async def _database_with_first_user() -> AsyncIterator[tuple[str, FirstUser | None]]:
+    """A copy of one that a server had, and whom it holds. Two servers at a time share no keys: the second gets an
+    empty one."""
+    session = await shared_postgres()
+    if session.used:
+        async with _empty_database() as found:
+            yield found
+        return
+    session.used += 1
+    try:
+        if session.first is None:
+            session.first = await _make_first_user(session)
+        async with fresh_database(template="first_user") as url:
+            yield url, session.first
+    finally:
+        session.used -= 1
+
+
+async def _make_first_user(session: _Session) -> FirstUser:
+    """Fills the template `first_user`: what the API does, once for this process."""
+    await _admin("DROP DATABASE IF EXISTS first_user WITH (FORCE)")  # of a test that was ended while it waited here
+    await _admin("CREATE DATABASE first_user TEMPLATE coder STRATEGY FILE_COPY")
+    async with _server(session.url("first_user"), None, None, {}) as world:
+        await world.first_user()
+        return FirstUser(world.token, world.user_id, world.organization_id)
+
+
+@contextlib.asynccontextmanager
+async def _server(url: str, clock: Clock | None, provisioner: Any, settings: Mapping[str, Any]) -> AsyncIterator[World]:
+    values: dict[str, Any] = {
+        "http_address": "127.0.0.1:0",
+        "postgres_url": Secret(url),
+        "provisioner_daemons": 0 if provisioner is None else 1,
+        "dangerous_disable_rate_limits": True,
+        "derp_server_stun_addresses": ("disable",),
+        "cache_dir": _no_folder("cache"),
+        "data_dir": _no_folder("data"),
+        **settings,
+    }
+    config = ServerConfig(**values)
+    async with (
+        open_server(config, provisioner, clock=clock) as server,
+        httpx.AsyncClient(base_url=server.url, timeout=60, verify=client_tls()) as client,
+    ):
+        yield World(server, client)

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.kit.browser import is_error
+from tests.kit.browser import is_error, settled
 from tests.kit.dashboard_routes import Route, route_of, shape
 
 if TYPE_CHECKING:
@@ -22,18 +22,13 @@ _GO = """address => {
     dispatchEvent(new PopStateEvent("popstate", { state: null }));
     return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
-# There is a heading, nothing loads, and it was so in two looks one after another.
-_READY = """() => {
-    const loads = document.querySelector("[aria-label^=Loading], [role=main] [aria-busy=true]") !== null;
-    const still = !loads && document.querySelector("h1, [data-testid=terminal]") !== null;
-    const seen = `${location.pathname} ${document.querySelectorAll("a[href]").length}`;
-    window.__looks = still && window.__seen === seen ? (window.__looks ?? 0) + 1 : 0;
-    window.__seen = seen;
-    return window.__looks >= 2;
-}"""
 _LINKS = """() => [...document.querySelectorAll("a[href]")].filter(one => one.origin === location.origin)
     .map(one => one.pathname + one.search)"""
-_FRAME = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Whether one is open. It is there a moment before it takes keys: the one key that closes it must not come too soon.
+_POPUP = """wanted => {
+    const open = document.querySelector("[role=menu][data-state=open], [role=dialog][data-state=open]");
+    return wanted ? open !== null && open.contains(document.activeElement) : open === null;
+}"""
 # Buttons that open something: a number to find each again, its name, whether it is the frame's and so on every page.
 _NAMED_POPUPS = """() => [...document.querySelectorAll("button[aria-haspopup=menu], button[aria-haspopup=dialog]")]
     .filter(one => one.checkVisibility() && !one.disabled)
@@ -60,7 +55,7 @@ class Walk:
         page.on("console", lambda said: self._fault(said.text) if is_error(said) else None)
         page.on("pageerror", lambda error: self._fault(str(error)))
         page.goto(start)
-        page.wait_for_function(_READY, polling=30)
+        settled(page)
         self._arrived(start)
         waiting = deque(self._links(start))
         while waiting:
@@ -89,7 +84,7 @@ class Walk:
             return []
         self.reached.setdefault(route.pattern, address)
         self.page.evaluate(_GO, address)
-        self.page.wait_for_function(_READY, polling=30)
+        settled(self.page)
         self._arrived(address)
         return self._links(route.pattern)
 
@@ -114,11 +109,13 @@ class Walk:
                 continue
             self._opened.add(key)
             # By keyboard: what lies over a button is no matter.
-            self.page.locator(f"[data-walk='{number}']").press("Enter")
-            self.page.evaluate(_FRAME)
+            button = self.page.locator(f"[data-walk='{number}']")
+            button.press("Enter")
+            self.page.wait_for_function(_POPUP, arg=True)
+            settled(self.page)
             found += self._seen()
             self.page.keyboard.press("Escape")
-            self.page.evaluate(_FRAME)
+            self.page.wait_for_function(_POPUP, arg=False)
         return found
 
     def _seen(self) -> list[str]:

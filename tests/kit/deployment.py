@@ -142,11 +142,11 @@ def open_deployment(extra: Mapping[str, str] | None = None) -> Iterator[Deployme
             sign_in(deployment)
             make_workspace(deployment)
             deployment.start_agent()
-            deployment.wait_agent("connected", 30)
+            deployment.wait_agent("connected", 60)
             yield deployment
             if deployment.server is not None and deployment.server.poll() is None:
                 deployment.kill(deployment.server, signal.SIGTERM)
-                deployment.server.wait(30)
+                deployment.server.wait(60)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -66,7 +66,7 @@ async def mesh_process(inside: Callable[[Sequence[str]], list[str]], *arguments:
 async def introduce(one: Process, two: Process) -> None:
     """Wait until both know themselves and make them peers."""
     for node in (one, two):
-        await node.wait(10, lambda got: got.get("info"))
+        await node.wait(60, lambda got: got.get("info"))
     await one.tell(peer=two.latest["info"])
     await two.tell(peer=one.latest["info"])
 
@@ -74,3 +74,14 @@ async def introduce(one: Process, two: Process) -> None:
 def moved(latest: dict[str, Any], field: str, since: int, least: int = 200_000) -> bool:
     """Whether a counter has grown by so much."""
     return bool(latest.get(field, 0) > since + least)
+
+
+async def until_direct(sender: Process, seconds: float) -> None:
+    """Waits until half a megabyte of what a node sends went there and not by the relay. What it says of its path may be
+    of before: each of its reports has the counters of one moment."""
+    with trio.fail_after(seconds):
+        while True:
+            before = {name: sender.latest[name] for name in ("sent", "direct", "relayed")}
+            now = await sender.wait(seconds, lambda got, since=before["sent"]: moved(got, "sent", since, 500_000))  # type: ignore[misc]
+            if now["direct"] - before["direct"] > 400_000 and now["relayed"] - before["relayed"] < 50_000:
+                return

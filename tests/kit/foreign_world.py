@@ -107,7 +107,7 @@ async def _everything(
         if name == "second_version":
             body["template_id"] = found["template"]
         made = await _post(world, f"/api/v2/organizations/{organization}/templateversions", body, token)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await ended(world, f"/api/v2/templateversions/{made['id']}")
         found[name], found["job"] = made["id"], made["job"]["id"]
         if name == "free_version":
@@ -149,7 +149,7 @@ async def _gone(world: World, token: str, organization: str, name: str) -> dict[
     file_id = await upload(world, {"main.tf": f"# {name}"}, token=token)
     body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": file_id}
     version = await _post(world, f"{base}/templateversions", body, token)
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         await ended(world, f"/api/v2/templateversions/{version['id']}")
     template = await _post(world, f"{base}/templates", {"name": name, "template_version_id": version["id"]}, token)
     group = await _post(world, f"{base}/groups", {"name": f"{name}-group"}, token)

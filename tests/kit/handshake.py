@@ -25,7 +25,7 @@ async def handshake(url: str, path: str, token: str, name: str = "Coder-Session-
     ]
     connection = h11.Connection(h11.CLIENT)
     body = b""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 80) as stream:
             request = h11.Request(method="GET", target=path, headers=headers)
             await stream.send_all((connection.send(request) or b"") + (connection.send(h11.EndOfMessage()) or b""))

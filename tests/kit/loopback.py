@@ -17,7 +17,6 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.kit.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = "externally-managed-workspace"
@@ -93,7 +94,7 @@ class Loopback:
         if token:
             call.add_header("Coder-Session-Token", token)
         try:
-            with urllib.request.urlopen(call, timeout=20) as answer:
+            with urllib.request.urlopen(call, timeout=60) as answer:
                 data = answer.read()
         except urllib.error.HTTPError as refused:
             with refused:
@@ -165,7 +166,7 @@ class Loopback:
         return "\n".join(parts)
 
 
-def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, limit: float = 30) -> None:
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, limit: float = 60) -> None:
     """Signals a role's process group and waits; kills what does not end in time."""
     if process.poll() is not None:
         return
@@ -175,7 +176,7 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, limit: f
         process.wait(limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(5)
+        process.wait(60)
         raise AssertionError(f"process {process.args!r} did not end within {limit} s") from None
 
 
@@ -216,10 +217,3 @@ def carriers(mark: str) -> list[int]:
             if mark.encode() in path.read_bytes().split(b"\0"):
                 found.append(int(path.parent.name))
     return found
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

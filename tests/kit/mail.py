@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import email
-import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from email.policy import default as mail_policy
 from typing import Any
 
 from aiosmtpd.controller import Controller
+
+from tests.kit.ports import free_port
 
 
 class Mailbox:
@@ -35,8 +36,7 @@ class Mailbox:
 @contextmanager
 def mail_server(tls: ssl.SSLContext | None = None) -> Iterator[tuple[Mailbox, str]]:
     box = Mailbox()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]  # the library cannot choose one itself
+    port = free_port()  # the library cannot choose one itself
     # Made by hand: asyncio's own way to a new loop is closed inside trio once trio-asyncio has been imported.
     controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port, tls_context=tls)
     controller.start()

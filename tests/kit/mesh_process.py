@@ -7,6 +7,7 @@ For tests that put nodes into network namespaces. Run as `python -m tests.kit.me
       {"peer": info}             install a peer
       {"serve": PORT}            count and hash what comes in on a TCP port -> {"serving": PORT}, then {"received": …}
       {"send": PORT, "to": N, "bytes": …, "rate": …}   -> {"sent": …, "path": …}, {"done": …, "sha256": …}
+      {"enough": true}           ends a sending without "bytes"
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ async def router(inside: str, outside: str, host: str) -> None:
 
 async def node(number: int, host: str, port: int, stun_port: int, direct: bool) -> None:
     config = NodeConfig((address(number),), one_region(host, port, stun_port), dial_bare, direct=direct)
+    enough = trio.Event()
     async with open_node(config) as mesh, trio.open_nursery() as nursery:
         nursery.start_soon(tell, mesh)
         while line := await trio.to_thread.run_sync(sys.stdin.readline):
@@ -91,7 +93,9 @@ async def node(number: int, host: str, port: int, stun_port: int, direct: bool) 
             elif "serve" in command:
                 nursery.start_soon(serve, mesh, command["serve"])
             elif "send" in command:
-                nursery.start_soon(send, mesh, command)
+                nursery.start_soon(send, mesh, command, enough)
+            elif "enough" in command:
+                enough.set()
         nursery.cancel_scope.cancel()
 
 
@@ -133,7 +137,7 @@ async def serve(mesh: Node, port: int) -> None:
     await stream.aclose()
 
 
-async def send(mesh: Node, command: dict[str, Any]) -> None:
+async def send(mesh: Node, command: dict[str, Any], enough: trio.Event) -> None:
     to = address(command["to"])
     await mesh.wait_reachable(to)
     stream = await mesh.tcp_connect(to, command["send"])
@@ -142,7 +146,7 @@ async def send(mesh: Node, command: dict[str, Any]) -> None:
     sent = 0
     told = 0.0
     number = 0
-    while sent < command["bytes"]:
+    while not enough.is_set() if "bytes" not in command else sent < command["bytes"]:
         number += 1
         chunk = number.to_bytes(8, "big") * (CHUNK // 8)
         digest.update(chunk)

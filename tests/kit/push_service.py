@@ -82,7 +82,7 @@ class PushService:
 
     async def wait_for(self, count: int) -> None:
         """Until so many messages came."""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while len(self.taken) < count:
                 await self.changed.wait()
 

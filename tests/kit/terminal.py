@@ -12,7 +12,7 @@ import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds of silence after which nothing more is expected."""
 
 

@@ -6,15 +6,17 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-import trio
-
 from coder.base.secret import Secret
 from coder.coderd.config.settings import ServerConfig
+from coder.wsproxy import authorizer
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.coderd import World
+from tests.kit.ports import free_port
 
 PROXIES = "/api/v2/workspaceproxies"
+
+authorizer.JUDGE_EVERY = 3600.0  # as SECOND_LOOKS of the server
 
 
 async def new_proxy(world: World, name: str = "sydney") -> str:
@@ -24,16 +26,8 @@ async def new_proxy(world: World, name: str = "sydney") -> str:
     return str(made.json()["proxy_token"])
 
 
-async def free_port() -> int:
-    """A port that was free a moment ago: a proxy must know its address before it listens."""
-    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = int(listener.socket.getsockname()[1])
-    await listener.aclose()
-    return port
-
-
 async def proxy_config(world: World, token: str, *, derp_only: bool = False, **settings: Any) -> ProxyConfig:
-    port = await free_port()
+    port = free_port()
     values: dict[str, Any] = {
         "http_address": f"127.0.0.1:{port}",
         "access_url": f"http://127.0.0.1:{port}",

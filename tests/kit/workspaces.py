@@ -94,7 +94,7 @@ async def workspace_world(answers: Answers | None = None, **settings: Any) -> As
     async with running_coderd(first_user=True, **settings) as world, _daemon(world, chosen) as scope:
         world.extra["daemon"] = scope  # cancel it, and jobs wait
         template = await new_template(world, "full")
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
         world.extra["template"] = template
         yield world, chosen
@@ -116,7 +116,7 @@ async def _daemon(world: World, answers: Answers) -> AsyncIterator[trio.CancelSc
 async def without_daemon(world: World) -> None:
     """Sends the daemon away: jobs wait from here on."""
     world.extra["daemon"].cancel()
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while world.ctx.part(JobQueue)._groups:
             await trio.sleep(0.01)
 
@@ -144,7 +144,7 @@ async def build(world: World, workspace_id: str, transition: str, **body: Any) -
 
 async def settled(world: World, workspace_id: str) -> Any:
     """The workspace once its latest job ended."""
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while True:
             answer = await world.get(f"/api/v2/workspaces/{workspace_id}", params={"include_deleted": "true"})
             assert answer.status_code == 200, answer.text

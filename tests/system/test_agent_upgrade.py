@@ -91,7 +91,7 @@ async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
     """Connected; its start script runs until `folder/go` is there, so that nothing is upgraded before."""
     wait = f"while [ ! -e {folder}/go ]; do sleep 0.05; done"
     scripts = [
-        provisioner_pb2.Script(display_name="Wait", script=wait, run_on_start=True, timeout_seconds=100),
+        provisioner_pb2.Script(display_name="Wait", script=wait, run_on_start=True, timeout_seconds=600),
         provisioner_pb2.Script(display_name="Stop", script=f"touch {folder}/stopped", run_on_stop=True),
     ]
     (folder / "site/bin").mkdir(parents=True)
@@ -112,7 +112,7 @@ async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
             yield agent
         finally:
             agent.process.send_signal(signal.SIGTERM)
-            with trio.move_on_after(30) as scope, trio.CancelScope(shield=True):
+            with trio.move_on_after(60) as scope, trio.CancelScope(shield=True):
                 await agent.process.wait()
             if scope.cancelled_caught:
                 agent.process.kill()
@@ -176,7 +176,7 @@ async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: P
         await type_line(second, "echo $x-$((1+1))")
         await read_until(second, b"kept-2")
         await type_line(second, "exit")
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while await second.receive_message() is not None:
                 pass
         await trio.aclose_forcefully(second)

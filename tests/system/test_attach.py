@@ -15,9 +15,10 @@ import trio
 
 from coder.domain.agents.init_scripts import init_script
 from tests.kit.agents import eventually, workspace_world
-from tests.kit.attached import NOBODY, attaching, connected, free_port, serve_program, tools
+from tests.kit.attached import NOBODY, attaching, connected, serve_program, tools
 from tests.kit.certificates import Authority
 from tests.kit.hostile import AuthProxy, serve_box
+from tests.kit.ports import free_port
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="the script of Linux")]
 
@@ -68,7 +69,7 @@ async def test_as_nobody(place: Path) -> None:
         async def looked() -> bool:
             return said.exists()
 
-        await eventually(looked, seconds=30)
+        await eventually(looked, seconds=60)
         assert said.read_text().split() == [str(NOBODY), "token", f"{view.world.ctx.access_url.rstrip('/')}/"]
 
 
@@ -143,7 +144,7 @@ async def test_a_server_without_a_program_says_what_to_do(system: str, place: Pa
             async def told() -> bool:
                 return "next try in 30 seconds" in attached.log.read_text()
 
-            await eventually(told, seconds=20)
+            await eventually(told, seconds=60)
             assert (
                 f"the server has no program at {view.world.ctx.access_url.rstrip('/')}/bin/" in attached.log.read_text()
             )

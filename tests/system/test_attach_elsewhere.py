@@ -16,9 +16,10 @@ import pytest
 import trio
 
 from tests.kit.agents import workspace_world
-from tests.kit.attached import ENTER, NOBODY, attaching, connected, free_port
+from tests.kit.attached import ENTER, NOBODY, attaching, connected
 from tests.kit.certificates import Authority
 from tests.kit.hostile import AuthProxy, serve_box
+from tests.kit.ports import free_port
 from tests.kit.small_roots import ROOTS, path_with, root_of
 
 BUILT = os.environ.get("CODER_TEST_BINARY", "")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.kit.browser import SOON, launched, missing
+from tests.kit.browser import launched, missing, told, visitor
 from tests.kit.loopback import Loopback, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -38,10 +38,7 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: Loopback) -> Iterator[Page]:
     """One tab of the owner. Any script error in it fails the last part."""
-    expect.set_options(timeout=SOON)
-    context = browser.new_context(base_url=server.url)
-    context.set_default_timeout(SOON)
-    context.add_cookies([{"name": "coder_session_token", "value": server.token, "url": server.url}])
+    context = visitor(browser, server.url, server.token)
     found = context.new_page()
     problems: list[str] = []
     found.on("pageerror", lambda error: problems.append(str(error)))
@@ -85,7 +82,7 @@ def test_a_colleague_is_invited_and_given_a_role(page: Page, server: Loopback) -
     expect(page.get_by_label("Full name")).to_have_value("Bob Builder")  # a refusal loses no typing
     page.locator("input[name=password]").fill(PASSWORD)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Successfully created user.")).to_be_visible()
+    told(page, "Successfully created user.")
     expect(page).to_have_title(re.compile("^Users - "))
     row = row_of(page, "bob@example.com")
     row.get_by_label("Edit user roles").click()
@@ -105,9 +102,10 @@ def test_an_account_is_suspended_activated_and_given_a_password(page: Page, serv
         expect(row).to_contain_text(word)
     row.get_by_role("button", name="Open menu").click()
     page.get_by_role("menuitem", name="Reset password").click()
+    expect(page.get_by_role("dialog").get_by_test_id("command")).not_to_be_empty()
     password = page.get_by_role("dialog").get_by_test_id("command").inner_text()
     page.get_by_test_id("confirm-button").click()
-    expect(page.get_by_text("Successfully updated the user password.")).to_be_visible()
+    told(page, "Successfully updated the user password.")
     kept = page.get_by_role("dialog", name="The new password of bob")
     expect(kept.get_by_test_id("command")).to_have_text(password)
     kept.get_by_role("button", name="I have saved it").click()
@@ -150,11 +148,11 @@ def test_a_group_from_its_making_to_its_end(page: Page, server: Loopback) -> Non
     expect(page.get_by_text("quota allowance 25")).to_be_visible()
     row.get_by_role("button", name="Open menu").click()
     page.get_by_role("menuitem", name="Remove").click()
-    expect(page.get_by_text("Member removed successfully.")).to_be_visible()
+    told(page, "Member removed successfully.")
     expect(row).to_have_count(0)
     page.get_by_role("button", name="Delete", exact=True).click()
     delete_typed(page, "Name of the group to delete", "backend")
-    expect(page.get_by_text("Group deleted successfully.")).to_be_visible()
+    told(page, "Group deleted successfully.")
     names = [group["name"] for group in call(server, "GET", "/organizations/coder/groups")]
     assert names == ["Everyone"]
 
@@ -176,7 +174,8 @@ def test_a_role_of_ones_own_is_made_given_and_deleted(page: Page, server: Loopba
     page.get_by_role("link", name="Members").click()
     row = row_of(page, "bob@example.com")
     row.get_by_label("Edit user roles").click()
-    page.get_by_role("group").get_by_text("Looker", exact=True).click()
+    with page.expect_response(lambda answer: answer.url.endswith("/roles") and answer.request.method == "PUT"):
+        page.get_by_role("group").get_by_text("Looker", exact=True).click()
     page.keyboard.press("Escape")
     expect(row).to_contain_text("Looker")
     page.get_by_role("link", name="Roles", exact=True).click()
@@ -192,15 +191,15 @@ def test_an_organization_is_made_renamed_and_deleted(page: Page) -> None:
     page.get_by_label("Display name").fill("Research")
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/research$"))
-    expect(page.get_by_text("Organization created.")).to_be_visible()
+    told(page, "Organization created.")
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Slug").fill("science")
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/science/settings$"))
-    expect(page.get_by_text("Organization settings updated.")).to_be_visible()
+    told(page, "Organization settings updated.")
     page.get_by_role("button", name="Delete this organization").click()
     delete_typed(page, "Name of the organization to delete", "science")
-    expect(page.get_by_text("Organization deleted")).to_be_visible()
+    told(page, "Organization deleted")
 
 
 def test_a_job_waits_and_says_why(page: Page, server: Loopback) -> None:
@@ -233,9 +232,11 @@ def test_a_provisioner_key_is_shown_once(page: Page, server: Loopback) -> None:
     page.get_by_label("Tags").fill("gpu=yes")
     page.get_by_role("button", name="Create", exact=True).click()
     page.get_by_role("button", name="Show value").click()
+    expect(page.get_by_test_id("provisioner-key")).not_to_contain_text("•")
     secret = page.get_by_test_id("provisioner-key").inner_text()
     assert len(secret) > 20
     page.get_by_role("button", name="Done").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
     row = page.get_by_test_id("key-farm")
     expect(row).to_contain_text("gpu=yes")
     assert secret not in page.content()
@@ -264,7 +265,7 @@ def test_a_user_is_deleted_by_name(page: Page, server: Loopback) -> None:
     row.get_by_role("button", name="Open menu").click()
     page.get_by_role("menuitem", name="Delete").click()
     delete_typed(page, "Name of the user to delete", "bob")
-    expect(page.get_by_text("Successfully deleted the user.")).to_be_visible()
+    told(page, "Successfully deleted the user.")
     expect(row).to_have_count(0)
     assert [user["username"] for user in call(server, "GET", "/users")["users"]] == ["ana-admin"]
 

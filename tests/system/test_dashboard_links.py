@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.kit.browser import SOON, launched, missing
+from tests.kit.browser import launched, missing, visitor
 from tests.kit.dashboard_routes import DASHBOARD, Route, routes
 from tests.kit.dashboard_walk import Walk
 from tests.kit.showcase import PASSWORD, Showcase, open_showcase
@@ -73,9 +73,7 @@ def walks() -> dict[str, Walk]:
 def walked(browser: Browser, shown: Showcase, name: str, table: tuple[Route, ...]) -> Walk:
     login: dict[str, Any] = {"email": f"{name}@example.com", "password": PASSWORD}
     token = shown.server.request("POST", "/api/v2/users/login", login)["session_token"]
-    context = browser.new_context(base_url=shown.url, reduced_motion="reduce")
-    context.set_default_timeout(SOON)
-    context.add_cookies([{"name": "coder_session_token", "value": token, "url": shown.url}])
+    context = visitor(browser, shown.url, token, reduced_motion="reduce")
     walk = Walk(context.new_page(), table)
     walk.run()
     context.close()

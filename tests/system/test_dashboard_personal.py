@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import SOON, launched, missing
+from tests.kit.browser import launched, missing, told, visitor
 from tests.kit.loopback import Loopback, open_loopback
 
 EMAIL = "ana@example.com"
@@ -36,16 +36,14 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 
 def signed_in(browser: Browser, server: Loopback) -> Page:
-    context = browser.new_context(base_url=server.url, permissions=["clipboard-read", "clipboard-write"])
-    context.set_default_timeout(SOON)
-    context.add_cookies([{"name": "coder_session_token", "value": server.token, "url": server.url}])
-    return context.new_page()
+    return visitor(
+        browser, server.url, server.token, permissions=["clipboard-read", "clipboard-write"]
+    ).new_page()  # fmt: skip
 
 
 @pytest.fixture
 def page(browser: Browser, server: Loopback) -> Iterator[Page]:
     """A tab of its own; a script error or a refused policy fails the test."""
-    expect.set_options(timeout=SOON)
     found = signed_in(browser, server)
     problems: list[str] = []
     found.on("pageerror", lambda error: problems.append(str(error)))
@@ -69,7 +67,7 @@ def test_the_account_is_changed_and_a_second_tab_is_told(page: Page, browser: Br
     other.goto("/settings/account")
     other.get_by_label("Name", exact=True).fill("Ana of the other tab")
     other.get_by_role("button", name="Update account").click()
-    expect(other.get_by_text("Your account is updated.")).to_be_visible()
+    told(other, "Your account is updated.")
     other.context.close()
     page.get_by_role("button", name="Update account").click()
     notice = page.get_by_role("status").filter(has_text="This was changed elsewhere")
@@ -77,7 +75,7 @@ def test_the_account_is_changed_and_a_second_tab_is_told(page: Page, browser: Br
     expect(name).to_have_value("Ana Santos")  # nothing typed is lost
     assert api(server, "GET", "/users/me")["name"] == "Ana of the other tab"
     notice.get_by_role("button", name="Save mine over it").click()
-    expect(page.get_by_text("Your account is updated.")).to_be_visible()
+    told(page, "Your account is updated.")
     assert api(server, "GET", "/users/me")["name"] == "Ana Santos"
 
 
@@ -109,6 +107,7 @@ def test_a_token_is_made_used_and_deleted(page: Page, server: Loopback) -> None:
     box = page.get_by_test_id("new-token")
     expect(box).not_to_contain_text("-")
     page.get_by_role("button", name="Show value").click()
+    expect(box).to_contain_text("-")
     token = box.inner_text()
     assert server.request("GET", "/api/v2/users/me", None, token)["username"] == "ana"
     with pytest.raises(AssertionError, match=r"40[134]"):
@@ -129,6 +128,7 @@ def test_a_wireguard_device_is_added_and_removed(page: Page, server: Loopback) -
     dialog.get_by_role("button", name="Add device").click()
     expect(dialog.get_by_test_id("qr")).to_be_visible()
     dialog.get_by_role("button", name="Show value").click()
+    expect(dialog.get_by_test_id("device-config")).to_contain_text("PrivateKey")
     config = dialog.get_by_test_id("device-config").inner_text()
     [made] = api(server, "GET", "/users/me/wireguard-clients")
     found = re.search(r"^PrivateKey = (\S{43}=)$", config, re.MULTILINE)
@@ -170,8 +170,9 @@ def test_a_kind_of_message_is_switched_off(page: Page, server: Loopback) -> None
     page.goto("/settings/notifications")
     switch = page.get_by_role("switch", name="Workspace Deleted")
     expect(switch).to_be_checked()
-    switch.click()
-    expect(switch).not_to_be_checked()
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "preferences" in answer.url):
+        switch.click()  # shown before it is answered: a page loaded meanwhile may ask before it was done
+        expect(switch).not_to_be_checked()
     page.reload()
     expect(page.get_by_role("switch", name="Workspace Deleted")).not_to_be_checked()
     assert [item["disabled"] for item in api(server, "GET", "/users/me/notifications/preferences")] == [True]

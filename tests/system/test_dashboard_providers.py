@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import SOON, launched, missing
+from tests.kit.browser import PHONE, TOO_WIDE, excess, launched, missing, told, visitor
 from tests.kit.loopback import ROOT, Loopback, open_loopback
 
 PROVIDER = ROOT / "tests/interop/openid"
@@ -129,9 +129,7 @@ def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser f
 
 @pytest.fixture
 def page(browser: Browser, server: Loopback) -> Iterator[Page]:
-    expect.set_options(timeout=SOON)
-    context = browser.new_context(base_url=server.url)
-    context.set_default_timeout(SOON)
+    context = visitor(browser, server.url)
     yield context.new_page()
     context.close()
 
@@ -164,7 +162,7 @@ def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopbac
     expect(page.get_by_text("Forge", exact=True)).to_be_visible()
     page.get_by_role("button", name=re.compile("^Unlink")).click()
     page.get_by_test_id("confirm-button").click()
-    expect(page.get_by_text("Forge is unlinked")).to_be_visible()
+    told(page, "Forge is unlinked")
     assert api(server, "/external-auth/forge")["authenticated"] is False
 
 
@@ -223,8 +221,8 @@ def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, 
     page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("heading", name="Authorize Wiki")).to_be_visible()
     expect(page.get_by_text("workspace:read")).to_be_visible()
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert excess(page, TOO_WIDE) <= 0
     page.get_by_role("link", name="Cancel").click()
     expect(page).to_have_url(re.compile(r"/back\?"))
     assert parse_qs(urlsplit(page.url).query) | {"error_description": []} == {

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import SOON, launched, missing
-from tests.kit.loopback import Loopback, free_port, open_loopback
+from tests.kit.browser import SOON, launched, missing, visitor
+from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.ports import free_port
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
 HELLO = "hello from the workspace"
@@ -118,10 +119,7 @@ def a_workspace(server: Loopback, port: int) -> None:
 @pytest.fixture(scope="module")
 def context(browser: Browser, scene: Scene) -> Iterator[BrowserContext]:
     """One browser for the whole file: what one part chooses, the next finds."""
-    expect.set_options(timeout=SOON)
-    found = browser.new_context(base_url=scene.server.url)
-    found.set_default_timeout(SOON)
-    found.add_cookies([{"name": "coder_session_token", "value": scene.server.token, "url": scene.server.url}])
+    found = visitor(browser, scene.server.url, scene.server.token)
     yield found
     found.close()
 
@@ -158,8 +156,11 @@ def test_each_proxy_says_how_far_it_is_and_the_choice_is_kept(page: Page, scene:
 def test_an_application_opens_through_it(page: Page, scene: Scene, context: BrowserContext, name: str) -> None:
     page.goto("/@ana/box")
     expect(page.get_by_test_id("agent-status")).to_have_attribute("data-status", "connected")
+    link = page.get_by_role("link", name=name)
+    # Where the proxies are is asked after the page is there; until then the link leads by this server.
+    expect(link).to_have_attribute("href", re.compile(rf"^http://[^/]*:{urlsplit(scene.proxy).port}/"))
     with context.expect_page() as opened:
-        page.get_by_role("link", name=name).click()
+        link.click()
     expect(opened.value.get_by_text(HELLO)).to_be_visible()
     assert urlsplit(opened.value.url).port == urlsplit(scene.proxy).port
     opened.value.close()

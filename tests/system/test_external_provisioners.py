@@ -38,7 +38,7 @@ def deployment() -> Iterator[Deployment]:
             yield found
             assert found.server is not None
             found.kill(found.server, signal.SIGTERM)
-            found.server.wait(30)
+            found.server.wait(60)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -52,13 +52,13 @@ def daemon(deployment: Deployment, *words: str, token: str) -> Iterator[subproce
     log = deployment.folder / "agent.log"
     log.write_bytes(b"")
     process = deployment.world.spawn("agent", *deployment.program(), *words, env=env, log=str(log))
-    deployment.wait(lambda: b"connected" in log.read_bytes(), 30, "the daemon did not connect")
+    deployment.wait(lambda: b"connected" in log.read_bytes(), 60, "the daemon did not connect")
     try:
         yield process
     finally:
         if process.poll() is None:
             deployment.kill(process, signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def create(deployment: Deployment, name: str, *tags: str) -> None:
@@ -111,10 +111,10 @@ def test_key(deployment: Deployment) -> None:
     process = deployment.world.spawn(
         "agent", *deployment.program(), "provisioner", "start", env=env, log=str(log)
     )  # fmt: skip
-    deployment.wait(lambda: b"connected" in log.read_bytes(), 30, "the daemon did not connect")
+    deployment.wait(lambda: b"connected" in log.read_bytes(), 60, "the daemon did not connect")
     create(deployment, "lunar", "place=moon")
     deployment.coder("provisioner", "keys", "delete", "moon", "-y", check=True)
-    assert process.wait(30) == 1
+    assert process.wait(60) == 1
     assert re.search(rb"provisioner daemon key invalid", log.read_bytes())
 
 

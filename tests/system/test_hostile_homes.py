@@ -110,7 +110,7 @@ async def agent_in(mount: str, view: AgentWorld, home: Path, log: Path) -> Async
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        with trio.move_on_after(30) as scope, trio.CancelScope(shield=True):
+        with trio.move_on_after(60) as scope, trio.CancelScope(shield=True):
             await process.wait()
         if scope.cancelled_caught:
             process.kill()

@@ -75,7 +75,7 @@ async def _modules_of_an_agent(folder: Path) -> set[str]:
             async def answered() -> bool:
                 return told.exists()
 
-            await eventually(answered, seconds=20)
+            await eventually(answered, seconds=60)
         finally:
             process.terminate()
             with trio.CancelScope(shield=True):

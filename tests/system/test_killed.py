@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.kit.loopback import program_under_test
+from tests.kit.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or ""
@@ -105,7 +105,7 @@ class Place:
         """With everything else of its process group, as `kill -9` of the whole service."""
         process = self.processes.pop(role)
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
 
     def wait(self, check: Callable[[], bool], problem: str, limit: float = 60) -> None:
         until = time.monotonic() + limit
@@ -167,9 +167,7 @@ class Place:
 def place() -> Iterator[Place]:
     folder = Path(tempfile.mkdtemp(prefix="coder-killed-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        found = Place(folder, probe.getsockname()[1])
+    found = Place(folder, free_port())
     stand_in = folder / "terraform"
     stand_in.write_text(STAND_IN.format(folder=folder, terraform=TERRAFORM))
     stand_in.chmod(stand_in.stat().st_mode | stat.S_IXUSR)
@@ -190,7 +188,7 @@ def place() -> Iterator[Place]:
             process = found.processes[role]
             os.killpg(process.pid, signal.SIGTERM)
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 found.kill(role)
         shutil.rmtree(folder, ignore_errors=True)

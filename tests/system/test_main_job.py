@@ -38,14 +38,17 @@ def deployment(place: tuple[Deployment, str]) -> Deployment:
 
 def test_ping_reports_the_path(place: tuple[Deployment, str]) -> None:
     deployment, kind = place
-    done = deployment.coder("ping", WORKSPACE, "-n", "6", "--wait", "500ms")
-    text = done.stdout.decode()
-    assert done.returncode == 0, text + deployment.log_ends()
-    if kind == "direct":
-        assert "p2p via" in text, text + deployment.log_ends()
-    else:
-        assert "proxied via DERP" in text
-        assert "p2p via" not in text
+    said: list[str] = []
+
+    def answered_that_way() -> bool:
+        """Every way begins at the relay; how many pings go by before a direct one is found is the machine's affair."""
+        done = deployment.coder("ping", WORKSPACE, "-n", "6", "--wait", "500ms")
+        said.append(done.stdout.decode())
+        assert done.returncode == 0, said[-1] + deployment.log_ends()
+        return ("p2p via" if kind == "direct" else "proxied via DERP") in said[-1]
+
+    deployment.wait(answered_that_way, 60, f"no ping was answered that way: {said}")
+    assert kind == "direct" or "p2p via" not in "".join(said)
 
 
 def test_agent_listens_nowhere(deployment: Deployment) -> None:
@@ -117,11 +120,11 @@ def test_forwarded_port(deployment: Deployment) -> None:
     )
     assert tunnel.poll() is None, log.read_text() + deployment.log_ends()
     # ssh forwards from now on: the first request must be answered.
-    done = deployment.world.run("client", "curl", "-fsS", "--max-time", "30", "http://127.0.0.1:18081/page.txt")
+    done = deployment.world.run("client", "curl", "-fsS", "--max-time", "60", "http://127.0.0.1:18081/page.txt")
     assert done.stdout == b"through the tunnel", f"{done.stderr!r}\n{log.read_text()}{deployment.log_ends()}"
     for process in (tunnel, web):
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def listens(deployment: Deployment, host: str, port: int) -> bool:

@@ -18,7 +18,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import CHROMIUM, SOON, launched
+from tests.kit.browser import CHROMIUM, launched, visitor
 from tests.kit.loopback import Loopback, open_loopback
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
@@ -87,9 +87,7 @@ def application(server: Loopback) -> Iterator[Application]:
 
 def consent_page(browser: Browser, server: Loopback, app: Application, host: str) -> Page:
     base = server.url.replace("127.0.0.1", host)
-    context = browser.new_context(base_url=base)
-    context.set_default_timeout(SOON)
-    context.add_cookies([{"name": "coder_session_token", "value": server.token, "url": base}])
+    context = visitor(browser, base, server.token)
     asked = {"client_id": app.client_id, "response_type": "code", "redirect_uri": app.url, "state": "s t"}
     page = context.new_page()
     page.goto("/oauth2/authorize?" + urlencode(asked | {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}))

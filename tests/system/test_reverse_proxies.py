@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +25,7 @@ from coder.net.websocket import connect_upgrade, connect_websocket
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.agents import workspace_world
 from tests.kit.certificates import Authority
+from tests.kit.ports import free_port
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
 
@@ -85,12 +85,6 @@ def program_of(kind: Kind) -> str:
     return found
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def configured(name: str, folder: Path, authority: Authority, port: int, upstream: str) -> Path:
     """The guide's configuration of one make with this test's places in it; each has to be there to be replaced."""
     text = configurations()[name]
@@ -124,7 +118,7 @@ def running_proxy(name: str, folder: Path, authority: Authority, port: int, upst
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
 
@@ -165,7 +159,7 @@ async def behind(name: str, folder: Path) -> AsyncIterator[Behind]:
                 transport = httpx.AsyncHTTPTransport(verify=_context(authority), local_address=UNTRUSTED)
                 async with (
                     running_agent(agent, policy, folder / "agent"),
-                    httpx.AsyncClient(base_url=url, transport=transport, timeout=30) as client,
+                    httpx.AsyncClient(base_url=url, transport=transport, timeout=60) as client,
                 ):
                     yield Behind(world, app, policy, client, f"localhost:{port}")
 
@@ -200,7 +194,7 @@ async def _bodies_and_streams(b: Behind) -> None:
     assert (sent.status_code, sent.text) == (200, str(size)), sent.text
     async with b.client.stream("GET", f"{WEB}/ticks", headers=token) as answer:
         pieces = answer.aiter_bytes()
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             assert await anext(pieces) == b"one"  # before the second was written: nobody waits for a full buffer
             b.app.tick.set()
             assert b"".join([piece async for piece in pieces]) == b"two"

@@ -35,7 +35,8 @@ def test_init_push_create_ssh_stop_start_delete(deployment: Deployment) -> None:
     )  # fmt: skip
     deployment.coder("create", "mine", "--template=local-process", "-y", check=True)
     assert deployment.coder("ssh", "mine", "echo here").stdout == b"here\n", deployment.log_ends()
-    assert len(agents(deployment)) == 1
+    # What an agent starts is for a moment called as the agent is.
+    deployment.wait(lambda: len(agents(deployment)) == 1, 60, "there is not one agent")
     deployment.coder("stop", "mine", "-y", check=True)
     assert agents(deployment) == []
     deployment.coder("start", "mine", "-y", check=True)

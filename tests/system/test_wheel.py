@@ -24,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or shutil.which("tofu") or "terraform"
 pytestmark = [
@@ -84,15 +86,9 @@ def started(command: list[str | Path], env: dict[str, str], log: Path) -> Iterat
     finally:
         process.terminate()
         try:
-            process.wait(40)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(what: str, seconds: float, ask) -> None:  # type: ignore[no-untyped-def]
@@ -126,7 +122,7 @@ def listening() -> Iterator[int]:
 
 
 def said_through(port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stream:
         stream.sendall(b"hello\n")
         return stream.makefile("rb").readline()
 
@@ -146,9 +142,9 @@ def test_first_steps(coder: Path, tmp_path_factory: pytest.TempPathFactory) -> N
     with started([*server, "--derp-server-stun-addresses", "disable"], env, home / "server.log"):
         wait_for(
             f"{home / 'server.log'} says why", 90,
-            lambda: urllib.request.urlopen(f"{url}/healthz", timeout=5).status == 200,
+            lambda: urllib.request.urlopen(f"{url}/healthz", timeout=60).status == 200,
         )  # fmt: skip
-        page = urllib.request.urlopen(f"{url}/", timeout=5).read()
+        page = urllib.request.urlopen(f"{url}/", timeout=60).read()
         assert b"/assets/" in page  # the dashboard came along
         run(
             "login", url, "--first-user-username", "wheel", "--first-user-email", "wheel@example.com",

@@ -146,6 +146,11 @@ resource "coder_app" "grouped" {
   url          = "http://localhost:2"
 }
 
+resource "coder_ai_task" "chat" {
+  count  = data.coder_workspace.me.start_count
+  app_id = coder_app.page.id
+}
+
 resource "terraform_data" "disk" {}
 
 resource "coder_metadata" "disk" {

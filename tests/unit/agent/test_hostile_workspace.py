@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import resource
@@ -13,18 +14,21 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 import trio_asyncio
 from trio_asyncio import aio_as_trio
 
 from coder.agent.reports.metadata import OUTPUT_LIMIT, MetadataCollector
+from coder.agent.ssh import sessions
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
-from coder.agent.workspace import script_log, scripts
+from coder.agent.workspace import children, script_log, scripts
 from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.logs import QUEUE_BYTES, LogQueue
 from coder.agent.workspace.scripts import ScriptRunner, Stage, Status
 from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
+from tests.kit.threads import no_threads
 
 
 class Runner:
@@ -42,7 +46,7 @@ class Runner:
 
     async def run(self, text: str, log_path: str = "") -> Any:
         script = agent_pb2.WorkspaceAgentScript(script=text, log_path=log_path, log_source_id=bytes(16))
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             return await self.runner.run(script, Stage.START)
 
     def lines(self) -> list[str]:
@@ -68,6 +72,13 @@ async def test_a_full_disk_costs_the_file_and_not_the_script(tmp_path: Path) -> 
 async def test_a_folder_that_cannot_be_written_costs_the_file_and_not_the_script(tmp_path: Path) -> None:
     runner = Runner(Path("/proc/nowhere"), tmp_path)
     assert await runner.run("echo one") == Status.OK
+    assert runner.lines() == ["one"]
+
+
+async def test_a_pipe_nobody_reads_costs_the_file_and_holds_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    runner = Runner(tmp_path, tmp_path)
+    assert await runner.run("echo one", str(tmp_path / "pipe")) == Status.OK
     assert runner.lines() == ["one"]
 
 
@@ -100,16 +111,45 @@ async def test_a_machine_without_a_shell_says_so(tmp_path: Path) -> None:
 # ---- metadata
 
 
-async def test_binary_and_endless_metadata_is_text_and_ends(tmp_path: Path) -> None:
-    collector = MetadataCollector(_state(tmp_path))
-    with trio.fail_after(30):
-        value, error = await collector._run("head -c 100000 /dev/urandom", 20)
-        assert len(value) <= OUTPUT_LIMIT and "truncated from 100000" in error
-        value.encode()  # what is sent is always text
-        value, error = await collector._run("yes", 0.5)
-        assert error == "run cmd: timed out" and len(value) == OUTPUT_LIMIT
-        value, error = await collector._run("sleep 20 & echo there", 0.5)
-        assert value == "there\n" and error == "run cmd: timed out"
+async def test_binary_and_endless_metadata_is_text_and_ends(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "KILL_GRACE", math.inf)
+    collector, there = MetadataCollector(_state(tmp_path)), tmp_path / "there"
+
+    async def time_passes() -> None:
+        """Once the command has said what it has to say."""
+        while True:
+            if there.exists():
+                mock_clock.jump(1)
+            await trio.lowlevel.checkpoint()
+
+    async def ends(script: str) -> tuple[str, str]:
+        there.unlink(missing_ok=True)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(time_passes)
+            found = await collector._run(script, 20)
+            nursery.cancel_scope.cancel()
+        return found
+
+    value, error = await ends("head -c 100000 /dev/urandom")
+    assert len(value) <= OUTPUT_LIMIT and "truncated from 100000" in error
+    value.encode()  # what is sent is always text
+    value, error = await ends(f"yes | head -c 1000000; touch {there}; yes")
+    assert error == "run cmd: timed out" and len(value) == OUTPUT_LIMIT
+    value, error = await ends(f"sleep 30 & echo there; touch {there}")
+    assert value == "there\n" and error == "run cmd: timed out"
+
+
+async def test_what_took_all_the_room_for_threads_costs_a_turn(tmp_path: Path) -> None:
+    runner, collector = Runner(tmp_path, tmp_path), MetadataCollector(_state(tmp_path))
+    description = agent_pb2.WorkspaceAgentMetadata.Description(key="load", script="echo 1")
+    with no_threads():
+        assert await runner.run("echo one") == Status.EXIT_FAILURE
+        await collector._collect(description, 10)
+    assert runner.lines()[0].startswith("script could not be started: ") and "no room" in runner.lines()[0]
+    assert "no room for another thread" in collector._results["load"].error
+    assert await runner.run("echo one") == Status.OK
 
 
 # ---- SSH
@@ -126,7 +166,7 @@ class Server:
 
     async def answers(self) -> None:
         """A session of somebody else works."""
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             connection = await self.dial()
             done = await aio_as_trio(connection.run)("echo fine")
             assert done.stdout == "fine\n"
@@ -140,10 +180,38 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         service = SshService(state)
         listeners = await nursery.start(trio.serve_tcp, service.serve, 0)
         yield Server(listeners[0].socket.getsockname()[1], state)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while service.runner.running:  # what a test left behind has lost its peer and ends by itself
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("terminal", [None, "xterm"])
+async def test_who_comes_to_see_what_took_all_the_room_gets_a_shell(
+    server: Server, tmp_path: Path, terminal: str | None
+) -> None:
+    (tmp_path / "motd").write_text("good morning")
+    assert server.state.manifest is not None
+    server.state.manifest.motd_path = str(tmp_path / "motd")
+    connection = await server.dial()
+    with no_threads(), trio.fail_after(20):
+        done = await aio_as_trio(connection.run)("echo fine; exit 3", term_type=terminal)
+        assert (done.stdout.strip(), done.exit_status) == ("fine", 3)
+    connection.close()
+
+
+async def test_a_program_that_does_not_hear_its_terminal_go_is_killed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "REAP_GRACE", 0.05)
+    connection = await server.dial()
+    with no_threads(), trio.fail_after(20):
+        deaf = "trap '' HUP; echo $$; while :; do sleep 1000; done"
+        process = await aio_as_trio(connection.create_process)(deaf, term_type="xterm")
+        number = int(await aio_as_trio(process.stdout.readline)())
+        connection.close()
+        while Path(f"/proc/{number}").exists():
+            await trio.sleep(0.02)
 
 
 async def test_a_client_that_stops_reading_keeps_nobody_and_no_memory(server: Server) -> None:
@@ -168,7 +236,7 @@ async def test_a_storm_of_sizes_is_weathered(server: Server) -> None:
     for width, height in ((0, 0), (2**32 - 1, 2**32 - 1), (70_000, 70_000), (101, 41)):
         process.change_terminal_size(width, height)
     process.stdin.write("\n")
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         said = await aio_as_trio(process.stdout.read)()
     assert "41 101" in said
     connection.close()
@@ -180,7 +248,7 @@ async def test_a_half_closed_channel_goes_on_the_other_way(server: Server) -> No
     process = await aio_as_trio(connection.create_process)("cat; echo after the end")
     process.stdin.write("sent\n")
     process.stdin.write_eof()
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         assert await aio_as_trio(process.stdout.read)() == "sent\nafter the end\n"
     connection.close()
 
@@ -205,7 +273,7 @@ async def test_packets_of_noise_end_one_connection_each(server: Server) -> None:
 async def test_a_session_without_a_shell_ends_with_a_word(server: Server) -> None:
     server.state.identity = replace(server.state.identity, shell="/no/such/shell")  # noqa: S604 - a field
     connection = await server.dial()
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         done = await aio_as_trio(connection.run)("echo one")
     assert done.exit_status not in {0, None}
     assert "/no/such/shell" in str(done.stderr), done.stderr

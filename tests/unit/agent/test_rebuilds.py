@@ -18,7 +18,7 @@ async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path) -> N
             answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/listening-ports")
             return answer.status_code == 200
 
-        await eventually(reached, seconds=30)
+        await eventually(reached)
         path = f"/api/v2/workspaces/{scene.workspace['id']}"
         assert (await scene.world.post(f"{path}/builds", {"transition": "start"})).status_code == 201
 
@@ -28,20 +28,20 @@ async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path) -> N
             done = found["build_number"] == 2 and found["status"] == "running" and agents
             return str(agents[0]["id"]) if done else ""
 
-        scene.agent_id = UUID(await eventually(rebuilt, seconds=30))
+        scene.agent_id = UUID(await eventually(rebuilt))
         assert scene.agent_id != old
 
         async def ready() -> bool:
             found = await scene.agent()
             return bool(found["status"] == "connected" and found["lifecycle_state"] == "ready")
 
-        await eventually(ready, seconds=60)
+        await eventually(ready)
 
         async def told() -> bool:
             lights = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
             return bool(lights["host"]["values"][0]["at"])
 
-        await eventually(told, seconds=30)
+        await eventually(told)
         found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()
         assert found == [], "being sent away for a newer build is no accident"
-        await eventually(reached, seconds=30)
+        await eventually(reached)

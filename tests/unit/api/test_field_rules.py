@@ -18,6 +18,7 @@ FREE = {
     # agents and workspace proxies: programs of one version with the server; their services look at what they say
     "_Logs", "_Source", "AgentVitals", "_AppStatus", "_AwsIdentity", "_AzureIdentity", "_GoogleIdentity",
     "RegisterWorkspaceProxyRequest", "DeregisterWorkspaceProxyRequest", "IssueTokenRequest", "ReportAppStatsRequest",
+    "MayStayRequest",
     "IssueReconnectingPTYSignedTokenRequest",
     # switches, and lists whose every value is good or is looked up
     "PrebuildsSettings", "UpdateWorkspaceDormancy", "ReadStatus", "NotificationsSettings", "OAuth2ProviderSettings",
@@ -26,7 +27,7 @@ FREE = {
     "UpdateUserNotificationPreferences", "DynamicParametersRequest", "CreateTemplateVersionDryRunRequest",
     "PostWorkspaceUsageRequest", "WebpushSubscription", "DeleteWebpushSubscription", "UpdateRoles", "RoleSpec",
     "AuthorizationRequest", "UpdateWorkspaceACL", "AclChange", "UpdateAppearanceConfig", "UpdateTaskInputRequest",
-    "TaskSendRequest", "UpdateWorkspaceSharingSettingsRequest", "GroupSyncChange", "PatchGroupIDPSyncConfigRequest",
+    "TaskSendRequest", "GroupSyncChange", "PatchGroupIDPSyncConfigRequest",
     "MappingChange", "RoleSyncChange", "PatchRoleIDPSyncConfigRequest", "OrganizationSyncChange",
     "PatchOrganizationIDPSyncConfigRequest", "UpdateUserPreferenceSettingsRequest", "CreateTestAuditLogRequest",
     # answered with a message of their own, by their services

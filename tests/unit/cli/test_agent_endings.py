@@ -44,7 +44,7 @@ async def test_who_goes_on_in_its_place_is_told(end: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(Role, "made", [], raising=False)
     monkeypatch.setattr(Role, "first_end", end)
     monkeypatch.setattr(agent_module, "AgentRole", Role)
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         assert await _main(None, None) is None, "nothing is executed any more"
     assert len(Role.made) == (2 if end else 1) and all(role.stopped.is_set() for role in Role.made)
     assert Role.made[-1].kept == (HANDED_OVER if end == HANDED_OVER else None)
@@ -65,7 +65,7 @@ async def test_who_hands_over_leaves_signals_to_the_next(monkeypatch: pytest.Mon
         assert set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())
         signal.raise_signal(signal.SIGTERM)  # has no effect before somebody listens
         monkeypatch.setattr(agent_module, "AgentRole", Role)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             assert await _main(None, None) is None
         assert not set(ENDING) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
     finally:

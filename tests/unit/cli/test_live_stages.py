@@ -42,3 +42,12 @@ def test_a_log_cannot_move_the_cursor() -> None:
     view = StageView()
     view.add(log("Plan", "\x1b[31mred\x1b[0m\x1b[2J\x07\rend\tx", 1))
     assert view.frame(0, 80, 24)[1] == "  redend  x"
+
+
+def test_what_has_several_lines_is_drawn_as_so_many() -> None:
+    """What was drawn is taken away by counting its lines."""
+    view = StageView()
+    view.add(log("Plan\nand\x1b[2J more", "one\ntwo", 1))
+    frame = view.frame(0, 80, 24)
+    assert frame == ["==> ⧗ Plan and more 0s", "  one", "  two"]
+    assert view.add(log("Plan\nand\x1b[2J more", "three", 1)) is None, "it is the same stage"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from coder.cli import live_stages, terminal_text
-from coder.cli.terminal_text import TerminalText, cleaned
+from coder.cli.terminal_text import TerminalText, cleaned, escaped, one_line
 from tests.kit.paths import ROOT
 from tests.kit.terminal import Terminal
 
@@ -46,6 +47,22 @@ def test_text_and_colours_stay() -> None:
     for text in ("Größe ✔ 名前 \U0001f600", "\x1b[31mred\x1b[0m", "\x1b[38;2;1;2;3mx\x1b[m", "a\tb\nc"):
         assert cleaned(text) == text
     assert cleaned("\x1b[31mred\x1b[0m\r\n", colours=False) == "red\n"
+
+
+def test_json_keeps_its_value_and_loses_nothing() -> None:
+    """Of all characters there are, those that a terminal is not shown are written in other letters."""
+    for page in range(0, 0x110000, 0x100):
+        if 0xD800 <= page < 0xE000:
+            continue
+        text = json.dumps([f"a{chr(number)}b" for number in range(page, page + 0x100)], indent=2, ensure_ascii=False)
+        shown = escaped(text)
+        assert cleaned(shown) == shown, hex(page)
+        assert shown == text or json.loads(shown) == json.loads(text), hex(page)
+    assert escaped('"Größe ✔ 名前 \U0001f468\u200d\U0001f469"') == '"Größe ✔ 名前 \U0001f468\u200d\U0001f469"'
+
+
+def test_one_line_is_one() -> None:
+    assert one_line("a\nb\tc\r\n\x1b[8mhidden\u2028x") == "a b c hidden\u2028x"
 
 
 def test_a_stream_of_words_and_its_own_drawing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ async def through(
     view_context: AgentWorld, policy: DialPolicy, folder: Path, *, direct: bool = False
 ) -> tuple[str, Any]:
     """An agent and a client with this policy; (what the shell said, the client's relay)."""
-    with trio.fail_after(40):
+    with trio.fail_after(60):
         async with running_agent(view_context, policy, folder):
             person = policy.with_token(Secret(view_context.world.token))
             async with open_link(person, view_context.agent_id, direct=direct) as link:
@@ -135,7 +135,7 @@ async def test_a_shell_outlives_a_box_that_cuts_what_is_silent_for_a_minute(
         box = IdleCutter(target, 60 / 40)
         policy = DialPolicy(f"http://127.0.0.1:{await nursery.start(serve_box, box)}")
         person = policy.with_token(Secret(view_context.world.token))
-        with trio.fail_after(40):
+        with trio.fail_after(60):
             async with (
                 running_agent(view_context, policy, folder),
                 open_link(person, view_context.agent_id, direct=False, trace=note) as link,  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from tests.kit.whole_agent import running_agent
 async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with workspace_world() as view_context:
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             async with running_agent(view_context, policy, tmp_path / "agent"):
                 async with open_link(policy, view_context.agent_id, direct=False) as link:
                     await link.wait_reachable()

@@ -49,7 +49,7 @@ def link_to_two(pair: Pair) -> WorkspaceLink:
 
 @pytest.mark.parametrize("direction", ["down", "up"])
 async def test_speedtest_against_the_agent(direction: Any) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, serve_speedtest, [pair.two.tcp_listen(3)])
             *parts, whole = await run_speedtest(await link_to_two(pair).connect(3), direction, 0.2)
@@ -73,7 +73,7 @@ async def test_speedtest_says_why_it_was_refused() -> None:
 
 
 async def test_udp_is_forwarded_both_ways_and_senders_are_kept_apart() -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
             await echo.bind(("127.0.0.1", 0))
             port = echo.getsockname()[1]
@@ -97,7 +97,7 @@ async def test_udp_is_forwarded_both_ways_and_senders_are_kept_apart() -> None:
 
 
 async def test_connection_information_has_the_fields_editors_read(tmp_path: Path) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
             nursery.start_soon(write_network_info, link_to_two(pair), str(tmp_path / "new"), 1.0)
             path = tmp_path / "new" / f"{os.getppid()}.json"
@@ -125,7 +125,7 @@ def test_the_application_a_session_counts_for() -> None:
 
 async def test_trace_tells_how_the_peer_was_reached() -> None:
     trace = Trace()
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with node_pair(trace=trace) as pair:
             await pair.one.wait_reachable(pair.addresses[1])
             fact = await trace.wait("path", peer=pair.two.self_info.public_key.hex(), state="direct")
@@ -136,7 +136,7 @@ async def test_trace_tells_how_the_peer_was_reached() -> None:
 
 async def test_capture_holds_both_directions_without_padding() -> None:
     out = io.BytesIO()
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with node_pair(direct=False) as pair:
             pair.one.endpoint.tap = PcapWriter(out, lambda: 1_700_000_000.25)
             await pair.one.wait_reachable(pair.addresses[1])

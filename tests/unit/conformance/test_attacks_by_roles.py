@@ -15,9 +15,11 @@ from coder.coderd.services.access.keys import new_key
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.domain.access.roles import ORGANIZATION_ROLES
 from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import new_template
+from tests.kit.overtaking import filled
 from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
 from tests.kit.workspaces import settled
 
@@ -75,6 +77,56 @@ async def test_no_provider_gives_what_one_may_not_give() -> None:
             await world.patch(f"{base}/settings/idpsync/roles/config", {"field": "roles"})
     assert asked > 40
     assert not wrong, "\n".join(wrong)
+
+
+GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    # (below .../idpsync/groups, body): each puts somebody who logs in into a group, or takes one out
+    ("", {"field": "groups"}), ("", {"mapping": {"x": ["{group}"]}}), ("", {"regex_filter": "a.*"}),
+    ("", {"auto_create_missing_groups": True}), ("/config", {"field": "groups"}),
+    ("/config", {"auto_create_missing_groups": True}), ("/config", {"regex_filter": "a.*"}),
+    ("/mapping", {"add": [{"Given": "x", "Gets": "{group}"}], "remove": []}),
+)  # fmt: skip
+
+
+async def test_no_provider_puts_people_into_groups_for_who_may_not() -> None:
+    async with running_coderd(first_user=True) as world:
+        base = f"/api/v2/organizations/{world.organization_id}"
+        group = (await world.post(f"{base}/groups", {"name": "few"})).json()["id"]
+        spec = _role("settings", ["organization:read", "idpsync_settings:read", "idpsync_settings:update"])
+        assert (await world.post(f"{base}/members/roles", spec)).status_code == 200
+        one, token = await world.member("one")
+        other, may = await world.member("other")
+        for user, role in ((one, "settings"), (other, "organization-user-admin")):
+            assert (await world.put(f"{base}/members/{user}/roles", {"roles": [role]})).status_code == 200
+        off = {"field": "", "mapping": {}}
+        for more, body in GROUPS:
+            path, wanted = f"{base}/settings/idpsync/groups{more}", filled(body, {"group": group})
+            assert (await world.patch(path, wanted, token=token)).status_code == 403, (more, body)
+            assert (await world.patch(path, wanted, token=may)).status_code == 200, (more, body)
+            assert (await world.patch(f"{base}/settings/idpsync/groups", off, token=may)).status_code == 200
+            assert (await world.patch(f"{base}/settings/idpsync/groups", off, token=token)).status_code == 200
+        assert (await world.patch(f"{base}/settings/idpsync/groups", {"field": "groups"})).status_code == 200
+        turned_off = await world.patch(f"{base}/settings/idpsync/groups/config", {"field": ""}, token=token)
+        assert turned_off.status_code == 200, turned_off.text
+
+
+async def test_no_provider_makes_groups_for_who_may_not() -> None:
+    """Another field, or another filter, makes others than an owner has allowed."""
+    async with running_coderd(first_user=True) as world:
+        base = f"/api/v2/organizations/{world.organization_id}"
+        spec = _role("mover", ["organization:read", "idpsync_settings:read", "idpsync_settings:update", "group:update"])
+        assert (await world.post(f"{base}/members/roles", spec)).status_code == 200
+        user, token = await world.member("mover")
+        assert (await world.put(f"{base}/members/{user}/roles", {"roles": ["mover"]})).status_code == 200
+        path = f"{base}/settings/idpsync/groups/config"
+        stored = {"field": "groups", "regex_filter": "a.*", "auto_create_missing_groups": True}
+        for change, status in (
+            ({"field": "other"}, 403), ({"regex_filter": ".*"}, 403), ({}, 200), ({"field": ""}, 200),
+            ({"field": "other", "auto_create_missing_groups": False}, 200),
+        ):  # fmt: skip
+            assert (await world.patch(path, stored)).status_code == 200
+            answer = await world.patch(path, stored | change, token=token)
+            assert answer.status_code == status, f"{change}: {answer.status_code} {answer.text}"
 
 
 # ---- custom roles
@@ -242,6 +294,53 @@ async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
                 answer = await world.get(path, token="", headers=shown)
                 assert answer.status_code in {401, 404}, f"{path}: {answer.status_code}"
                 world.client.cookies.clear()
+
+
+# ---- denials that somebody might leave behind
+
+
+DENYING = sorted(name for name, role in ORGANIZATION_ROLES.items() if role.organization_denied)
+REMOVERS: tuple[tuple[str, str], ...] = (
+    # (site role, organization role): who may remove members, and may not take such roles from them
+    ("user-admin", ""), ("", "organization-user-admin"), ("", "remover"), ("user-admin", "remover"),
+)  # fmt: skip
+
+
+async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
+    """Removed and added anew somebody has no roles: who may not take a role that denies may not remove its holder."""
+    wrong = []
+    async with running_coderd(first_user=True) as world:
+        base = f"/api/v2/organizations/{world.organization_id}/members"
+        for body in (
+            _role("denied", [], ["template:read"]), _role("mixed", ["template:read"], ["workspace:start"]),
+            _role("remover", ["organization_member:*"]),
+        ):  # fmt: skip
+            assert (await world.post(f"{base}/roles", body)).status_code == 200
+        removers = []
+        for place, (site, inside) in enumerate(REMOVERS):
+            user, token = await world.member(f"remover{place}")
+            if site:
+                assert (await world.put(f"/api/v2/users/{user}/roles", {"roles": [site]})).status_code == 200
+            assert (await world.put(f"{base}/{user}/roles", {"roles": [inside] if inside else []})).status_code == 200
+            removers.append((f"{site} {inside}", token))
+        one, _ = await world.member("one")
+        path = f"{base}/{one}"
+        assert DENYING
+        for role in (*DENYING, "denied", "mixed"):
+            kept = {"roles": [role, "organization-auditor"]}
+            assert (await world.put(f"{path}/roles", kept)).status_code == 200
+            for who, token in removers:
+                answer = await world.delete(path, token=token)
+                if answer.status_code != 403 or role not in answer.text:
+                    wrong.append(f"{who} {role}: {answer.status_code} {answer.text[:100]}")
+            assert {item["name"] for item in (await world.get(path)).json()["roles"]} == set(kept["roles"])
+            assert (await world.delete(path)).status_code == 204
+            assert (await world.post(path)).status_code == 200
+        for who, token in removers:  # whom nothing is denied they remove, roles and all
+            assert (await world.put(f"{path}/roles", {"roles": ["organization-auditor"]})).status_code == 200
+            assert (await world.delete(path, token=token)).status_code == 204, who
+            assert (await world.post(path)).status_code == 200
+    assert not wrong, "\n".join(wrong)
 
 
 # ---- who may make no workspaces

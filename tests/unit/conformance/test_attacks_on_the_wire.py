@@ -6,6 +6,7 @@ only where they are trusted. Applications are `test_attacks_on_applications.py`.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -37,7 +38,7 @@ async def _raw(world: World, head: str) -> bytes:
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(head.encode("latin-1"))
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             received = b""
             while b"\r\n" not in received:
                 received += await stream.receive_some()
@@ -293,3 +294,39 @@ async def test_trailers_have_so_many_lines(lines: int, status: bytes) -> None:
         head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         said = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
         assert said.split()[1] == status
+
+
+NAMES = (
+    "x" * 255,
+    "x" * 256,
+    "x" * 1024,
+    "x" * 5000,
+    "\xe4" * 200,
+    "a/" * 500,
+    "a/" * 20_000,
+    "../" * 300,
+    "%00",
+    "%ff%fe",
+)
+"""What no file is called; all but the first few are longer than a name, or a path, may be."""
+
+
+async def test_files_nobody_has_are_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may ask for any name below any folder of files: never an error of ours, and never work without an end."""
+    looks, lstat = 0, os.lstat
+
+    def counted(*args: Any, **rest: Any) -> os.stat_result:
+        nonlocal looks
+        looks += 1
+        return lstat(*args, **rest)
+
+    wrong = []
+    async with running_coderd() as world:
+        monkeypatch.setattr(os, "lstat", counted)
+        for folder in ("", "assets/", "icon/", "emojis/", "static/", "bin/", "swagger/", "install.sh/", "@me/"):
+            for name in NAMES:
+                looks = 0
+                answer = await world.get(f"/{folder}{name}")
+                if answer.status_code >= 500 or looks > 2000:
+                    wrong.append(f"/{folder}{name[:12]} ({len(name)}): {answer.status_code}, {looks} looks")
+    assert not wrong, "\n".join(wrong)

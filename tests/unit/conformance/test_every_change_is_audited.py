@@ -55,6 +55,7 @@ UNAUDITED = {
     "POST /api/v2/workspaceproxies/me/deregister": _PROXY,
     "POST /api/v2/workspaceproxies/me/issue-signed-app-token": _PROXY,
     "POST /api/v2/workspaceproxies/me/app-stats": _PROXY,
+    "POST /api/v2/workspaceproxies/me/may-stay": _PROXY,
     "POST /api/v2/applications/reconnecting-pty-signed-token": "a ticket of a minute; the terminal it opens is logged",
     "POST /api/v2/audit/testgenerate": "writes the entry it is asked for",
     "PUT /api/v2/notifications/inbox/mark-all-as-read": _SCREEN,

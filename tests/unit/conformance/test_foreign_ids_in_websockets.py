@@ -34,8 +34,11 @@ PARAMETERS = {
     "build": ("build",), "agent": ("agent",), "organization": ("organization",), "user_id": ("user",),
 }  # fmt: skip
 """What a parameter of a path or query is about."""
-NO_OBJECT = {"after", "format", "version", "tag", "name", "provisioner", "role", "coder_signed_app_token_23db1dde"}
-"""Numbers and words of queries; tickets are signed."""
+NO_OBJECT = {
+    "after", "format", "version", "tag", "name", "provisioner", "role", "coder_signed_app_token_23db1dde", "targets",
+    "templates", "read_status",
+}  # fmt: skip
+"""Numbers and words of queries; tickets are signed; what an inbox is filtered by is looked up nowhere."""
 QUERIES = {
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": "version=1.18&provisioner=echo&name=d",
     "/api/v2/workspaceagents/{agent}/coordinate": "version=2.0",

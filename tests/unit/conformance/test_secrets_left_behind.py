@@ -120,6 +120,8 @@ async def _shown(world: World, secrets: dict[str, str]) -> None:
 async def test_no_secret_is_left_behind() -> None:
     wrong = []
     with everything_logged() as lines:
+        async with running_coderd() as empty:
+            await empty.first_user()  # others begin with one who was made before
         async with foreign_world(experiments=("oauth2",)) as found:
             world = found.world
             secrets = await _made(world, found.token, found.mine["organization"])

@@ -246,7 +246,7 @@ async def _by_command(data: bytes) -> None:
         with odd_server() as server:
             server.answer = lambda _method, _path: data
             host, _, port = server.url.removeprefix("http://").partition(":")
-            with contextlib.closing(HttpConnection((host, int(port)), timeout=20)) as connection:
+            with contextlib.closing(HttpConnection((host, int(port)), timeout=60)) as connection:
                 connection.exchange("GET", "/", {}, None)
 
     await trio.to_thread.run_sync(ask)

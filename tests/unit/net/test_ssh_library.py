@@ -1,8 +1,12 @@
-"""Forwarded connections whose target speaks first lose nothing."""
+"""Forwarded connections whose target speaks first lose nothing; a connection keeps one timer for what it hears."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
+
+import pytest
 
 from coder.net.ssh_library import asyncssh
 
@@ -53,3 +57,128 @@ def test_an_early_end_arrives_too_and_a_closed_end_takes_nothing() -> None:
     session.close()
     session.write(b"late")
     assert channel.is_closed and channel.got[-1] == b"<eof>"
+
+
+FRESH = "import sys\nfrom coder.net.ssh_library import CONSTANTS, asyncssh\n"
+
+
+def said(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", FRESH + code], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_a_client_loads_neither_sftp_nor_scp() -> None:
+    found = said("import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])")
+    assert found == "[]"
+
+
+def test_the_agent_loads_sftp_for_the_first_session_that_wants_it() -> None:
+    assert said("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "asyncssh.SFTPServer is asyncssh.sftp.SFTPServer",
+        "asyncssh.sftp.SFTPServer is asyncssh.SFTPServer",
+        "asyncssh.SEEK_END == 2 and asyncssh.scp.__module__ == 'asyncssh.scp' and callable(asyncssh.scp)",
+        "issubclass(asyncssh.SFTPNoSuchFile, asyncssh.Error)",
+        "type('Mine', (asyncssh.connection.SFTPServer,), {}).__mro__[1] is asyncssh.SFTPServer",
+        "not isinstance(3, asyncssh.connection.SFTPServer) and 'asyncssh.sftp' not in sys.modules",
+        "asyncssh.SFTPAttrs() and not isinstance(asyncssh.SFTPAttrs(), asyncssh.connection.SFTPServer)",
+        "asyncssh.stream.run_sftp_server.real() is asyncssh.sftp.run_sftp_server",
+        "hasattr(asyncssh, 'nothing') is False and 'asyncssh.sftp' not in sys.modules",
+    ],
+)
+def test_a_look_at_sftp_finds_the_real_thing(look: str) -> None:
+    assert said(f"print({look})") == "True"
+
+
+def test_a_call_of_what_stands_for_a_class_makes_the_real_one() -> None:
+    assert said("print(asyncssh.connection.SFTPServer(None).__class__ is asyncssh.SFTPServer)") == "True"
+
+
+def test_constants_are_those_of_the_library() -> None:
+    assert said("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
+
+
+def test_no_other_constants_of_sftp_are_taken_by_the_modules_of_a_client() -> None:
+    found = said(
+        "from types import FunctionType\n"
+        "import asyncssh.connection, asyncssh.stream\n"
+        "kinds = type(asyncssh.connection.SFTPServer)\n"
+        "named = [value for m in (asyncssh.connection, asyncssh.stream) for value in vars(m).values()"
+        " if isinstance(value, kinds)]\n"
+        "print(len(named) > 3 and all(isinstance(one.real(), (type, FunctionType)) for one in named))"
+    )
+    assert found == "True"
+
+
+class Timers:
+    """The part of an event loop that connections use to ask for silence."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.set: list[tuple[float, Any]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, do: Any) -> Any:
+        self.set.append((self.now + delay, do))
+        return object()
+
+    def run_out(self) -> None:
+        """The last timer that was set."""
+        self.now, do = self.set[-1]
+        do()
+
+
+def listening(timers: Timers, asked: list[None]) -> Any:
+    """A connection that has been let in, asks after 30 seconds of silence, and gives up after three questions."""
+    connection = object.__new__(asyncssh.connection.SSHServerConnection)
+    vars(connection).update(
+        _auth_complete=True, _keepalive_interval=30, _keepalive_count=0, _keepalive_count_max=3, _keepalive_timer=None,
+        _loop=timers, _make_keepalive_request=lambda: None, create_task=asked.append,
+        connection_lost=asked.append, _server=True,
+    )  # fmt: skip
+    return connection
+
+
+def test_a_thousand_packets_set_one_timer_and_silence_is_counted_from_the_last() -> None:
+    timers, asked = Timers(), list[Any]()
+    connection = listening(timers, asked)
+    for _ in range(1000):
+        timers.now += 0.01
+        connection._reset_keepalive_timer()
+    assert len(timers.set) == 1
+    last = timers.now
+    timers.run_out()  # thirty seconds after the first packet, twenty after the last
+    assert not asked and timers.set[-1][0] == pytest.approx(last + 30)
+    timers.run_out()
+    assert len(asked) == 1 and timers.now == pytest.approx(last + 30)
+
+
+def test_who_never_answers_is_given_up_after_three_questions() -> None:
+    timers, asked = Timers(), list[Any]()
+    connection = listening(timers, asked)
+    connection._reset_keepalive_timer()
+    for _ in range(4):
+        timers.run_out()
+    assert [type(found) for found in asked] == [type(None)] * 3 + [asyncssh.ConnectionLost]
+    assert timers.now == pytest.approx(100 + 4 * 30)
+
+
+def test_an_answer_begins_the_silence_anew() -> None:
+    timers, asked = Timers(), list[Any]()
+    connection = listening(timers, asked)
+    connection._reset_keepalive_timer()
+    timers.run_out()
+    timers.now += 5
+    connection._reset_keepalive_timer()  # the answer, as any packet
+    connection._keepalive_count = 0
+    timers.run_out()
+    assert len(asked) == 1
+    timers.run_out()
+    assert len(asked) == 2

@@ -49,6 +49,20 @@ async def test_others_run_between_pieces() -> None:
     assert turns.count >= READ_SIZE // PIECE
 
 
+async def test_what_one_packet_lacks_is_given_at_once() -> None:
+    """It is one message; the next one's bytes come in pieces again."""
+    taker = Taker()
+    head, tag = b"16 bytes of head", 16
+    size = PIECE + 100
+    vars(taker).update(
+        _packet=head, _pktlen=size, _inpbuf=b"x" * 60, _recv_macsize=tag, _recv_blocksize=len(head)
+    )  # fmt: skip
+    transport = await pumping(taker)
+    await transport.pump()
+    assert taker.taken[0] == 4 + size + tag - len(head) - 60
+    assert sum(taker.taken) == READ_SIZE
+
+
 async def test_who_wants_no_more_gets_no_more() -> None:
     taker = Taker(most=PIECE)
     transport = await pumping(taker)
@@ -60,4 +74,46 @@ async def test_who_wants_no_more_gets_no_more() -> None:
         transport.resume_reading()
         await trio.testing.wait_all_tasks_blocked()
         assert sum(taker.taken) == READ_SIZE
+        transport.abort()
+
+
+class Answerer(Taker):
+    """Says a word to each piece."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        assert self.transport is not None
+        self.transport.write(b"taken")
+
+
+async def test_answers_to_what_came_together_leave_together() -> None:
+    answerer = Answerer()
+    ours, peer = trio.testing.memory_stream_pair()
+    sent: list[bytes] = []
+
+    async def send(data: bytes | bytearray | memoryview) -> None:
+        sent.append(bytes(data))
+
+    ours.send_stream.send_all = send  # type: ignore[method-assign]
+    transport = StreamTransport(ours)
+    await transport.create_connection(lambda: answerer, "", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(transport.pump)
+        for size in (READ_SIZE, 1):
+            await peer.send_all(bytes(size))
+            await trio.testing.wait_all_tasks_blocked()
+        assert sent == [b"taken" * (READ_SIZE // PIECE), b"taken"]
+        transport.abort()
+
+
+async def test_answers_wait_for_nothing_that_is_not_wanted() -> None:
+    """A peer may give up its turn until it is answered: what it sent is not taken before."""
+    answerer = Answerer(most=PIECE)
+    ours, peer = trio.testing.memory_stream_pair()
+    transport = StreamTransport(ours)
+    await transport.create_connection(lambda: answerer, "", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(transport.pump)
+        await peer.send_all(bytes(READ_SIZE))
+        assert await peer.receive_some() == b"taken"
         transport.abort()

@@ -118,7 +118,7 @@ async def test_the_server_has_the_state_while_the_apply_runs(world: World) -> No
         return any(b'"good"' in state and json.loads(state) for state in states)
 
     async with running_daemon(world.server, world.config, {"terraform": world.executor}):
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await world.server.wait_for(known)
 
 

@@ -197,7 +197,7 @@ async def test_unknown_provisioner(autojump_clock: trio.abc.Clock, config: Daemo
     job = _import(echo_archive())
     job.provisioner = "other"
     failed = await _outcome(FakeServer(), config, job)
-    assert isinstance(failed, FailedJob) and failed.error == "this daemon has no executor for provisioner 'other'"
+    assert isinstance(failed, FailedJob) and failed.error == "this provisioner has no executor for 'other'"
 
 
 async def test_heartbeats_and_cancel(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
@@ -341,7 +341,7 @@ async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: Daemon
         assert len(server.ended) == 1
         assert sorted(config.work_dir.iterdir()) == sorted([kept, held])
     assert failed.job_id == "job-1"
-    assert isinstance(failed, FailedJob) and failed.error == "provisioner daemon was killed while it worked on the job"
+    assert isinstance(failed, FailedJob) and failed.error == "provisioner was killed while it worked on the job"
     assert failed.workspace_build.state == b'{"half": true}'
 
 

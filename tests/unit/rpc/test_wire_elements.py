@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from coder.rpc import wire_elements
@@ -63,3 +64,20 @@ def test_the_largest_genuine_plan_is_a_third_of_the_fields(monkeypatch: pytest.M
 )
 def test_broken_encodings_are_refused(broken: bytes) -> None:
     assert explained(agent_pb2.BatchCreateLogsRequest(), broken) == "the message cannot be decoded"
+
+
+def test_what_is_half_made_is_nobody_elses() -> None:
+    """Large messages are counted in several threads, and the first of a kind finds nothing made."""
+    known: dict[str, wire_elements.Fields] = {}
+    seen = list[bool]()
+
+    def limit_of(field: FieldDescriptor) -> wire_elements.FieldLimit:
+        seen.append(not known)
+        return REQUEST_LIMITS.of(field)
+
+    for kind in (provisionerd_pb2.CompletedJob, agent_pb2.Manifest):
+        made = wire_elements.fields_of(kind.DESCRIPTOR, limit_of, known)
+        assert made.rows and known[kind.DESCRIPTOR.full_name] is made
+        assert seen and all(seen), "while a kind is made there is none of it"
+        known.clear()
+        seen.clear()

@@ -62,7 +62,7 @@ async def test_one_family_wins_and_the_other_is_closed() -> None:
     """A host that only one family leads to; the name is not looked up by the family that has an address."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with listener:
             for places in (("127.0.0.1", "::1"), ("127.0.0.1", ""), ("", "none")):
                 policy = DialPolicy(f"http://localhost:{port}", proxies={}, by_family=places)
@@ -100,7 +100,7 @@ async def test_whose_certificate_a_relay_shows(tmp_path: Path, shown: str, asked
     context.sni_callback = lambda _socket, name, _context: heard.append(name)
 
     dialer = RelayDialer(DialPolicy("https://coder.test", ca_file=authority.file, proxies={}))
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             (listener,) = await nursery.start(partial(trio.serve_tcp, greets(context), 0, host="127.0.0.1"))
             node = replace(
@@ -119,7 +119,7 @@ async def test_whose_certificate_a_relay_shows(tmp_path: Path, shown: str, asked
 async def test_an_authority_we_do_not_know_is_refused_under_any_name(tmp_path: Path) -> None:
     context = Authority(tmp_path).server_context("other.test")
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             (listener,) = await nursery.start(partial(trio.serve_tcp, greets(context), 0, host="127.0.0.1"))
             url = f"https://localhost:{listener.socket.getsockname()[1]}"

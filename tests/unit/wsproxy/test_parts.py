@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast, get_args
 from uuid import UUID, uuid4
@@ -10,12 +12,19 @@ import pytest
 import trio
 import trio.testing
 
-from coder.api.proxies.proxies import CryptoKey, RegisterWorkspaceProxyRequest, RegisterWorkspaceProxyResponse
+from coder.api.proxies.proxies import (
+    CryptoKey,
+    IssueTokenRequest,
+    MayStayRequest,
+    RegisterWorkspaceProxyRequest,
+    RegisterWorkspaceProxyResponse,
+)
 from coder.api.site.build_info import BuildInfoResponse
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.apps import app_pages as pages
 from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
 from coder.coderd.services.apps.app_tickets import (
@@ -25,12 +34,14 @@ from coder.coderd.services.apps.app_tickets import (
     terminal_request,
     ticket_claims,
 )
+from coder.coderd.services.apps.app_visitor import Visitor
 from coder.coderd.services.foundation.signed_tokens import SigningKey, TokenRefused, sign
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.net.errors import HttpError, NetError
-from coder.wsproxy.authorizer import RemoteAppAuthorizer
+from coder.wsproxy.authorizer import JUDGED_AT_ONCE, RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig, proxy_config
 from coder.wsproxy.keys import KeyRing
+from coder.wsproxy.primary import TIMEOUT
 from coder.wsproxy.registration import EVERY, SILENCE, Registration
 from coder.wsproxy.server import with_address
 
@@ -261,3 +272,93 @@ def test_what_a_server_says_becomes_a_reason(error: CoderError, reason: str) -> 
     world.clock = type("Clock", (), {"now": staticmethod(lambda: NOW)})
     assert RemoteAppAuthorizer(world)._refusal(error).reason == reason
     assert bool(doubts) == ("proxy token" in error.message)
+
+
+# ---- who stays
+
+
+class SlowPrimary:
+    """Answers each question a second later: nobody whose id is not among `stay` may. Silent ones are waited for."""
+
+    def __init__(self, stay: set[UUID], silent: set[UUID]) -> None:
+        self.stay, self.silent = stay, silent
+        self.most = self.now = self.asked = 0
+
+    async def may_stay(self, said: MayStayRequest) -> bool:
+        self.asked += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return await self._answer(said.user_id)
+        finally:
+            self.now -= 1
+
+    async def issue_ticket(self, said: IssueTokenRequest) -> str:
+        user_id = UUID(said.session_token)
+        if await self.may_stay(MayStayRequest(said.app_request, user_id, user_id, user_id)):
+            raise HttpError(502, "", validations=[{"field": "reason", "detail": "agent_offline"}])
+        raise HttpError(401, "You are signed out")
+
+    async def _answer(self, user_id: UUID) -> bool:
+        if user_id in self.silent:
+            await trio.sleep(TIMEOUT)
+            raise NetError("timeout", "no answer")
+        await trio.sleep(1)
+        return user_id in self.stay
+
+
+@asynccontextmanager
+async def streams(
+    authorizer: RemoteAppAuthorizer, people: list[UUID], *, by_ticket: bool = True
+) -> AsyncIterator[dict[UUID, trio.CancelScope]]:
+    """One of each, in this order, and in a task of its own: one that is cut off must not end the test."""
+    scopes: dict[UUID, trio.CancelScope] = {}
+
+    async def hold(one: UUID, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        visitor = Visitor(Credentials("" if by_ticket else str(one)), one)
+        ticket = Ticket(terminal_request(UUID(int=1)), UUID(int=2), UUID(int=1), "", one)
+        with authorizer.watched(visitor, ticket) as scopes[one]:
+            task_status.started()
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        for one in people:
+            await nursery.start(hold, one)
+        yield scopes
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("by_ticket", [True, False])
+async def test_many_are_judged_at_once_and_a_silent_server_ends_the_look(by_ticket: bool, autojump_clock: Any) -> None:
+    people = [uuid4() for _ in range(40)]
+    primary = SlowPrimary(set(people[::2]), silent=set(people))
+    authorizer = RemoteAppAuthorizer(_world_of(primary))
+    async with streams(authorizer, people, by_ticket=by_ticket) as scopes:
+        await authorizer.judge()
+        assert trio.current_time() <= TIMEOUT * 1.5, "one silence is enough"
+        assert not any(scope.cancel_called for scope in scopes.values())
+        primary.silent, began = set(), trio.current_time()
+        await authorizer.judge()
+        assert trio.current_time() - began <= len(people) / JUDGED_AT_ONCE
+        assert {one for one in people if scopes[one].cancel_called} == set(people) - primary.stay
+        assert primary.most <= JUDGED_AT_ONCE
+
+
+async def test_who_cannot_be_judged_goes_last_in_the_very_next_look(autojump_clock: Any) -> None:
+    """However many they are, and in whatever order tasks begin."""
+    people = [uuid4() for _ in range(4 * JUDGED_AT_ONCE)]
+    silent = people[: 2 * JUDGED_AT_ONCE - 1]
+    authorizer = RemoteAppAuthorizer(_world_of(SlowPrimary(set(), silent=set(silent))))
+    for _ in range(10):
+        async with streams(authorizer, people) as scopes:
+            for _ in range(2):
+                await authorizer.judge()
+            assert {one for one in people if scopes[one].cancel_called} == set(people) - set(silent)
+
+
+def _world_of(primary: Any) -> Any:
+    registration = type("Registration", (), {"doubt": lambda self: None})()
+    clock = type("Clock", (), {"now": staticmethod(lambda: NOW)})
+    settings = type("Settings", (), {"own_url": "https://sydney.test", "wildcard": ""})()
+    parts = {"settings": settings, "stopping": None, "pool": None, "registration": registration, "clock": clock}
+    return type("World", (), {**parts, "primary": primary})()

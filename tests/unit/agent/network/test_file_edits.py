@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coder.agent.network import file_edits
 from coder.agent.network.file_edits import MAX_RESPONSE, EditError, edited
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpReply, HttpRequest
@@ -108,3 +109,36 @@ async def test_paths_are_resolved(tmp_path: Path) -> None:
     home = json.loads((await ask("GET", "resolve-path", path="~")).body)["resolved_path"]
     assert home == str(find_identity().home.resolve())
     assert (await ask("GET", "resolve-path")).status == 400
+
+
+async def test_a_file_that_is_named_twice_has_all_its_edits(tmp_path: Path) -> None:
+    path, other = tmp_path / "f", tmp_path / "other"
+    path.write_text("one two")
+    other.symlink_to(path)
+    files = [
+        {"path": str(path), "edits": [{"search": "one", "replace": "1"}]},
+        {"path": str(other), "edits": [{"search": "two", "replace": "2"}]},
+        {"path": str(path), "edits": [{"search": "1 2", "replace": "1 2 3"}]},
+    ]
+    reply = await ask("POST", "edit-files", {"files": files, "include_diff": True})
+    assert reply.status == 200, reply.body
+    assert path.read_text() == "1 2 3" and other.is_symlink()
+    assert ["+1 two" in one["diff"] for one in json.loads(reply.body)["files"]] == [True, False, False]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f", "other"]
+
+
+async def test_what_somebody_else_wrote_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two programs edit one file at once: the second is told to look again."""
+    path = tmp_path / "f"
+    path.write_text("one two")
+    plain = file_edits.edited
+
+    def slow(*arguments: Any) -> str:
+        path.write_text("one two three")
+        return plain(*arguments)
+
+    monkeypatch.setattr(file_edits, "edited", slow)
+    body = {"files": [{"path": str(path), "edits": [{"search": "two", "replace": "2"}]}]}
+    reply = await ask("POST", "edit-files", body)
+    assert reply.status == 400 and b"changed meanwhile" in reply.body
+    assert path.read_text() == "one two three"

@@ -80,7 +80,7 @@ async def watching(home: Path, state: AgentState | None = None) -> AsyncIterator
         socket = WebSocketStream(near, client=True, initial=rest)
         yield socket
         await socket.aclose()
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while nursery.child_tasks:
                 await trio.lowlevel.checkpoint()
 

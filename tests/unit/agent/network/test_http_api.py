@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes
 from coder.agent.state import AgentState, Identity
 from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
+from tests.kit.ports import free_port
 
 STATE = AgentState(identity=Identity("me", Path("/"), "/bin/sh"), token="t", url="http://x", executable="coder")
 LARGE = bytes(range(256)) * (5 * PIECE // 256) + b"end"
@@ -187,9 +187,7 @@ async def test_more_connections_than_a_listener_has_are_closed(monkeypatch: pyte
 
 async def test_a_line_to_the_debug_listener_ends_no_agent(tmp_path: Path) -> None:
     """Whoever is on the machine reaches it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = free.getsockname()
+    address = ("127.0.0.1", free_port())
     token = Secret("t")
     policy = DialPolicy("http://127.0.0.1:1", token=token)
     agent = AgentRole(AgentConfig(policy, token, tmp_path, tmp_path, "coder", debug_address=address))
@@ -205,7 +203,7 @@ async def test_a_line_to_the_debug_listener_ends_no_agent(tmp_path: Path) -> Non
 
 
 async def _dialled(address: tuple[str, int]) -> trio.SocketStream:
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while True:
             try:
                 return await trio.open_tcp_stream(*address)

@@ -12,10 +12,11 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.reports import flight_file
+from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT, FlightFile
 from coder.agent.reports.flight_recorder import INTERVAL, KEPT, FlightRecorder, default_folder, look_around
 from coder.domain.agents.flight_events import Look
+from tests.kit.threads import no_threads
 
 
 class Machine:
@@ -39,6 +40,11 @@ def goes_on(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
         recorder.waiting()
 
 
+async def opened(recorder: FlightRecorder, name: str = "w-main") -> None:
+    recorder.name(name)
+    await recorder.open()
+
+
 def kinds(recorder: FlightRecorder) -> list[str]:
     return [event.kind for event in recorder.waiting()]
 
@@ -46,7 +52,7 @@ def kinds(recorder: FlightRecorder) -> list[str]:
 async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
     machine = Machine()
     first = FlightRecorder(tmp_path, machine)
-    await first.open("w-main")
+    await opened(first)
     first.note("connected")
     first.note("disconnected", how="closed")
     await first._write()  # and then it is killed
@@ -54,7 +60,7 @@ async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
     machine.now = replace(machine.now, oom_kills=1)
     second = FlightRecorder(tmp_path, machine)
     second.note("dial_failed", how="refused")
-    await second.open("w-main")
+    await opened(second)
     assert kinds(second) == ["started", "connected", "disconnected", "started", "dial_failed"]
     told = second.waiting()
     assert told[0].data == {"previous": "none"}
@@ -63,15 +69,15 @@ async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
     assert kinds(second) == ["dial_failed"]
     await second.stop()
     third = FlightRecorder(tmp_path, machine)
-    await third.open("w-main")
+    await opened(third)
     assert kinds(third) == ["dial_failed", "stopped", "started"]
     assert third.waiting()[-1].data["previous"] == "stopped"
     await third.stop("upgraded")
     fourth = FlightRecorder(tmp_path, machine)
-    await fourth.open("w-main")
+    await opened(fourth)
     assert fourth.waiting()[-1].data["previous"] == "upgraded"
     other = FlightRecorder(tmp_path, machine)
-    await other.open("w-other")
+    await opened(other, "w-other")
     assert other.waiting()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
 
 
@@ -107,11 +113,30 @@ async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later(
     assert recorder._found_at == {}
 
 
+async def test_what_a_connection_has_survived_explains_no_later_disconnect() -> None:
+    """Neither told again, nor told late."""
+    machine = Machine()
+    recorder = FlightRecorder(None, machine)
+    machine.now = replace(machine.now, addresses=("10.9.9.9",))
+    recorder.note("disconnected", how="silent")
+    before = recorder.moves
+    machine.passes(40)
+    machine.now = replace(machine.now, addresses=("10.8.8.8",))
+    events = recorder.waiting()
+    assert [event.kind for event in events] == ["network_changed", "disconnected", "stood_still", "network_changed"]
+    recorder.survived(before, recorder.moves)
+    assert ["survived" in event.data for event in events] == [False, False, True, True]
+    recorder.told(events)
+    assert [event.data.get("after") for event in recorder.waiting()] == ["10.9.9.9"], (
+        "that one explains what is told now"
+    )
+
+
 async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(recorder.wait_moved)
+        nursery.start_soon(recorder.wait_moved, 0)
         await trio.testing.wait_all_tasks_blocked()
         recorder.note("connected")
         assert nursery.child_tasks
@@ -120,9 +145,23 @@ async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> Non
     # the nursery ended: the move was heard
 
 
-async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock, tmp_path: Path) -> None:
+async def test_no_move_is_missed_while_nobody_waits(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
-    recorder = FlightRecorder(tmp_path, machine)
+    recorder = FlightRecorder(None, machine)
+    for number in (1, 2):
+        machine.now = replace(machine.now, addresses=(f"10.9.9.{number}",))
+        recorder.note("connected")
+    with trio.fail_after(1):
+        assert await recorder.wait_moved(0) == 2
+        assert await recorder.wait_moved(1) == 2
+    with trio.move_on_after(100) as waiting:
+        await recorder.wait_moved(2)
+    assert waiting.cancelled_caught
+
+
+async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock) -> None:
+    machine = Machine()
+    recorder = FlightRecorder(None, machine)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(recorder.run)
         await trio.sleep(1)
@@ -137,7 +176,7 @@ async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock,
 
 async def test_memory_is_bounded_and_so_is_the_file(tmp_path: Path) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
-    await recorder.open("w-main")
+    await opened(recorder)
     for number in range(KEPT * 3):
         recorder.note("dial_failed", how=f"{number} " + "x" * 500)
     await recorder._write()
@@ -153,7 +192,7 @@ async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
-    await recorder.open("w-main")
+    await opened(recorder)
 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
@@ -164,13 +203,32 @@ async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
     assert kinds(recorder) == ["started", "connected"]
     await recorder.stop()
     nowhere = FlightRecorder(Path("/proc/nowhere"), Machine())
-    await nowhere.open("w-main")
+    await opened(nowhere)
     assert kinds(nowhere) == ["started"]
+
+
+async def test_no_room_for_threads_ends_neither_the_file_nor_the_recorder(tmp_path: Path) -> None:
+    first = FlightRecorder(tmp_path, Machine())
+    await opened(first)
+    with no_threads():
+        first.note("connected")
+        await first._write()
+        blind = FlightRecorder(tmp_path, Machine())
+        await opened(blind, "another")
+        assert blind.opened.is_set()
+        await blind.stop()
+    first.note("disconnected", how="closed")
+    await first._write()
+    second = FlightRecorder(tmp_path, Machine())
+    await opened(second)
+    assert {"connected", "disconnected"} <= set(kinds(second))
+    await first.stop()
+    await second.stop()
 
 
 async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
-    await recorder.open("w-main")
+    await opened(recorder)
     begun, may_go_on, failures = trio.Event(), threading.Event(), list[OSError]()
     write = FlightFile.write
 
@@ -185,6 +243,7 @@ async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypat
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(recorder.run)
+        await trio.testing.wait_all_tasks_blocked()
         monkeypatch.setattr(FlightFile, "write", slow)
         recorder.note("connected")
         await begun.wait()
@@ -199,11 +258,43 @@ async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypat
     assert failures == []
 
 
+@pytest.mark.parametrize("waits_for", ["open_file", "write"])
+async def test_a_disk_that_does_not_answer_holds_up_nothing(
+    waits_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    recorder = FlightRecorder(tmp_path, machine)
+    monkeypatch.setattr(flight_recorder, "INTERVAL", 0.02)
+    monkeypatch.setattr(flight_recorder, "LAST_WORDS", 0.1)
+    asked, answer = threading.Event(), threading.Event()
+
+    def silent(*_: object) -> None:
+        asked.set()
+        answer.wait(60)
+
+    try:
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(recorder.run)
+                monkeypatch.setattr(FlightFile, waits_for, silent)
+                recorder.name("w-main")
+                while not asked.is_set():
+                    await trio.sleep(0.01)
+                machine.now = replace(machine.now, addresses=("10.9.9.9",))
+                assert await recorder.wait_moved(0) == 1, "it looks around"
+                recorder.note("connected")
+                await recorder.stop()
+                nursery.cancel_scope.cancel()
+    finally:
+        answer.set()
+    assert [kind for kind in kinds(recorder) if kind != "started"] == ["network_changed", "connected", "stopped"]
+
+
 async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
     file = FlightFile.open_file(tmp_path / "w-main.flight")
     file.write({"last": {"wall": "soon"}, "events": [1, {"at": None}, {"at": 1, "kind": "connected", "data": {}}]})
     recorder = FlightRecorder(tmp_path, Machine())
-    await recorder.open("w-main")
+    await opened(recorder)
     assert kinds(recorder) == ["connected", "started"]
 
 

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import trio
 
+from coder.agent.disk import THREADS
+from coder.agent.reports import volumes
 from coder.agent.reports.resources import Configuration, push_loop, read
 from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
 
 
-def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    point = read(True, [str(tmp_path)])
+async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    point = await read(True, [str(tmp_path)])
     assert 0 < point.memory.used <= point.memory.total
     assert [volume.volume for volume in point.volumes] == [str(tmp_path)]
     assert 0 < point.volumes[0].used <= point.volumes[0].total
-    assert not read(False, []).HasField("memory")
+    assert not (await read(False, [])).HasField("memory")
+
+
+async def test_a_volume_that_does_not_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory and the others are read, and however many connections ask, it holds one thread of its own."""
+    answer, asked = threading.Event(), list[Path]()
+
+    def usage(folder: Path) -> tuple[int, int]:
+        if folder != tmp_path / "away":
+            return 1, 2
+        asked.append(folder)
+        answer.wait(60)
+        return 3, 4
+
+    monkeypatch.setattr(volumes, "disk_usage", usage)
+    monkeypatch.setattr(volumes, "LOOK_TIME", 0.05)
+    paths = [str(tmp_path / name) for name in ("away", "here")]
+    try:
+        for _ in range(20):
+            point = await read(True, paths)
+            assert point.HasField("memory")
+            assert [volume.volume for volume in point.volumes] == paths[1:]
+        assert len(asked) == 1
+        assert THREADS.borrowed_tokens == 0
+    finally:
+        answer.set()
+    monkeypatch.setattr(volumes, "LOOK_TIME", 30)
+    assert [volume.used for volume in (await read(False, paths)).volumes] == [3, 1]
 
 
 class Server:
@@ -54,6 +85,6 @@ async def test_a_full_window_is_pushed_with_every_reading() -> None:
 
 async def test_nothing_to_watch_is_no_loop() -> None:
     server = Server(Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10)))
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         await push_loop(cast("Session", server))
     assert server.pushed == []

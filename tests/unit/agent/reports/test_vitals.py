@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from coder.agent.reports.vitals import pressure, read_host, report, uptime
+from coder.agent.reports.volumes import read_volumes
 from coder.api.agents.agent_health import AgentVitals
 from coder.domain.agents.flight_events import FlightEvent
 
@@ -33,9 +34,9 @@ def test_time_since_boot() -> None:
     assert uptime("") is None and uptime("x y") is None
 
 
-def test_a_report_is_what_the_server_reads(tmp_path: Path) -> None:
+async def test_a_report_is_what_the_server_reads(tmp_path: Path) -> None:
     events = [FlightEvent(at, "started", {"previous": "died", "same_boot": True}) for at in (1e9, 1e300)]
-    body = report(read_host(tmp_path) | {"direct": 1, "relayed": 0}, events, NOW)
+    body = report(read_host((await read_volumes([tmp_path]))[tmp_path]) | {"direct": 1, "relayed": 0}, events, NOW)
     read = msgspec.json.decode(msgspec.json.encode(body), type=AgentVitals)
     assert read.sent_at == NOW and read.disk_total and read.cores
     assert [event.at.year for event in read.events] == [2001, 1970], "a time nobody can mean is the beginning of times"

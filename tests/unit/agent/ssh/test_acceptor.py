@@ -26,7 +26,7 @@ async def test_the_first_streams_load_it() -> None:
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
         nursery.start_soon(door.serve, far)
         nursery.start_soon(door.serve, late)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             assert (await near.receive_some()).startswith(b"SSH-2.0-")
             assert (await later.receive_some()).startswith(b"SSH-2.0-")
         await later.aclose()

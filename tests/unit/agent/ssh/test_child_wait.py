@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from coder.agent.workspace.children import wait_for_child
+from tests.kit.threads import no_threads
 
 PROGRAM = """
 import asyncio, trio, trio_asyncio
@@ -63,6 +64,23 @@ async def test_codes_and_signals_are_told_as_subprocess_does(ways: bool) -> None
     quick.returncode = 7
     with pytest.raises(ChildProcessError):
         await wait_for_child(quick.pid)
+
+
+async def test_without_room_for_a_thread_a_child_is_looked_at(ways: bool) -> None:
+    with no_threads():
+        child = subprocess.Popen(["sh", "-c", "read x; exit 7"], stdin=subprocess.PIPE)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_end_soon, child)
+            child.returncode = await wait_for_child(child.pid)
+        assert child.returncode == 7
+        with pytest.raises(ChildProcessError):
+            await wait_for_child(child.pid)
+
+
+async def _end_soon(child: subprocess.Popen[bytes]) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    assert child.stdin is not None
+    child.stdin.close()
 
 
 def test_a_child_that_outlives_the_loop_leaves_no_traceback() -> None:

@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import inspect
 import os
 import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 import trio
 from trio_asyncio import aio_as_trio
 
 from coder.agent.ssh import sftp
+from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
+from coder.net.ssh_transport import PIECE, StreamTransport
+from tests.kit.event_loop import watched
 from tests.unit.agent.ssh.test_server import OPTIONS, Server, server
 
 __all__ = ["server"]
-
-CALLS = frozenset({
-    "open", "os.chmod", "os.link", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir",
-    "os.symlink", "os.truncate", "os.utime",
-})  # fmt: skip
-_watched: list[tuple[str, str]] = []
-_thread: list[int] = []
-
-
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
-    if _thread and event in CALLS and threading.get_ident() == _thread[0]:
-        _watched.append((event, str(arguments[0])))
-
-
-sys.addaudithook(_hear)  # for the life of the process: it listens where somebody watches
-
-
-@contextmanager
-def watched(folder: Path) -> Iterator[list[str]]:
-    """Calls on files in the folder that this thread makes."""
-    found: list[str] = []
-    _watched.clear()
-    _thread.append(threading.get_ident())
-    try:
-        yield found
-    finally:
-        _thread.clear()
-        found += [event for event, path in _watched if str(folder) in path]
 
 
 async def transfer(server: Server, batch: str, *, check: bool = True) -> subprocess.CompletedProcess[bytes]:
@@ -143,16 +119,76 @@ async def test_what_fails_behind_an_answer_is_said_by_the_next_write_or_the_clos
     (tmp_path / "small").write_bytes(b"x")
     (tmp_path / "large").write_bytes(os.urandom(8 << 20))
 
-    def full(_descriptor: int, _data: memoryview, _offset: int) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwritev", full)
     for name in ("small", "large"):
         done = await transfer(server, f"put {tmp_path}/{name} there", check=False)
         assert done.returncode == 1, name
     monkeypatch.undo()
     await transfer(server, f"put {tmp_path}/large there")
     assert (tmp_path / "there").read_bytes() == (tmp_path / "large").read_bytes()
+
+
+async def test_a_large_packet_is_not_put_together_piece_by_piece(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transport knows it by asyncssh's own names for where it is in a packet."""
+    missing: list[int] = []
+    plain = StreamTransport._missing
+
+    def noted(transport: StreamTransport) -> int:
+        missing.append(plain(transport))
+        return missing[-1]
+
+    monkeypatch.setattr(StreamTransport, "_missing", noted)
+    content = os.urandom(4 << 20)
+
+    async def write() -> None:  # asyncio's
+        async with files(server) as (connection, _):
+            await connection.run(f"cat > {tmp_path}/there", input=content, encoding=None)
+
+    with trio.fail_after(60):
+        await aio_as_trio(write)()
+    assert max(missing) > PIECE
+    assert (tmp_path / "there").read_bytes() == content
+
+
+async def test_pieces_that_follow_each_other_go_to_the_disk_together(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call gives the interpreter away, and waits until the busy event loop gives it back."""
+    together: list[int] = []
+    plain = sftp._write
+
+    def noted(file: IO[bytes], offset: int, pieces: list[bytes]) -> None:
+        together.append(len(pieces))
+        plain(file, offset, pieces)
+
+    monkeypatch.setattr(sftp, "_write", noted)
+    (tmp_path / "large").write_bytes(os.urandom(4 << 20))
+    await transfer(server, f"put {tmp_path}/large there")
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "large").read_bytes()
+    assert max(together) > 1 and max(together) <= sftp.PIECES
+
+
+@pytest.mark.parametrize(
+    ("writes", "runs"),
+    [
+        ([(0, b"ab"), (2, b"c")], [(0, [b"ab", b"c"])]),
+        ([(0, b"ab"), (3, b"c")], [(0, [b"ab"]), (3, [b"c"])]),
+        ([(5, b"ab"), (0, b"c"), (1, b"d")], [(5, [b"ab"]), (0, [b"c", b"d"])]),
+        ([(0, b"a"), (0, b"b")], [(0, [b"a"]), (0, [b"b"])]),
+        ([], []),
+    ],
+)
+def test_runs_of_writes(tmp_path: Path, writes: list[tuple[int, bytes]], runs: list[tuple[int, list[bytes]]]) -> None:
+    with (tmp_path / "f").open("wb") as file:
+        assert list(sftp._runs([(file, *write) for write in writes])) == [(file, *run) for run in runs]
+
+
+def test_a_run_ends_with_its_file(tmp_path: Path) -> None:
+    with (tmp_path / "f").open("wb") as one, (tmp_path / "g").open("wb") as other:
+        assert list(sftp._runs([(one, 0, b"a"), (other, 1, b"b")])) == [(one, 0, [b"a"]), (other, 1, [b"b"])]
 
 
 async def test_whoever_reads_after_a_write_reads_it(server: Server) -> None:
@@ -189,9 +225,9 @@ def test_a_write_of_which_the_disk_takes_a_part_is_made_whole(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "pwrite", pwrite)
     with (tmp_path / "f").open("wb", buffering=0) as file:
-        sftp._write(file, 0, b"0123456789" * 4)
+        sftp._write(file, 0, [b"0123456789" * 4])
         with pytest.raises(OSError, match="no space"):
-            sftp._write(file, 40, b"0123456789" * 4)
+            sftp._write(file, 40, [b"0123456789" * 4])
     assert (tmp_path / "f").read_bytes() == b"0123456789" * 5
 
 
@@ -204,3 +240,180 @@ def test_every_operation_of_the_library_is_in_a_thread() -> None:
     harmless = {"exit", "format_longname"}
     later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which is not spoken here
     assert operations - harmless - later == {*sftp.IN_THREADS, "close", "open", "read", "write"}
+
+
+def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> None:
+    """Whatever a new version of it adds has to be looked at."""
+    kind = asyncssh.sftp.SFTPServerHandler
+    through_operations = {
+        b"posix-rename@openssh.com", b"hardlink@openssh.com", b"fsync@openssh.com", b"lsetstat@openssh.com",
+        b"statvfs@openssh.com", b"fstatvfs@openssh.com", b"copy-data",
+    }  # fmt: skip
+    of_no_file = {b"newline", b"vendor-id", b"limits@openssh.com"}
+    later = {b"check-file", b"space-available", b"text-seek", b"vendor-id"}  # of later versions of the protocol
+    assert {name for name, _ in kind._extensions} == through_operations | of_no_file
+    handled = {name for name in kind._packet_handlers if isinstance(name, bytes)}
+    assert handled - later == (through_operations | of_no_file) - {b"newline", b"vendor-id"}
+    assert not handled & sftp.NOT_OFFERED
+
+
+@asynccontextmanager
+async def files(server: Server) -> AsyncIterator[tuple[Any, Any]]:
+    """asyncio's: (connection, SFTP client)."""
+    options = {"known_hosts": None, "username": "u", "config": None}
+    async with (
+        asyncssh.connect("127.0.0.1", server.port, **options) as client,
+        client.start_sftp_client() as found,
+    ):
+        yield client, found
+
+
+def full(_descriptor: int, _data: memoryview, _offset: int) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_a_session_ends_though_what_it_wrote_was_lost(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client leaves without closing its files; the first of them has something to say when it is closed."""
+    monkeypatch.setattr(os, "pwrite", full)
+
+    async def converse() -> None:
+        async with files(server) as (client, there):
+            for name in ("first", "second"):
+                file = await there.open(name, "wb")
+                await file.write(b"x")
+            assert server.state.sessions["ssh"] == 1
+            client.abort()
+
+    with trio.fail_after(60), suppress(asyncssh.Error, ConnectionError):
+        await aio_as_trio(converse)()
+    with trio.fail_after(60):
+        while server.state.sessions["ssh"] or _open_below(tmp_path):
+            await trio.sleep(0.02)
+
+
+def _open_below(folder: Path) -> list[str]:
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.append(os.readlink(entry))  # noqa: PTH115 - of sockets, too
+    return [name for name in found if name.startswith(str(folder))]
+
+
+async def test_a_write_nobody_can_make_costs_no_other_file(server: Server, tmp_path: Path) -> None:
+    """An offset is any number of 64 bits; the two writes are in one piece of work."""
+
+    async def converse() -> None:
+        async with files(server) as (_, there):
+            odd, good = await there.open("odd", "wb"), await there.open("good", "wb")
+            await asyncio.gather(odd.write(b"x", (1 << 64) - 1), good.write(b"kept", 0))
+            await good.close()
+            with pytest.raises(asyncssh.SFTPError):
+                await odd.close()
+
+    with trio.fail_after(60):
+        await aio_as_trio(converse)()
+    assert (tmp_path / "good").read_bytes() == b"kept"
+
+
+async def test_where_no_thread_can_be_started_what_was_answered_is_told_to_be_lost(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups of processes have a most; and a place that was taken for one is given back."""
+    plain = trio.lowlevel.start_thread_soon
+    refused = 0
+
+    def start(do: Any, deliver: Any) -> None:
+        nonlocal refused
+        if refused < 2 * sftp.THREADS and do.func is sftp._write_all:
+            refused += 1
+            raise NoThreadError
+        plain(do, deliver)
+
+    monkeypatch.setattr(trio.lowlevel, "start_thread_soon", start)
+
+    async def converse() -> None:
+        async with files(server) as (_, there):
+            while refused < 2 * sftp.THREADS:
+                file = await there.open("lost", "wb")
+                await file.write(b"x", 0)
+                with pytest.raises(asyncssh.SFTPError):
+                    await file.close()
+            async with there.open("kept", "wb") as file:
+                await file.write(b"kept", 0)
+
+    with trio.fail_after(60):
+        await aio_as_trio(converse)()
+    assert (tmp_path / "kept").read_bytes() == b"kept"
+
+
+async def test_a_file_is_closed_though_no_thread_can_be_started(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client closes once: what it wrote is there, and so it is told."""
+    plain = trio.lowlevel.start_thread_soon
+    refused = []
+
+    def start(do: Any, deliver: Any) -> None:
+        if getattr(do.func, "__name__", "") == "close":
+            refused.append(do.func)
+            raise NoThreadError
+        plain(do, deliver)
+
+    monkeypatch.setattr(trio.lowlevel, "start_thread_soon", start)
+
+    async def converse() -> None:
+        async with files(server) as (_, there):
+            file = await there.open("kept", "wb")
+            await file.write(b"kept", 0)
+            await file.close()
+            assert not _open_below(tmp_path)
+
+    with trio.fail_after(60):
+        await aio_as_trio(converse)()
+    assert refused and (tmp_path / "kept").read_bytes() == b"kept"
+
+
+def test_after_a_write_that_failed_nothing_more_is_written_to_the_file(tmp_path: Path) -> None:
+    with (tmp_path / "lost").open("wb", 0) as lost, (tmp_path / "kept").open("wb", 0) as kept:
+        writes = [(lost, 0, b"x"), (kept, 0, b"y")]
+        assert sftp._write_all(writes, {lost}) == {}
+    assert ((tmp_path / "lost").read_bytes(), (tmp_path / "kept").read_bytes()) == (b"", b"y")
+
+
+async def test_what_cannot_be_looked_at_costs_a_folder_no_other_name(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gone since its name was read, or somebody's mount by FUSE."""
+    (tmp_path / "d").mkdir()
+    for name in ("one", "two", "three"):
+        (tmp_path / "d" / name).touch()
+    plain = os.scandir
+
+    class Gone:
+        def __init__(self, entry: os.DirEntry[bytes]) -> None:
+            self.name, self._entry = entry.name, entry
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            if self.name == b"two":
+                raise FileNotFoundError(errno.ENOENT, "gone")
+            return self._entry.stat(follow_symlinks=follow_symlinks)
+
+    class Listing:
+        def __init__(self, path: bytes) -> None:
+            self._entries = plain(path)
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *_: object) -> None:
+            self._entries.close()
+
+        def __iter__(self) -> Iterator[Gone]:
+            return map(Gone, self._entries)
+
+    monkeypatch.setattr(os, "scandir", Listing)
+    done = await transfer(server, "ls -1 d", check=False)
+    assert sorted(done.stdout.decode().split()[-2:]) == ["d/one", "d/three"]
+    assert done.returncode == 0

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,12 +17,14 @@ import trio
 import trio.testing
 
 from coder.agent.upgrade import checks, fetch
+from coder.agent.upgrade import folder as folder_of_programs
 from coder.agent.upgrade.fetch import fetch_program, server_digest
 from coder.agent.upgrade.folder import locked
 from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.errors import CoderError
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient, HttpResponse
+from tests.kit.event_loop import watched
 
 NAME = "coder-linux-amd64"
 GOOD = b"""#!/bin/sh
@@ -144,8 +146,14 @@ class Trickle(Answer):
 
 
 async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_takes(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
+    async def look(do: Any, *arguments: Any) -> Any:  # the clock would not wait for a thread
+        await trio.lowlevel.checkpoint()
+        return do(*arguments)
+
+    for module in (checks, fetch, folder_of_programs):
+        monkeypatch.setattr(module, "on_disk", look)
     shelf = Shelf()
 
     @asynccontextmanager
@@ -158,6 +166,19 @@ async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_ta
         await fetched(shelf, tmp_path)
     assert trio.current_time() - began == pytest.approx(fetch.DOWNLOAD, abs=1)
     assert [one.name for one in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("program", [GOOD, b"\x7fELF of another machine"])
+async def test_no_call_on_a_file_is_made_on_the_event_loop(program: bytes, tmp_path: Path) -> None:
+    """A disk that does not answer would hold up every terminal of the workspace."""
+    folder = tmp_path / "upgrade"
+    folder.mkdir(mode=0o700)
+    for name in ("0123456789abcdef.part", "coder-0123456789abcdef"):
+        (folder / name).touch()
+    with watched(folder) as found, suppress(UpgradeRefusedError):
+        path = await fetched(Shelf(program), folder)
+        await checks.check_again(folder, path, "v9.0.0", hashlib.sha256(program).hexdigest())
+    assert not found
 
 
 async def test_two_agents_of_one_name_do_not_write_one_file(tmp_path: Path) -> None:
@@ -239,8 +260,10 @@ async def test_a_folder_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not (shutil.which("gpg") and shutil.which("gpgv")), reason="signatures are GnuPG's")
-async def test_with_a_keyring_only_what_its_keys_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "gnupg"
+async def test_with_a_keyring_only_what_its_keys_signed(
+    tmp_path: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_path / "gnupg"  # the agent's sockets lie in it: 107 bytes are the longest address
     home.mkdir(mode=0o700)
     (tmp_path / "program").write_bytes(GOOD)
 

@@ -28,6 +28,17 @@ from coder.net.http1 import HttpResponse
 from coder.net.policy import DialPolicy
 
 
+@pytest.fixture(autouse=True)
+def _in_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that jumps would not wait for another."""
+
+    async def look(do: Any, *arguments: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        return do(*arguments)
+
+    monkeypatch.setattr(upgrader, "on_disk", look)
+
+
 class Server:
     """What the upgrader finds: a version, and a program or why there is none."""
 

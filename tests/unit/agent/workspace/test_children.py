@@ -34,7 +34,7 @@ async def test_a_child_is_read_and_waited_for_by_several() -> None:
     async def wait() -> None:
         found.append(await child.wait())
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             nursery.start_soon(wait)
@@ -50,7 +50,7 @@ async def test_one_that_somebody_else_has_waited_for_has_no_status() -> None:
 async def test_children_that_nobody_follows_are_collected() -> None:
     pids = [spawned("exit 0") for _ in range(3)]
     assert {pid for pid, _ in pids} <= set(children())
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         await collect([pid for pid, _ in pids])
     assert not {pid for pid, _ in pids} & set(children())
     for _, descriptor in pids:

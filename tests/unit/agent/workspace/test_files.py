@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -15,14 +18,22 @@ import pytest
 import trio
 import trio.testing
 
+from coder.agent.disk import THREADS
 from coder.agent.network import file_bundle, file_edits, whole_files
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpRequest
 from coder.agent.network.reconnecting_pty import PtyService
+from coder.agent.reports import volumes
+from coder.agent.reports.flight_file import FlightFile
+from coder.agent.reports.flight_recorder import FlightRecorder
+from coder.agent.ssh import sessions
 from coder.agent.state import AgentState, Identity
-from coder.agent.workspace import files, git_changes, mcp_servers
-from coder.agent.workspace.files import NotRegularError, on_disk, open_regular, read_regular, workdir
+from coder.agent.workspace import files, git_changes, mcp_servers, script_log, secret_files
+from coder.agent.workspace.files import ASKED_AT_ONCE, NotRegularError, open_regular, read_regular, workdir
 from coder.agent.workspace.mcp_servers import ToolServers
+from coder.agent.workspace.secret_files import write_secret_files
+from coder.rpc.proto import agent_pb2
+from tests.kit.paths import ROOT
 
 
 def state_of(home: Path) -> AgentState:
@@ -99,6 +110,29 @@ async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch
         answer.set()
 
 
+async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a command looks for it."""
+    answer, asked = threading.Event(), list[Path]()
+
+    def look(folder: Path) -> bool:
+        asked.append(folder)
+        return answer.wait(60)
+
+    monkeypatch.setattr(files, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(Path, "is_dir", look)
+    state = state_of(tmp_path)
+    try:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3 * ASKED_AT_ONCE):
+                nursery.start_soon(workdir, state)
+        assert len(asked) <= ASKED_AT_ONCE * len(state.workdirs())
+        assert THREADS.borrowed_tokens == 0
+    finally:
+        answer.set()
+
+
 # ---- whoever looks into a workspace from afar
 
 Look = Callable[[AgentState], Awaitable[object]]
@@ -113,6 +147,18 @@ def ask(method: str, route: str, body: Any = None, **query: str) -> Look:
     return asked
 
 
+async def recorded(state: AgentState) -> None:
+    recorder = FlightRecorder(state.workdirs()[0])
+    recorder.name("w")
+    await recorder.open()
+
+
+async def kept(state: AgentState) -> None:
+    async with script_log.script_log(state.workdirs()[0] / "log"):
+        await trio.sleep_forever()
+
+
+SECRETS = agent_pb2.Manifest(secrets=[agent_pb2.WorkspaceSecret(file_path="~/secret", value=b"x")])
 EDIT = {"files": [{"path": "/etc/hostname", "edits": [{"search": "a", "replace": "b"}]}]}
 LOOKS: dict[str, tuple[Look, Any, str]] = {
     "read-file": (ask("GET", "read-file", path="f"), whole_files, "read_regular"),
@@ -126,6 +172,11 @@ LOOKS: dict[str, tuple[Look, Any, str]] = {
     "mcp/call-tool": (ask("POST", "mcp/call-tool", {"tool_name": "a__b"}), mcp_servers, "read_regular"),
     "git/watch": (lambda state: git_changes.scan(state.workdirs()[0], {}), git_changes, "find_repositories"),
     "workdir": (workdir, Path, "is_dir"),
+    "a secret's file": (lambda state: write_secret_files(state, SECRETS), secret_files, "open_to_write"),
+    "a script's log": (kept, script_log, "open_to_write"),
+    "message of the day": (lambda state: sessions._message_of_the_day(Path("/"), Path("/f")), sessions, "read_regular"),
+    "volumes": (lambda state: volumes.read_volumes([state.workdirs()[0]]), volumes, "disk_usage"),
+    "flight recorder": (recorded, FlightFile, "open_file"),
 }
 """Everything that reads or writes what lies in a workspace: how it is asked, and what a disk that is away stops."""
 
@@ -263,7 +314,21 @@ async def test_what_is_written_is_written_in_place(tmp_path: Path) -> None:
     assert link.is_symlink() and other.read_text() == "short"
 
 
-async def test_what_the_disk_says_is_passed_on() -> None:
-    assert await on_disk(max, 1, 2) == 2
-    with pytest.raises(ZeroDivisionError):
-        await on_disk(divmod, 1, 0)
+def test_a_system_without_the_flags_opens_files_as_bytes(tmp_path: Path) -> None:
+    """Windows has none of them, and one of its own."""
+    program = """
+        import os, sys
+        from pathlib import Path
+        plain, asked = os.open, []
+        for name in ("O_NONBLOCK", "O_NOCTTY", "O_NOFOLLOW"):
+            delattr(os, name)
+        os.O_BINARY = 1 << 60
+        os.open = lambda path, flags, *mode: asked.append(flags) or plain(path, flags & ~os.O_BINARY, *mode)
+        from coder.agent.workspace import files
+        path = Path(sys.argv[1])
+        with os.fdopen(files.open_to_write(path, os.O_TRUNC, 0o600), "wb") as out:
+            out.write(b"a")
+        assert files.read_regular(path, 9) == b"a" and [bool(one & os.O_BINARY) for one in asked[-2:]] == [True] * 2
+    """
+    env = {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "f")], env=env, check=True)

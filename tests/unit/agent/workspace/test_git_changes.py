@@ -249,7 +249,7 @@ async def test_all_of_a_command_that_takes_too_long_is_ended(tmp_path: Path, mon
     monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.5)
     found = await scan(tmp_path / "r", {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
     assert found.errors
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         await trio.lowlevel.wait_readable(reading)
     assert os.read(reading, 1) == b"", "nobody has it open any more"
     os.close(reading)

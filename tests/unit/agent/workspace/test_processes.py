@@ -255,7 +255,7 @@ async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
             except ValueError as error:
                 refused.append(str(error))
 
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(table.run)
             await trio.testing.wait_all_tasks_blocked()

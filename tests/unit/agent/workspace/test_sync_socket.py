@@ -21,7 +21,7 @@ async def serving(path: Path | None = None) -> AsyncIterator[SyncSocket]:
     made = SyncSocket(path)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.run)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while not made.path.exists():
                 await trio.sleep(0.01)
         yield made
@@ -62,7 +62,7 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
                 assert not done.is_set()
                 await sync(made.path, tmp_path, f"start {name}")
                 await sync(made.path, tmp_path, f"complete {name}")
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 await done.wait()
         found = json.loads((await sync(made.path, tmp_path, "status app -o json")).stdout)
         assert (found["status"], found["is_ready"], len(found["dependencies"])) == ("started", True, 2)
@@ -121,7 +121,7 @@ async def test_the_socket_of_a_living_agent_is_not_taken(tmp_path: Path) -> None
     dead.close()
     assert path.exists()
     async with serving(path):
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while b"pong" not in await _try(made.path):
                 await trio.sleep(0.01)
     assert not os.path.lexists(path)

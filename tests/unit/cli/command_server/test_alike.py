@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from coder.cli.command_server.handover import HIGH
 from coder.cli.command_server.served import NEVER_SERVED
 from coder.cli.command_table import ALIASES, COMMANDS
 from tests.kit.command_server import ROOT, Launcher
@@ -140,15 +141,30 @@ def test_100_mb_of_input(launcher: Launcher) -> None:
     assert launcher.ways() == list(WAYS)
 
 
-def test_files_beyond_the_standard_ones(launcher: Launcher) -> None:
+@pytest.mark.parametrize(("number", "ways"), [(9, WAYS), (HIGH, ("cold", "cold"))])
+def test_files_beyond_the_standard_ones(launcher: Launcher, number: int, ways: tuple[str, ...]) -> None:
+    """Of a process substitution, say. Where the command server keeps its own the command runs cold."""
     for way in WAYS:
         read, write = os.pipe()
         os.write(write, b"from a process substitution")
         os.close(write)
-        done = _run(launcher, way, "descriptor", str(read), pass_fds=[read])
+        moved = "" if read == number else f"{number}<&{read} {read}<&-"
+        argv: list[str | os.PathLike[str]] = [
+            "bash",
+            "-c",
+            f'exec "$@" {moved}',
+            "bash",
+            launcher.path,
+            "probe",
+            "descriptor",
+            str(number),
+        ]
+        done = subprocess.run(
+            argv, env=launcher.env(way), capture_output=True, check=False, timeout=60, pass_fds=[read]
+        )  # fmt: skip
         os.close(read)
-        assert done.stdout == b"b'from a process substitution'\n"
-    assert launcher.ways() == list(WAYS)
+        assert done.stdout == b"b'from a process substitution'\n", done.stderr
+    assert launcher.ways() == list(ways)
 
 
 # ---- terminals
@@ -224,7 +240,7 @@ def test_a_server_that_is_killed_leaves_its_commands_alone(launcher: Launcher) -
         assert it.stdout.readline() == b"ready\n"
         for pid in launcher.servers():
             os.kill(pid, signal.SIGKILL)
-        said, _ = it.communicate(b"hello\n", timeout=20)
+        said, _ = it.communicate(b"hello\n", timeout=60)
     assert (said, it.returncode) == (b"got hello\n", 0)
     assert launcher.ways() == ["warm"]
     launcher.until(lambda: not launcher.servers())
@@ -255,7 +271,7 @@ def test_another_version_has_another_server(launcher: Launcher) -> None:
         newer.replace(launcher.path)
         _run(launcher, "warm", "exit", "0")
         assert launcher.ways() == ["cold"]
-        said, _ = it.communicate(b"still\n", timeout=20)
+        said, _ = it.communicate(b"still\n", timeout=60)
         assert said == b"got still\n"
     launcher.until(lambda: len(launcher.sockets()) == 2)
     launcher.compile("first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coder.coderd.http.server import application
 from tests.kit.coderd import running_coderd
 
 
@@ -14,3 +15,28 @@ async def test_healthz_and_unknown_routes() -> None:
         assert (missing.status_code, missing.json()) == (404, {"message": "Route not found."})
         info = (await world.get("/api/v2/buildinfo")).json()
         assert info["version"] == "v2.34.0"
+
+
+async def test_what_there_is_not_is_told_to_those_who_may_come_in() -> None:
+    """Behind the sign-in a stranger learns neither of routes nor of methods; in front of it everybody does."""
+    behind = [f"/api/v2/{part}" for part in sorted(application._SIGNED_IN)] + ["/api/v2/users/me", "/api/v2/users/none"]
+    async with running_coderd(first_user=True) as world:
+        for path in behind:
+            # Where only a WebSocket is, every method is told to upgrade.
+            for method, address, known in (
+                ("GET", f"{path}/x/y/z/nothing", {404, 405}),
+                ("TRACE", path, {404, 405, 426}),
+            ):
+                refused = await world.request(method, address, token="")
+                assert refused.status_code == 401, (method, address, refused.status_code)
+                answer = await world.request(method, address)
+                assert answer.status_code in known, (method, address)
+        for method, path, status in (
+            ("PUT", "/api/v2/users", 405),
+            ("PUT", "/api/v2/buildinfo", 405),
+            ("POST", "/api/v2/regions", 405),
+            ("GET", "/api/v2/buildinfo/nothing", 404),
+            ("DELETE", "/api/v2/users/first", 401),
+            ("GET", "/api/v2/users/login", 401),
+        ):
+            assert (await world.request(method, path, token="")).status_code == status, (method, path)

@@ -28,7 +28,7 @@ async def _everything(stream: trio.SocketStream) -> bytes:
     """Until the server closes."""
     received = b""
     async with stream:
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             try:
                 while piece := await stream.receive_some():
                     received += piece
@@ -70,8 +70,9 @@ async def test_bytes_of_a_head_buy_no_time_after_a_request_either(monkeypatch: p
         assert await _everything(stream) == b""
 
 
-async def test_nobody_waits_for_a_body_that_is_not_read() -> None:
+async def test_nobody_waits_for_a_body_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the fast lane, nor a page, nor a refusal."""
+    monkeypatch.setattr(body_reading, "BODY_PATIENCE", 3600.0)
     async with running_coderd(first_user=True) as world:
         for method, path in (("GET", "/api/v2/users/me"), ("GET", "/healthz"), ("GET", "/"), ("POST", "/api/v2/files")):
             for framing in (b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"):
@@ -80,7 +81,9 @@ async def test_nobody_waits_for_a_body_that_is_not_read() -> None:
                 assert (await _everything(stream)).startswith(b"HTTP/1.1 "), (path, framing)
 
 
-async def test_too_much_is_told_while_it_comes() -> None:
+async def test_too_much_is_told_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_reading, "BODY_PATIENCE", 3600.0)
+    monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 3600.0)
     async with running_coderd(first_user=True) as world:
         big = b'{"checks":"' + b"x" * LIMIT + b'"}'
         answer = await world.request("POST", "/api/v2/authcheck", content=big)

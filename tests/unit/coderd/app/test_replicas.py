@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -21,12 +20,11 @@ from coder.tailnet import relay_mesh
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import World
 from tests.kit.overlay import exchange, running_agent
+from tests.kit.ports import free_port
 
 
 def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 @contextlib.asynccontextmanager
@@ -34,7 +32,7 @@ async def replica_of(world: World) -> AsyncIterator[World]:
     """Another server on the same database, and the same person there."""
     address = free_address()
     config = replace(world.ctx.config, http_address=address, derp_server_relay_url=f"http://{address}")
-    async with open_server(config) as server, httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+    async with open_server(config) as server, httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         yield World(server, client, world.token, world.user_id, world.organization_id)
 
 
@@ -49,7 +47,7 @@ async def two_replicas() -> AsyncIterator[tuple[AgentWorld, World]]:
 
 async def test_a_client_of_one_replica_reaches_an_agent_of_the_other() -> None:
     async with two_replicas() as (view_context, other), running_agent(view_context):
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             assert other.ctx.agent_dialer is not None
             await exchange(await other.ctx.agent_dialer.dial(view_context.agent_id, 7))
             policy = DialPolicy(other.url, token=Secret(other.token))
@@ -62,7 +60,7 @@ async def test_a_client_that_waits_is_told_when_the_agent_comes_to_the_other_rep
     async with two_replicas() as (view_context, other):
         policy = DialPolicy(other.url, token=Secret(other.token))
         async with open_link(policy, view_context.agent_id, direct=False) as link, running_agent(view_context):
-            with trio.fail_after(30):
+            with trio.fail_after(60):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
 
@@ -76,7 +74,7 @@ async def test_an_agent_comes_back_at_the_replica_that_is_left() -> None:
         async with replica_of(view_context.world) as other:
             policy = DialPolicy(other.url, token=Secret(other.token))
             async with open_link(policy, view_context.agent_id, direct=False) as link:
-                with trio.fail_after(30):
+                with trio.fail_after(60):
                     async with running_agent(view_context):
                         await link.wait_reachable()
                         await exchange(await link.connect(7))
@@ -109,7 +107,7 @@ async def test_watchers_and_jobs_and_sessions_cross() -> None:
         await eventually(stopped)
         shown = {"Coder-Session-Token": other.token}
         async with other.client.stream("GET", f"{workspace}/watch", headers=shown) as events:
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 told = cut = False
                 async for line in events.aiter_lines():
                     if line.startswith("data: {") and not told:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import pytest
@@ -57,7 +57,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _ticket(user_id: UUID = NIL) -> Ticket:
-    return Ticket(REQUEST, uuid4(), uuid4(), "http://localhost:1", user_id, "simple")
+    return Ticket(REQUEST, UUID(int=8), UUID(int=9), "http://localhost:1", user_id, "simple")
 
 
 QUESTIONS: dict[str, Ask] = {
@@ -203,7 +203,7 @@ async def _refused(*_arguments: Any) -> str:
 
 async def test_what_is_open_is_judged_however_much_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, primary = _remote(monkeypatch)
-    with authorizer.watched(Visitor(_from(1, "good")), REQUEST) as scope:
+    with authorizer.watched(Visitor(_from(1, "good")), _ticket(SOMEBODY)) as scope:
         for _ in range(2 * LIMIT):
             await authorizer.judge()
         assert primary.asked == 2 * LIMIT and not scope.cancel_called

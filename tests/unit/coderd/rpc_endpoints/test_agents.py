@@ -91,7 +91,7 @@ async def test_every_link_with_the_token_ends_when_it_would_not_be_let_in_again(
             manifest = await _manifest(sessions[role])
             assert UUID(bytes=manifest.agent_id) == view_context.agent_id
         await ENDS[how](view_context)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             for session in sessions.values():
                 await session.wait_closed()
         with pytest.raises(HttpError):

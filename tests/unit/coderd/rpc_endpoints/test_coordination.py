@@ -27,6 +27,7 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
 from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN
 from coder.tailnet.resume_tokens import RESUME_HEADER
+from tests.kit import workspaces
 from tests.kit.agents import AgentWorld, dial_link, eventually, workspace_world
 from tests.kit.coderd import World
 from tests.kit.overlay import exchange, running_agent
@@ -36,13 +37,13 @@ Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateRespons
 
 async def test_server_and_client_reach_an_agent() -> None:
     async with workspace_world() as view_context, running_agent(view_context):
-        with trio.fail_after(15):
+        with trio.fail_after(60):
             dialer = view_context.world.ctx.agent_dialer
             assert dialer is not None
             await exchange(await dialer.dial(view_context.agent_id, 7))
         policy = DialPolicy(view_context.world.url, token=Secret(view_context.world.token))
         async with open_link(policy, view_context.agent_id, direct=False) as link:
-            with trio.fail_after(15):
+            with trio.fail_after(60):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
         shown = (await view_context.agent())["latency"]
@@ -121,7 +122,7 @@ class _Stream:
 
     async def refusal(self) -> str:
         """The error that ends the stream."""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while not (answer := await self.stream.receive()).error:
                 pass
         return str(answer.error)
@@ -166,6 +167,37 @@ async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: py
                 await eventually(knows_not)
                 await second.ask(view_context.agent_id)
                 assert "unauthorized" in await second.refusal()
+
+
+async def test_a_tunnel_is_asked_for_by_the_rights_of_that_moment() -> None:
+    """A link without tunnels has nothing to lose and stays open: what its opener lost since, it gives no more."""
+    async with workspace_world() as view_context:
+        world, path = view_context.world, "/api/v2/tailnet?version=2.0"
+        organization = f"/api/v2/organizations/{world.organization_id}"
+        group = (await world.post(f"{organization}/groups", {"name": "friends"})).json()["id"]
+        acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
+        assert (await world.patch(acl, {"group_roles": {group: "use"}})).status_code == 204
+        for lose in ("group", "membership", "role"):
+            bob, token = await world.member(f"bob-{lose}", ["owner"] if lose == "role" else None)
+            if lose != "role":
+                added = await world.patch(f"/api/v2/groups/{group}", {"add_users": [bob]})
+                assert added.status_code == 200, added.text
+            async with (
+                _coordinating(world, path, token) as may,
+                _coordinating(world, path, token) as lost,
+            ):
+                for one in (may, lost):
+                    await one.tell(one.key)
+                await may.ask(view_context.agent_id)
+                if lose == "group":
+                    answer = await world.patch(f"/api/v2/groups/{group}", {"remove_users": [bob]})
+                elif lose == "membership":
+                    answer = await world.delete(f"{organization}/members/{bob}")
+                else:
+                    answer = await world.put(f"/api/v2/users/{bob}/roles", {"roles": []})
+                assert answer.status_code < 300, answer.text
+                await lost.ask(view_context.agent_id)
+                assert "unauthorized" in await lost.refusal(), lose
 
 
 async def test_a_resume_token_is_worth_nothing_to_others() -> None:
@@ -252,7 +284,7 @@ async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: p
         assert (await world.patch(acl, {"user_roles": {bob: "use"}})).status_code == 204
         policy = DialPolicy(world.url, token=Secret(token))
         async with open_link(policy, view_context.agent_id, direct=False) as link:
-            with trio.fail_after(15):
+            with trio.fail_after(60):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
             key = link.node.self_info.public_key
@@ -372,3 +404,37 @@ async def test_workspace_updates_begin_with_a_snapshot() -> None:
             while pb.Workspace.STOPPED not in seen:
                 update = await stream.receive()
                 seen += [w.status for w in update.upserted_workspaces]
+
+
+async def test_workspace_updates_show_what_may_be_seen_now() -> None:
+    """A role that denies what is one's own counts while the link is open."""
+    pb = tailnet_pb2
+    async with workspaces.workspace_world() as (world, _):
+        bob, token = await world.member("bob")
+        admin, world.token = world.token, token
+        own = await workspaces.new_workspace(world, "own")
+        world.token = admin
+        denial = {"negate": True, "resource_type": "workspace", "action": "read"}
+        none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+        role = {"name": "blind", "display_name": "", "organization_permissions": [denial], **none}
+        organization = f"/api/v2/organizations/{world.organization_id}"
+        assert (await world.post(f"{organization}/members/roles", role)).status_code == 200
+        websocket = await dial_link(world, "/api/v2/tailnet?version=2.3", token=token)
+        async with (
+            open_session(websocket, role="client") as session,
+            session.open_stream(
+                "/coder.tailnet.v2.Tailnet/WorkspaceUpdates", pb.WorkspaceUpdatesRequest, pb.WorkspaceUpdate
+            ) as stream,
+        ):
+            await stream.send(pb.WorkspaceUpdatesRequest(workspace_owner_id=UUID(bob).bytes))
+            await stream.close_send()
+            first = await stream.receive()
+            assert [one.name for one in first.upserted_workspaces] == ["own"] and first.upserted_agents
+            blinded = await world.put(f"{organization}/members/{bob}/roles", {"roles": ["blind"]})
+            assert blinded.status_code == 200, blinded.text
+            made = await world.post(f"/api/v2/workspaces/{own['id']}/builds", {"transition": "stop"})
+            assert made.status_code == 201, made.text
+            with trio.fail_after(60):
+                update = await stream.receive()
+            assert not update.upserted_workspaces and not update.upserted_agents
+            assert [one.name for one in update.deleted_workspaces] == ["own"] and update.deleted_agents

@@ -73,6 +73,16 @@ async def test_checks_come_in_their_order() -> None:
         assert plain.status_code == 426
 
 
+async def test_a_stranger_is_counted_whatever_he_names() -> None:
+    """Also what the database refuses to be asked about."""
+    async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
+        for name in ("default", "nowhere", "%00", "a%00", "%C3%A9"):
+            path = f"/api/v2/organizations/{name}/provisionerdaemons/serve"
+            answer = await world.get(path, params={"provisioner": "terraform"}, token="")
+            assert answer.status_code in {401, 403, 404}, (name, answer.text)
+            assert "x-ratelimit-remaining" in answer.headers, name
+
+
 async def test_a_user_serves_with_the_roles_it_has() -> None:
     async with running_coderd(first_user=True) as world:
         user_id, member = await world.member("alice")
@@ -102,7 +112,7 @@ async def _statuses(world: World) -> dict[str, str]:
 
 
 async def _until(world: World, wanted: dict[str, str]) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while await _statuses(world) != wanted:
             await trio.sleep(0.02)
 
@@ -164,18 +174,18 @@ async def test_provisioner_keys_from_creation_to_deletion() -> None:
             keyed = next(entry for entry in listed if entry["key"]["name"] == "k1")
             assert [found["tags"]["region"] for found in keyed["daemons"]] == ["moon"]
             assert (await world.delete(f"{KEYS}/k1")).status_code == 204
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
         assert (await refusal(world, token="", headers=headers)).status == 403
         assert (await world.delete(f"{KEYS}/k1")).status_code == 404
 
 
 async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "REVOKED_GRACE", 0.3)
     async with running_coderd(first_user=True) as world:
         secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
         headers = {"Coder-Provisioner-Daemon-Key": secret}
         for obeys in (True, False):
+            monkeypatch.setattr(links, "REVOKED_GRACE", 3600.0 if obeys else 0.3)
             version = await new_version(world)
             path = f"/api/v2/templateversions/{version['id']}"
             async with connected_daemon(world, token="", headers=headers) as daemon:
@@ -185,7 +195,7 @@ async def test_a_key_deleted_while_its_daemon_works(monkeypatch: pytest.MonkeyPa
                     await trio.lowlevel.checkpoint()
                 if obeys:
                     await daemon.fail(job, "interrupted")
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     await daemon.session.wait_closed()
             found = (await world.get(path)).json()["job"]
             assert (found["status"], found["error"]) == ("failed", "interrupted" if obeys else REVOKED_ERROR)
@@ -510,7 +520,7 @@ async def test_many_daemons_share_many_jobs_without_running_one_twice() -> None:
 
         for number in range(4):
             nursery.start_soon(work, number)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             for version in versions:
                 found = await ended(world, f"/api/v2/templateversions/{version['id']}")
                 assert found["job"]["status"] == "succeeded"
@@ -532,7 +542,7 @@ async def test_the_server_shows_daemons_out_when_it_stops() -> None:
             nursery.start_soon(wait_for_work)
             await trio.testing.wait_all_tasks_blocked(0.05)
             world.ctx.stopping.set()
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
         assert left
 
@@ -588,7 +598,7 @@ async def test_a_daemon_announces_no_foreign_key() -> None:
                 request = tailnet_pb2.CoordinateRequest()
                 request.update_self.node.CopyFrom(node)
                 await stream.send(request)
-                with trio.fail_after(10):  # the server, which looks at daemons, may be heard of first
+                with trio.fail_after(60):  # the server, which looks at daemons, may be heard of first
                     heard = [message.error async for message in stream]
                 assert "another peer is known by this key" in heard[-1]
 

@@ -33,7 +33,7 @@ async def ask(view_context: AgentWorld, request: str) -> tuple[int, dict[str, st
     host, port = view_context.world.url.removeprefix("http://").split(":")
     stream = await trio.open_tcp_stream(host, int(port))
     async with stream:
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             await stream.send_all(request.encode())
             answer = b""
             while not complete(answer):

@@ -31,6 +31,8 @@ STORIES = [
     ("slept", "silent", [("stood_still", {"seconds": 30, "machine_slept": False}), SILENT]),
     ("slept", "silent", [("stood_still", {"seconds": 30}), ("network_changed", {"before": "a", "after": "b"}), CLOSED]),
     ("network_changed", "silent", [("network_changed", {"before": "10.0.0.1", "after": "10.0.0.2"}), SILENT]),
+    ("proxy_cut", "closed", [("network_changed", {"before": "a", "after": "b", "survived": True}), CLOSED]),
+    ("unknown", "silent", [("stood_still", {"seconds": 30, "survived": True}), SILENT]),
     ("proxy_cut", "closed", [CLOSED, ("dial_failed", {"how": "http 502"})]),
     ("proxy_cut", "unnoticed", [CLOSED]),
     ("server_restarted", "stopping", [CLOSED]),

@@ -150,6 +150,18 @@ def test_nothing_of_ours_reaches_an_application() -> None:
     assert (kept[b"cookie"], kept[b"authorization"]) == (b"csrf_token=c", b"Basic abc")
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_where_a_message_goes_and_ends_is_not_taken_away(chunked: bool) -> None:
+    """A body without its length would be no body, and then another request."""
+    headers = [(b"host", b"x"), (b"content-length", b"5"), (b"connection", b"Host, Content-Length, transfer-encoding")]
+    headers += [(b"transfer-encoding", b"chunked")] * chunked
+    sent = _sent(headers)
+    assert sent[b"host"] == b"x"
+    assert (b"content-length" in sent, b"transfer-encoding" in sent) == (not chunked, chunked)
+    answered = dict(app_headers.from_app(headers, base_path="/", cors=None))
+    assert (b"content-length" in answered) is not chunked and b"transfer-encoding" not in answered
+
+
 def test_upgrades_keep_their_headers_in_the_usual_spelling() -> None:
     headers = [(b"connection", b"Upgrade"), (b"upgrade", b"websocket"), (b"sec-websocket-key", b"k")]
     sent = app_headers.to_app(headers, remote_ip="", scheme="http", dashboard_origin=False, credential="")

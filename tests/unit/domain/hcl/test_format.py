@@ -52,3 +52,14 @@ def test_what_does_not_fit_is_refused(pattern: str, arguments: tuple[Any, ...], 
 
 def test_a_width_costs_no_memory() -> None:
     assert len(go_format("%999999999d", (1,))) <= 10_000
+    for verb in "feg":
+        assert len(go_format(f"%.999999999{verb}", (1.5,))) <= 10_010
+    assert go_format("%.999999999s|%.0f|%.07f", ("ab", 1.4, 2.5)) == "ab|1|2.5000000"
+    assert len(go_format(f"%{'9' * 5000}d|%.{'9' * 5000}f", (1, 1.5))) <= 20_100
+
+
+@pytest.mark.parametrize("said", ["20000", "0020000", "30000", "9" * 5000])
+def test_a_precision_cuts_texts_where_it_says(said: str) -> None:
+    text = "x" * 25_000
+    assert go_format(f"%.{said}s", (text,)) == text[: min(int(said[:9]), len(text))]
+    assert go_format(f"%.{said}q", (text,)) == f'"{text[: min(int(said[:9]), len(text))]}"'

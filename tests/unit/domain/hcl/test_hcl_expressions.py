@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -23,13 +24,13 @@ FILES = {
     "sub/c.txt": b"c",
     "sub/x/d.txt": b"d",
 }
-SCOPE = EvaluationScope({}, function_table(FILES))
+FUNCTIONS = function_table(FILES)
 
 
 def value_of(text: str) -> list[object]:
     """The value as JSON in a list, or an empty list for an expression that has none."""
     try:
-        written = evaluate(parse_expression_untrusted(f"jsonencode(\n{text}\n)"), SCOPE)
+        written = evaluate(parse_expression_untrusted(f"jsonencode(\n{text}\n)"), EvaluationScope({}, FUNCTIONS))
     except (EvaluationError, HclError):
         return []
     return [json.loads(written)]
@@ -56,3 +57,28 @@ def test_documents_that_refer_to_themselves_end() -> None:
     assert value_of('yamldecode("a: &a [*a]")') == []
     bomb = "\\n".join(["a0: &a0 [x]", *(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))])
     assert value_of(f'yamldecode("{bomb}")') == []
+
+
+NUMBERS = (
+    "0", "1", "-7", "3", "0.5", "-0.1", "1e-300", "1e300", "1e308", "-1e308", "9" * 400, "-" + "9" * 2000, "9" * 4300,
+    "Infinity", "NaN", "9" * 5000, "9" * 50_000, f"{'9' * 400}.5", "0." + "0" * 400 + "1", "1e400", "1e999999999",
+)  # fmt: skip
+USES = (
+    *(f"({{0}}) {sign} ({{1}})" for sign in ("+", "-", "*", "/", "%", "<", "<=", "==", "!=")), "-({0})", '"${{{0}}}"',
+    "range({0})[{1}]", "[1, 2][{0}]", "{0} > {1} ? {0} : {1}", "[for i in [{0}] : i % {1}]", "tostring({0})",
+    'jsondecode("{0}") % 7', 'jsondecode("[{0}]")[0]', 'yamldecode("a: {0}").a / 3', "[{0}] == [{1}]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_every_number_has_a_value_or_a_refusal(use: str) -> None:
+    """Nothing but the one error comes out of arithmetic, however large, small or long the numbers are."""
+    for left in NUMBERS:
+        for right in NUMBERS:
+            for one in value_of(use.format(left, right)):
+                assert not isinstance(one, float) or math.isfinite(one)
+
+
+def test_remainders_are_exact_and_have_the_sign_of_the_dividend() -> None:
+    assert [value_of(f"{a} % {b}") for a, b in ((7, 3), (-7, 3), (7, -3), ("-7.5", 2), (10**40 + 1, 10))] == [
+        [1], [-1], [1], [-1.5], [1]]  # fmt: skip

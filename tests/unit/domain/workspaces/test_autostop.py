@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coder.domain.foundation.schedules import parse_daily
-from coder.domain.workspaces.autostop import LEEWAY, Requirement, bumped_deadline, deadlines, required_stop
+from coder.domain.foundation.schedules import ScheduleError, parse_daily
+from coder.domain.workspaces.autostop import LEEWAY, Requirement, bumped_deadline, deadlines, quiet_hours, required_stop
 
 MON, TUE, WED, THU, FRI, SAT, SUN = (1 << day for day in range(7))
 HOUR = 3_600_000
@@ -71,6 +71,14 @@ def test_a_required_stop_is_never_soon_and_never_never(
     stop = required_stop(now, Requirement(days, weeks), parse_daily(f"CRON_TZ={zone} 0 {hour} * * *"))
     assert stop is not None
     assert now + LEEWAY <= stop <= now + timedelta(weeks=weeks + 2)
+
+
+def test_quiet_hours_that_were_taken_once_still_count() -> None:
+    """With the older prefix, which is refused now: of a user, and of a server's setting."""
+    for chosen, default in (("TZ=Europe/Berlin 30 3 * * *", ""), ("", "TZ=Europe/Berlin 30 3 * * *")):
+        with pytest.raises(ScheduleError):
+            parse_daily(chosen or default)
+        assert quiet_hours(chosen, default) == parse_daily("CRON_TZ=Europe/Berlin 30 3 * * *")
 
 
 def test_activity_moves_a_deadline_on_but_never_back() -> None:

@@ -1,4 +1,5 @@
-"""Memory that is freed and wanted again costs no page faults: counted, in a process of its own."""
+"""Memory that is freed and wanted again costs no page faults, and goes back when asked: counted, in processes of
+their own."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from coder.mesh.drivers.memory import keep_freed_memory
+from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
 
 PROGRAM = """
 import resource, sys
@@ -40,3 +41,30 @@ def test_freed_memory_is_found_again() -> None:
 
 def test_it_may_be_called_anywhere_and_twice() -> None:
     assert keep_freed_memory() == keep_freed_memory()
+
+
+HOLES = """
+from pathlib import Path
+from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
+assert keep_freed_memory()
+pieces = [bytearray(100_000) for _ in range(640)]
+full = resident()
+del pieces[::2], pieces[:-1]  # what is above all of it stays
+kept = resident()
+assert give_back_freed_memory()
+print(full - resident(), full - kept)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's function")
+def test_what_lies_below_something_in_use_goes_back_when_asked() -> None:
+    done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, check=True, text=True)
+    given, by_itself = map(int, done.stdout.split())
+    assert given > 50 and by_itself < 10, "MiB of 64"
+
+
+def test_elsewhere_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not keep_freed_memory() and not give_back_freed_memory()

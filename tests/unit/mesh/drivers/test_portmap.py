@@ -60,7 +60,7 @@ async def test_a_port_is_mapped_moved_and_given_back(monkeypatch: pytest.MonkeyP
         mapper.look(41000, [])
         await trio.testing.wait_all_tasks_blocked()
         assert not router.asked, "nobody has seen us yet"
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             mapper.look(41000, [(OUTSIDE, 5)])
             await arrived.wait()
             mapper.look(41000, [])  # a round nobody answered changes nothing

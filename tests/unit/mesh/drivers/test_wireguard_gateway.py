@@ -38,7 +38,7 @@ class World:
 
 @asynccontextmanager
 async def world() -> AsyncIterator[World]:
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with node_pair(direct=False) as pair, trio.open_nursery() as nursery:
             wanted: list[bytes] = []
             async with open_gateway(pair.one, PrivateKey.generate(os.urandom), "127.0.0.1", 0, wanted.append) as hub:

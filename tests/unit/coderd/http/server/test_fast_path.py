@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
+import h11
+import pytest
 import trio
 
 from coder.base.clock import FakeClock
+from coder.coderd.http.server.hypercorn_fixes import _is_more
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.people import users as user_store
@@ -21,6 +24,7 @@ CHANGING = {"x-coder-request-id", "date", "set-cookie", "x-ratelimit-remaining"}
 async def test_the_fast_lane() -> None:
     async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
         await _both_lanes_say_the_same(world)
+        await _what_can_be_no_key_is_counted(world)
         await _changes_count_from_the_next_request_on(world)
         await _ended_keys_are_not_remembered(world)
         await _other_writers_are_heard(world)
@@ -48,6 +52,17 @@ async def _both_lanes_say_the_same(world: World) -> None:
     _, other = await world.member()
     for path in (ME, f"{ME}/"):
         assert (await world.get(path, token=other, headers=bypass)).status_code == 428
+
+
+async def _what_can_be_no_key_is_counted(world: World) -> None:
+    """A stranger's, and no fault: the database would not take the question, and nobody would count who asks."""
+    world.client.cookies.clear()
+    for path in (ME, f"{ME}/"):
+        for sign in ("\0", "é", " "):
+            odd = {"coder_session_token": f"{sign * 10}-{'b' * 22}"}
+            answer = await world.get(path, token="", params=odd)
+            assert (answer.status_code, answer.json()["detail"]) == (401, "API key is invalid."), path
+            assert "x-ratelimit-remaining" in answer.headers
 
 
 async def _answer(world: World, token: str) -> tuple[int, list[str], int]:
@@ -95,7 +110,7 @@ async def _other_writers_are_heard(world: World) -> None:
     """Another replica, or a person with psql: nothing of ours sees the statement, but its notice comes."""
     dora, token = await world.member("dora")
     db, known = world.ctx.db, world.ctx.part(AuthCache)
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         while token.partition("-")[0] not in known._kept:
             assert await _answer(world, token) == (200, [], 1)
 
@@ -105,7 +120,7 @@ async def _other_writers_are_heard(world: World) -> None:
     before = db.identity_generation
     async with open_database(world.ctx.config.postgres_url.reveal()) as elsewhere:
         await elsewhere.run(write)
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         while db.identity_generation == before:
             await trio.sleep(0.001)
     assert await _answer(world, token) == (200, ["auditor"], 1)
@@ -119,3 +134,30 @@ async def test_both_lanes_draw_on_the_same_budget() -> None:
         assert (await world.get(ME)).status_code == (await world.get(f"{ME}/")).status_code == 429
         nothing = [(await world.get(f"/api/v2/nothing/{number}")).status_code for number in range(5)]
         assert nothing == [404] * 4 + [429], "what is no route is one"
+
+
+@pytest.mark.parametrize(
+    ("headers", "more"),
+    [
+        ({}, False),
+        ({"Content-Length": "0"}, False),
+        ({"Content-Length": "1"}, True),
+        ({"Transfer-Encoding": "chunked"}, True),
+        ({"Upgrade": "websocket"}, True),
+        ({"Upgrade": "websocket", "Content-Length": "0"}, True),
+    ],
+)
+def test_what_announces_nothing_more_is_answered_at_the_end_of_its_head(headers: dict[str, str], more: bool) -> None:
+    """Some clients say of a GET that it has no body."""
+    request = h11.Request(method="GET", target=ME, headers=[("Host", "x"), *headers.items()])
+    assert _is_more(request) is more
+
+
+async def test_a_body_of_no_bytes_is_none() -> None:
+    async with running_coderd(first_user=True) as world:
+        for _ in range(3):  # on one connection
+            for length in ("0", None):
+                headers = {"Content-Length": length} if length else {}
+                assert (await world.get(ME, headers=headers)).json()["username"] == "admin"
+        answer = await world.client.request("GET", ME, content=b"12", headers={"Coder-Session-Token": world.token})
+        assert answer.status_code == 200

@@ -41,6 +41,7 @@ DOORS = {
     tasks.CreateTaskRequest: "POST /tasks/me",
     proxies.CreateWorkspaceProxyRequest: "POST /workspaceproxies",
     oauth2.PostOAuth2ProviderAppRequest: "POST /oauth2-provider/apps",
+    workspace_settings.UpdateWorkspaceSharingSettingsRequest: "PATCH /organizations/default/settings/workspace-sharing",
     user_requests.UpdateUserProfileRequest: "PUT /users/me/profile",
     organizations.UpdateOrganizationRequest: "PATCH /organizations/default",
     groups.PatchGroupRequest: "PATCH /groups/{organization}",

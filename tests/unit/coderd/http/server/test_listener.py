@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -28,6 +29,8 @@ def _application(events: list[str]) -> Application:
 
     @app.get("/hello")
     async def hello() -> Response:
+        if request.content_length or "Transfer-Encoding" in request.headers:
+            await request.get_data()  # or it would be answered early, and the connection closed
         return Response("hello", content_type="text/plain")
 
     @app.get("/big")
@@ -102,7 +105,7 @@ async def door() -> AsyncIterator[Door]:
         await nursery.start(front.serve, listeners, stopping)
         yield Door(listeners[0].socket.getsockname()[1], events, stopping)
         stopping.set()
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await front.drained()
         nursery.cancel_scope.cancel()
 
@@ -175,7 +178,7 @@ async def test_a_stalled_write_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(hypercorn_fixes, "WRITE_TIMEOUT", 0.05)
     async with door() as front, await front.connect() as stalled:
         await stalled.send_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             with contextlib.suppress(trio.BrokenResourceError):
                 stalled.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 # the server closes hard: what was on its way arrives, then a reset or the end
@@ -201,7 +204,7 @@ async def test_an_early_answer_ends_the_upload() -> None:
     async with door() as front, await front.connect() as stream:
         await stream.send_all(b"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
         with contextlib.suppress(trio.BrokenResourceError):
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while True:
                     await stream.send_all(bytes(1 << 20))
 
@@ -241,19 +244,20 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(monkeypatch: p
     monkeypatch.setattr(hypercorn_fixes, "KEEP_ALIVE_IDLE", 1.0)
     async with door() as front, await front.connect() as idle, await front.connect() as busy:
         await busy.send_all(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             assert await idle.receive_some(1) == b""
         await busy.send_all(b"b")
         assert (await read_response(busy))[1] == b"2"
 
 
-async def test_shutdown_closes_idle_connections_at_once() -> None:
+async def test_shutdown_closes_idle_connections_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
     async with door() as front:
         stream = await front.connect()
         await stream.send_all(b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
         await read_response(stream)
         front.stopping.set()
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             assert await stream.receive_some(1) == b""
         await stream.aclose()
 
@@ -288,3 +292,89 @@ async def test_an_answer_before_the_whole_body_reaches_a_sender_that_goes_on() -
             head, _, body = answer.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 413 ") and b"connection: close" in head.lower(), head
             assert body == b"too much"
+
+
+LAST = b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+FRAMINGS = {
+    # what a request says of its body, and the body -> statuses of the connection, the last one that of LAST
+    "": [200, 200],
+    "Content-Length: 0": [200, 200],
+    "CONTENT-LENGTH:\t 0 \t": [200, 200],
+    "Content-Length:\r\n 0": [200, 200],
+    "Content-Length: 00": [200, 200],
+    "Content-Length: 0, 0": [200, 200],
+    "Content-Length: 0\r\nContent-Length: 0": [200, 200],
+    "Content-Length: 2\r\n\r\n12": [200, 200],
+    "Content-Length: 02\r\n\r\n12": [200, 200],
+    "Content-Length: 0\r\n\r\n12": [200, 405],  # of a method 12GET
+    "Content-Length: 0\r\n\r\n0\r\n\r\n": [200, 400],
+    "Content-Length: 0\r\nContent-Length: 2\r\n\r\n12": [400],
+    "Content-Length: 0, 2\r\n\r\n12": [400],
+    "Content-Length: 0\r\nContent-Length: 00": [400],
+    "Content-Length: +0": [400],
+    "Content-Length: -0": [400],
+    "Content-Length: 0x0": [400],
+    "Content-Length: 0 0": [400],
+    "Content-Length: 0;": [400],
+    "Content-Length: 0.0": [400],
+    "Content-Length:": [400],
+    "Content-Length : 0": [400],
+    "Content-Length: 0\0": [400],
+    "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": [400],
+    "Transfer-Encoding: chunked\r\nContent-Length: 0": [400],
+    "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n": [200, 200],
+    "Transfer-Encoding: chunked\r\n\r\n2\r\n12\r\n0\r\n\r\n": [200, 200],
+    "Transfer-Encoding: identity": [501],
+    "Transfer-Encoding: chunked, chunked": [501],
+    "Content-Length: 0\r\nTransfer-Encoding: xchunked": [501],
+    "Content-Length: 0\r\nConnection: close": [200],
+    "Content-Length: 0\r\nConnection: Upgrade\r\nUpgrade: h2c": [200, 200],
+    "Content-Length: 0\r\nConnection: Upgrade\r\nUpgrade: nothing": [200, 200],
+}
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+@pytest.mark.parametrize("lane", ["fast", "slow"])
+async def test_where_a_request_ends_is_the_same_on_both_lanes(
+    lane: str, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or what is one request to a proxy in front would be two to us."""
+    if lane == "fast":
+        monkeypatch.setattr(hypercorn_fixes, "FAST_PATHS", {b"/hello"})
+    async with door() as server:
+        for framing, statuses in FRAMINGS.items():
+            head, _, body = framing.partition("\r\n\r\n")
+            asked = f"GET /hello HTTP/{version}\r\nHost: x\r\n{head}{chr(13) + chr(10) if head else ''}\r\n{body}"
+            expected = statuses if version == "1.1" else statuses[:1]
+            assert await _statuses(server, asked.encode("latin-1") + LAST) == expected, framing
+
+
+@pytest.mark.parametrize("paths", [set(), {b"/hello"}])
+async def test_a_client_that_waits_before_it_sends_nothing_is_told_to_go_on(
+    paths: set[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hypercorn_fixes, "FAST_PATHS", paths)
+    async with door() as server:
+        head = (
+            b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+        )
+        assert await _statuses(server, head) == [100, 200]
+
+
+async def _statuses(server: Door, asked: bytes) -> list[int]:
+    """All at once, and each byte by itself: both are heard alike."""
+    async with await server.connect() as whole, await server.connect() as slow:
+        await whole.send_all(asked)
+        for byte in asked:
+            with contextlib.suppress(trio.BrokenResourceError):  # it was refused, and we go on
+                await slow.send_all(bytes([byte]))
+            await trio.lowlevel.checkpoint()
+        found = []
+        for stream in (whole, slow):
+            said = bytearray()
+            with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):  # closed under bytes of ours
+                async for piece in stream:
+                    said += piece
+            found.append([int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)])
+    assert found[0] == found[1], asked
+    return found[0]

@@ -65,7 +65,7 @@ async def test_what_feeds_an_answer_is_closed_when_its_reader_leaves(leaves_at: 
             gone.set()
             await trio.sleep_forever()
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         await answering(closed)(SCOPE, receive, send)  # type: ignore[arg-type]
     assert closed == ["source"]
     assert sent[-1] == (leaves_at if leaves_at != "nowhere" else "http.response.body")

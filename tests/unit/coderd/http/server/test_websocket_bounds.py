@@ -46,7 +46,7 @@ async def opened(world: World, path: str, extensions: str = DEFLATE) -> AsyncIte
         ask = HANDSHAKE.format(path=path, host=parts.netloc, token=world.token, extensions=extensions)
         await stream.send_all(ask.encode())
         head = b""
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while b"\r\n\r\n" not in head:
                 piece = await stream.receive_some(1)
                 assert piece, head
@@ -57,7 +57,7 @@ async def opened(world: World, path: str, extensions: str = DEFLATE) -> AsyncIte
 async def closed_with(stream: trio.SocketStream) -> int:
     """The code of the server's close frame; what came before is passed over."""
     data = b""
-    with trio.fail_after(20), contextlib.suppress(trio.BrokenResourceError):
+    with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
         while piece := await stream.receive_some(65536):
             data += piece
     while data:
@@ -102,7 +102,7 @@ async def test_what_a_stream_that_only_tells_is_sent_is_dropped() -> None:
             for _ in range(100):
                 await stream.send_all(frame(TEXT, b"x" * 1000))
             assert trio.lowlevel.current_statistics().tasks_living > before
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while trio.lowlevel.current_statistics().tasks_living > before:
                 await trio.sleep(0.01)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,6 +16,7 @@ from tests.kit.loopback import ROOT
 
 BUILT = ROOT / "coder/dashboard/dist/pictures.zip"
 NAME = re.compile(r"/(?:icon|emojis)/[a-z0-9.-]+\.(?:svg|png)")
+SCRIPT = ROOT / "scripts/dashboard_pictures.py"
 IN_SOURCES = ("coder/coderd/services", "coder/coderd/examples", "coder/domain")
 
 
@@ -80,3 +82,19 @@ async def test_the_server_has_them_for_everybody() -> None:
         assert {"path": "/icon/docker.svg", "words": "container"} in listed
         for one in listed[:5]:
             assert (await world.get(one["path"], token="")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("drawing", "body", "seen"),
+    [
+        ("apple", '<path d="M0"/>', '<g fill="#7d8590"><path d="M0"/></g>'),
+        ("anthropic-icon", '<path fill="#181818"/><path fill="#111"/>', '<path fill="#7d8590"/><path fill="#7d8590"/>'),
+        ("aws", '<path fill="#252f3e"/><path fill="#f90"/>', '<path fill="#7d8590"/><path fill="#f90"/>'),
+        ("javascript", '<path fill="#f7df1e"/><path fill="#323330"/>', '<path fill="#f7df1e"/><path fill="#323330"/>'),
+        ("helm", '<path fill="#0f1689"/>', '<path fill="#7d8590"/>'),
+        ("docker", '<path fill="#1d63ed"/>', '<path fill="#1d63ed"/>'),
+    ],
+)
+def test_what_is_nothing_but_black_is_seen_on_a_dark_page(drawing: str, body: str, seen: str) -> None:
+    made = runpy.run_path(str(SCRIPT))
+    assert made["seen_on_both"](drawing, body) == seen

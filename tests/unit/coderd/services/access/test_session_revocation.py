@@ -25,7 +25,7 @@ from tests.kit.daemon import connected_daemon
 
 INBOX = "/api/v2/notifications/inbox/watch"
 COORDINATE = "/api/v2/tailnet?version=2.0"
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @asynccontextmanager
@@ -151,6 +151,16 @@ async def test_streams_end_when_their_readers_rights_change(monkeypatch: pytest.
             async with _open(world, token) as again:
                 await _stays(again)
         await _stays(other)
+
+
+async def test_streams_end_when_a_role_everybody_has_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
+    async with running_coderd(first_user=True) as world:
+        _, token = await world.member()
+        async with _open(world, token) as inbox:
+            fewer: dict[str, Any] = {"default_org_member_roles": []}
+            assert (await world.patch("/api/v2/organizations/default", fewer)).status_code == 200
+            assert await _ended(inbox) == 1008
 
 
 async def test_an_event_stream_ends_when_its_readers_rights_change(monkeypatch: pytest.MonkeyPatch) -> None:

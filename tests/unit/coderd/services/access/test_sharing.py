@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import re
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import trio
 
+from coder.coderd.http.server.declarations import route_of
 from coder.coderd.services.access.authentication import user_subject
 from coder.coderd.services.access.workspace_access import load_workspace, readers
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.coderd import World
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.openapi import application
+from tests.kit.workspaces import build, new_workspace, workspace_world
 
 DEFAULT = "/api/v2/organizations/default"
 
@@ -51,6 +54,35 @@ async def test_who_leaves_loses_what_was_shared() -> None:
         assert (await world.get(path, token=token)).status_code == 404
         assert (await world.post(f"{DEFAULT}/members/{bob}")).status_code in {200, 201}
         assert await _seen(world, token) == 1
+
+
+async def test_a_list_shows_what_can_be_opened() -> None:
+    """A role may deny what is one's own, or shared; and who left an organization has left behind what is there."""
+    async with workspace_world() as (world, _):
+        bob, token = await world.member("bob")
+        admin, world.token = world.token, token
+        own = await new_workspace(world, "own")
+        world.token = admin
+        shared = await new_workspace(world, "shared")
+        shares = await world.patch(f"/api/v2/workspaces/{shared['id']}/acl", {"user_roles": {bob: "use"}})
+        assert shares.status_code == 204
+        denial = {"negate": True, "resource_type": "workspace", "action": "read"}
+        none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+        role = {"name": "blind", "display_name": "", "organization_permissions": [denial], **none}
+        assert (await world.post(f"{DEFAULT}/members/roles", role)).status_code == 200
+
+        async def opened() -> int:
+            answers = [await world.get(f"/api/v2/workspaces/{one['id']}", token=token) for one in (own, shared)]
+            return [answer.status_code for answer in answers].count(200)
+
+        assert (await opened(), await _seen(world, token)) == (2, 2)
+        member = f"{DEFAULT}/members/{bob}"
+        assert (await world.put(f"{member}/roles", {"roles": ["blind"]})).status_code == 200
+        assert (await opened(), await _seen(world, token)) == (0, 0)
+        assert (await world.put(f"{member}/roles", {"roles": []})).status_code == 200
+        assert (await opened(), await _seen(world, token)) == (2, 2)
+        assert (await world.delete(member)).status_code == 204
+        assert (await opened(), await _seen(world, token)) == (0, 0)
 
 
 async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
@@ -149,3 +181,54 @@ async def test_of_two_who_share_at_once_both_are_heard() -> None:
             statuses = await at_once(share, world.patch(off, {"sharing_disabled": True}))
             assert set(statuses) <= {200, 204, 403}
             assert await _acl(world, workspace["id"]) == ({}, {})
+
+
+_OF_A_WORKSPACE = re.compile(r"<id:(?:workspace|build|agent)>|/workspace/<name>")
+
+
+def _doors() -> Iterator[tuple[str, str]]:
+    """(method, rule) of everything that names a workspace, a build or an agent; WebSockets by a plain GET."""
+    for rule in application().url_map.iter_rules():
+        said = route_of(application().view_functions[rule.endpoint])
+        if said is not None and not said.websocket and _OF_A_WORKSPACE.search(rule.rule):
+            yield from ((method, rule.rule) for method in said.methods)
+
+
+async def _status(world: World, token: str, method: str, rule: str, places: dict[str, str]) -> int:
+    path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: places[found[1]], rule)
+    url, headers = f"{world.url}{path}?include_deleted=true", {"Coder-Session-Token": token}
+    async with world.client.stream(method, url, headers=headers, json=None if method == "GET" else {}) as answer:
+        return answer.status_code
+
+
+async def test_sharing_ends_with_the_workspace() -> None:
+    """Every door a guest could pass is shut once the workspace is deleted; its owner goes on seeing what was there."""
+    async with workspace_world() as (world, _):
+        guest, token = await world.member("guest")
+        owner = (await world.get("/api/v2/users/me")).json()["username"]
+        workspace = await new_workspace(world, "w")
+        (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        places = {
+            "workspace": workspace["id"], "build": workspace["latest_build"]["id"], "agent": agent["id"],
+            "user": owner, "name": "w", "number": "1", "container": workspace["id"],
+        }  # fmt: skip
+        by_agent = {"agent": agent["name"]}
+        roles = {"user_roles": {guest: "admin"}, "group_roles": {world.organization_id: "admin"}}
+        assert (await world.patch(f"/api/v2/workspaces/{workspace['id']}/acl", roles)).status_code == 204
+        doors = [
+            (method, rule, {**places, **(by_agent if "<agent>" in rule else {})}) for method, rule in sorted(_doors())
+        ]
+        reads = [door for door in doors if door[0] == "GET"]
+        let_in = [door for door in reads if await _status(world, token, *door) < 400]
+        assert len(let_in) > 15, let_in
+        owned = [door for door in let_in if "agent" not in door[1]]
+        await build(world, workspace["id"], "delete")
+        # What names no version of it at all (an empty body, a query too few) may be said before anybody is asked.
+        found = {(method, rule): await _status(world, token, method, rule, where) for method, rule, where in doors}
+        opened = {door: status for door, status in found.items() if status not in {400, 404}}
+        told = {rule: found["GET", rule] for _, rule, _ in let_in if found["GET", rule] != 404}
+        assert (opened, told) == ({}, {})
+        kept = {rule: await _status(world, world.token, method, rule, where) for method, rule, where in owned}
+        assert kept["/api/v2/workspaces/<id:workspace>"] == kept["/api/v2/workspacebuilds/<id:build>/logs"] == 200
+        by_name = "/api/v2/users/<user>/workspace/<name>/builds/<number>"  # the name is free for another one
+        assert {rule for rule, status in kept.items() if status == 404} == {by_name}

@@ -60,7 +60,7 @@ async def test_logs_sources_and_the_limit() -> None:
         check("WorkspaceAgentLogSource", made.json())
         again = await as_agent(world, "POST", "log-source", {**source, "icon": ""})
         assert again.status_code == 201
-        at = "2026-01-01T00:00:00.5Z"
+        at = "2020-01-01T00:00:00.5Z"
         lines = [{"created_at": at, "output": "one"}, {"created_at": at, "output": "two\x00", "level": "error"}]
         sent = await as_agent(world, "PATCH", "logs", {"log_source_id": source["id"], "logs": lines})
         assert sent.status_code == 200, sent.text
@@ -90,12 +90,12 @@ async def test_following_logs_until_a_newer_build() -> None:
         source = "22222222-2222-4222-8222-222222222222"
 
         async def say(text: str) -> None:
-            lines = [{"created_at": "2026-01-01T00:00:00Z", "output": text}]
+            lines = [{"created_at": "2020-01-01T00:00:00Z", "output": text}]
             await as_agent(world, "PATCH", "logs", {"log_source_id": source, "logs": lines})
 
         await say("first")
         stream = await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), path)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             assert [item["output"] for item in json.loads(await stream.receive_message() or "")] == ["first"]
             await say("second")
             assert [item["output"] for item in json.loads(await stream.receive_message() or "")] == ["second"]
@@ -129,7 +129,7 @@ async def sse_events(world: World, path: str, count: int, act: Any = None) -> li
     url = urlsplit(world.url)
     events: list[tuple[str, Any]] = []
     kind = ""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         stream = await trio.open_tcp_stream(url.hostname or "", url.port or 0)
         async with aclosing(_lines(stream, path, world.token)) as lines:  # type: ignore[type-var]
             async for text in lines:
@@ -179,7 +179,7 @@ async def test_watching_a_workspace() -> None:
         assert [kind for kind, _ in events] == ["ping", "data", "data"]
         assert [data["favorite"] for _, data in events[1:]] == [False, True]
         stream = await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), f"{path}/watch-ws")
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             assert json.loads(await stream.receive_message() or "") == {"type": "ping", "data": None}
             assert json.loads(await stream.receive_message() or "")["data"]["id"] == workspace["id"]
             await world.delete(f"{path}/favorite")

@@ -10,11 +10,12 @@ from coder.coderd.services.agents.disconnects import began_of
 from coder.coderd.store.agents import agents as agent_store
 from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
 
-NOW = "2026-11-22T12:00:00Z"
+EARLIER, LATER = (datetime.now(UTC) - timedelta(hours=hours) for hours in (2, 1))
+"Of the agent's record."
 
 
-def event(kind: str, **data: Any) -> dict[str, Any]:
-    return {"at": NOW, "kind": kind, "data": data}
+def event(kind: str, at: datetime = EARLIER, **data: Any) -> dict[str, Any]:
+    return {"at": at.isoformat(), "kind": kind, "data": data}
 
 
 async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
@@ -59,7 +60,7 @@ async def test_an_absence_is_named_when_the_agent_is_back() -> None:
             assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
             assert len(await disconnects(scene)) == 1, "told again, because our answer was lost"
             # a cut that only the agent noticed is one more
-            later = event("disconnected", how="closed") | {"at": "2026-11-22T12:30:00Z"}
+            later = event("disconnected", LATER, how="closed")
             assert await tell(scene, later, event("connected")) == 204
             cut = (await disconnects(scene))[0]
             assert (cut["cause"], cut["ended"]) == ("proxy_cut", "unnoticed")
@@ -78,20 +79,20 @@ async def test_what_was_told_before_explains_no_later_absence() -> None:
         await eventually(lambda: _status(scene, "disconnected"))
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
-            cut = event("disconnected", how="closed") | {"at": "2026-11-22T12:30:00Z"}
+            cut = event("disconnected", LATER, how="closed")
             assert await tell(scene, began, cut) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
 
 
 async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_back() -> None:
     async with workspace_world() as scene:
-        then = datetime(2026, 1, 1, tzinfo=UTC)
+        then = (datetime.now(UTC) - timedelta(days=1)).replace(microsecond=0)
         await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, then)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             lost = (await disconnects(scene))[0]
             assert (lost["cause"], lost["ended"]) == ("server_restarted", "lost")
-            assert lost["disconnected_at"] == "2026-01-01T00:00:00Z"
+            assert datetime.fromisoformat(lost["disconnected_at"]) == then
             assert await tell(scene, event("disconnected", how="closed"), event("connected")) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
 

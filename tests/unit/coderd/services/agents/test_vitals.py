@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
 
-NOW = "2026-11-22T12:00:00Z"
+NOW = datetime.now(UTC).isoformat()
 
 
 def event(kind: str, **data: Any) -> dict[str, Any]:

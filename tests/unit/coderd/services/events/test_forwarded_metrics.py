@@ -191,8 +191,9 @@ async def test_no_line_of_the_servers_own_is_an_agents_to_say() -> None:
         lines = [line for family in metrics.families.values() for line in family.lines() if not line.startswith("#")]
         names = {re.split("[{ ]", line)[0] for line in lines}
         assert "coderd_api_request_latencies_seconds_sum" in names
-        metrics.forwarded.take(uuid4(), PLACE, [sample(name) for name in names] + [sample("good_total")], NOW)
-        assert [family.name for family in metrics.forwarded.families(NOW)] == ["good_total"]
+        now = world.ctx.clock.now()
+        metrics.forwarded.take(uuid4(), PLACE, [sample(name) for name in names] + [sample("good_total")], now)
+        assert [family.name for family in metrics.forwarded.families(now)] == ["good_total"]
 
 
 def test_a_name_has_one_kind_and_one_set_of_labels() -> None:

@@ -84,7 +84,7 @@ async def test_each_template_asked_for_has_to_be_ones_own_to_look_at() -> None:
         members = f"/api/v2/organizations/{world.organization_id}/members/{user_id}/roles"
         assert (await world.put(members, {"roles": ["organization-admin"]})).status_code == 200
         _, plain = await world.member()
-        window = {"start_time": "2026-01-05T00:00:00Z", "end_time": "2026-01-06T00:00:00Z"}
+        window = {"start_time": "2020-01-05T00:00:00Z", "end_time": "2020-01-06T00:00:00Z"}
         for name in ("templates", "user-activity", "user-latency"):
             for token, ids, status in (
                 (of_organization, template, 200),

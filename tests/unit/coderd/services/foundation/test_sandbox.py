@@ -39,6 +39,7 @@ GREEDY = {
     "deep lists": "jsonencode(" + "[" * 3000 + "]" * 3000 + ")",
     "loops": f"jsonencode({MANY})",
     "long text": 'join("", [for i in range(1024) : join("", [for j in range(1024) : "aaaaaaaaaaaaaaaaaaaaaaaaaaa"])])',
+    "remainders": "tostring(" + "9" * 50_000 + " % 7)",
     "big numbers": "tostring(" + "99999999999999999 * " * 2000 + "1)",
     "powers": 'format("%0999999999d", 1)',
     "widths": 'format("%-999999999s", "a")',

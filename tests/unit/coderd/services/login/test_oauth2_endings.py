@@ -34,7 +34,7 @@ from tests.kit.overtaking import overtaken
 from tests.unit.coderd.services.login.test_oauth2_provider import Client, client, refusal
 
 INBOX = "/api/v2/notifications/inbox/watch"
-PATIENCE = 10.0
+PATIENCE = 60.0
 Tokens = dict[str, Any]
 
 

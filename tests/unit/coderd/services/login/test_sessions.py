@@ -11,7 +11,9 @@ import pytest
 import trio
 
 from coder.base.clock import FakeClock
+from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.events import passcodes
+from coder.coderd.services.events.notifications import site_of
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST
@@ -110,6 +112,27 @@ async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch:
         assert sorted(status for status, _ in heard) == [204, 400, 400, 400]
         assert (await world.post("/api/v2/users/otp/change-password", body)).status_code == 400
         assert await world.login("a@b.c", next(password for status, password in heard if status == 204))
+
+
+async def test_two_who_ask_for_a_passcode_at_once_get_one() -> None:
+    """The second waits for the first, and sees that there is one."""
+    async with running_coderd(first_user=True) as world:
+        user = await world.ctx.db.read(user_store.get_user_by_email, "a@b.c")
+        assert user is not None
+        site, now = site_of(world.ctx), world.ctx.clock.now()
+
+        async def first(tx: Any) -> None:
+            await passcodes._send(tx, user.id, "first", site, now)
+
+        asked = await overtaken(world, first, lambda: world.post("/api/v2/users/otp/request", {"email": "a@b.c"}))
+        assert asked.status_code == 204
+        hashed, _ = await world.ctx.db.read(user_store.get_passcode, user.id)
+        assert hashed == hash_secret("first")
+
+        async def arrived() -> Any:
+            return (await world.get("/api/v2/notifications/inbox")).json()["notifications"]
+
+        assert len(await eventually(arrived)) == 1
 
 
 async def test_cookie_changes_need_the_csrf_token() -> None:

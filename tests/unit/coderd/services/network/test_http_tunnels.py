@@ -170,7 +170,7 @@ async def test_whoever_has_a_stream_shares_no_budget_with_strangers(monkeypatch:
         async with stream:
             await stream.send_all(bytes(50_000))
             heard = 0
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while heard < 50_000:
                     heard += len(await stream.receive_some())
         assert (await world.post("/api/v2/users/login", {"email": "x" * 2000}, token="")).status_code == 429
@@ -196,7 +196,7 @@ async def test_many_bytes_over_connections_that_are_cut(monkeypatch: pytest.Monk
 
         nursery.start_soon(send)
         heard = b""
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while piece := await stream.receive_some():
                 heard += piece
         assert heard == data + b"after the silence"

@@ -5,6 +5,7 @@ What counts is how they are then: nobody gives back what was just taken, or puts
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -12,10 +13,12 @@ import httpx
 import pytest
 
 from coder.base.clock import SystemClock
+from coder.coderd.services.people.organization_settings import group_sync_key, role_sync_key
 from coder.coderd.services.people.organizations import leave_organization
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import users as user_store
+from coder.coderd.store.site import site as site_store
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import new_template, new_version
 from tests.kit.overtaking import filled, overtaken
@@ -61,6 +64,37 @@ async def test_a_default_role_that_was_just_taken_back_is_not_given_again_by_who
         answer = await overtaken(world, take_back, request)
         assert answer.status_code == 400 and "not authorized to assign role" in answer.text
         assert (await world.get(path)).json()["default_org_member_roles"] == []
+
+
+SYNCS = {
+    "groups": ("/api/v2/organizations/{organization}/settings/idpsync/groups", group_sync_key, "{group}"),
+    "roles": ("/api/v2/organizations/{organization}/settings/idpsync/roles", role_sync_key, "organization-admin"),
+    "organization": ("/api/v2/settings/idpsync/organization", lambda _: "idp_sync_organization", "{organization}"),
+}
+
+
+@pytest.mark.parametrize("sync", list(SYNCS))
+async def test_what_was_just_taken_out_of_a_sync_is_not_put_back_by_who_changes_another_word(sync: str) -> None:
+    async with running_coderd(first_user=True) as world:
+        group = (await world.post(f"/api/v2/organizations/{world.organization_id}/groups", {"name": "few"})).json()
+        values = {"organization": world.organization_id, "group": group["id"]}
+        path, key, gets = SYNCS[sync]
+        path, gets = path.format(**values), gets.format(**values)
+        assert (await world.patch(path, {"field": "words", "mapping": {"a": [gets], "b": [gets]}})).status_code == 200
+        name = key(UUID(world.organization_id))
+
+        async def request() -> httpx.Response:
+            change = {"add": [{"Given": "c", "Gets": gets}], "remove": []}
+            return await world.patch(f"{path}/mapping", change)
+
+        async def take_out(tx: Any) -> None:
+            await site_store.lock_config(tx, name)
+            stored = json.loads(await site_store.get_config(tx, name) or "{}")
+            del stored["mapping"]["b"]
+            await site_store.put_config(tx, name, json.dumps(stored))
+
+        assert (await overtaken(world, take_out, request)).status_code == 200
+        assert sorted((await world.get(path)).json()["mapping"]) == ["a", "c"]
 
 
 @pytest.mark.parametrize("given", ["member", "default"])
@@ -173,6 +207,21 @@ async def test_what_was_switched_off_meanwhile_stays_so() -> None:
 
         await overtaken(world, switch_off, request)
         assert (await world.get(path)).json()["sharing_disabled"] is True
+
+
+async def test_a_name_somebody_else_takes_meanwhile_is_taken() -> None:
+    async with running_coderd(first_user=True) as world:
+        bob, _ = await world.member("bob")
+        carol, _ = await world.member("carol")
+
+        async def request() -> httpx.Response:
+            return await world.put(f"/api/v2/users/{bob}/profile", {"username": "robert", "name": ""})
+
+        async def rename(tx: Any) -> None:
+            await user_store.update_user(tx, UUID(carol), username="robert", updated_at=SystemClock().now())
+
+        answer = await overtaken(world, rename, request)
+        assert (answer.status_code, answer.json()["validations"][0]["field"]) == (409, "username"), answer.text
 
 
 async def test_nobody_takes_back_the_name_an_administrator_just_changed() -> None:

@@ -165,6 +165,34 @@ async def test_default_roles_are_given_by_those_who_may_give_roles() -> None:
         assert sorted(changed.json()["default_org_member_roles"]) == sorted(more["default_org_member_roles"])
 
 
+async def test_a_role_of_ones_own_counts_for_whoever_gets_it_by_default() -> None:
+    """What it gives, and what it denies: also to who is given that otherwise."""
+    async with running_coderd(first_user=True) as world:
+        alice, token = await world.member("alice")
+        roles, member = f"{DEFAULT}/members/roles", f"{DEFAULT}/members/{alice}/roles"
+        now = (await world.get(DEFAULT)).json()["default_org_member_roles"]
+
+        async def may_make_groups(name: str) -> bool:
+            return (await world.post(f"{DEFAULT}/groups", {"name": name}, token=token)).is_success
+
+        async def give_everybody(*names: str) -> None:
+            wanted = {"default_org_member_roles": [*now, *names]}
+            assert (await world.patch(DEFAULT, wanted)).status_code == 200
+
+        grants = (("group", "create", False), ("group", "read", False))
+        assert (await world.post(roles, _role("grouping", *grants))).status_code == 200
+        assert (await world.post(roles, _role("alone", ("group", "create", True)))).status_code == 200
+        assert not await may_make_groups("a")
+        await give_everybody("grouping")
+        assert await may_make_groups("a")
+        await give_everybody()
+        assert not await may_make_groups("b")
+        assert (await world.put(member, {"roles": ["organization-user-admin"]})).status_code == 200
+        assert await may_make_groups("b")
+        await give_everybody("alone")
+        assert not await may_make_groups("c")
+
+
 async def test_roles_that_cannot_be() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"{DEFAULT}/members/roles"

@@ -151,7 +151,7 @@ async def test_watchers_hear_of_every_step() -> None:
         ):
 
             async def wait_for(status: str) -> None:
-                with trio.fail_after(10):
+                with trio.fail_after(60):
                     while status not in seen:
                         event = json.loads(await websocket.receive_message() or "")
                         if event["type"] == "data":

@@ -9,12 +9,15 @@ from uuid import UUID
 
 import pytest
 import trio
+import trio.testing
 
 from coder.coderd.rpc_endpoints import provisioners as links
+from coder.coderd.services.access.rights_changes import RightsChanges
 from coder.coderd.services.provisioning import daemon_admission
 from coder.coderd.store.provisioning import provisioners as store
 from coder.domain.provisioning.jobs import REVOKED_ERROR
 from coder.rpc.errors import RpcError
+from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import FakeDaemon, connected_daemon, new_version
 
@@ -75,7 +78,7 @@ async def test_who_loses_the_right_is_shown_out(right: str) -> None:
         query, take_away = await RIGHTS[right](world)
         async with connected_daemon(world, **query) as daemon:
             await take_away()
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
 
 
@@ -88,10 +91,42 @@ async def test_who_lost_the_right_and_was_not_told_gets_no_job(right: str, monke
             await take_away()
             version = await new_version(world, tags=query.get("tags", {}))
             for stream in (waiting, None):
-                with trio.fail_after(20), pytest.raises(RpcError, match="no longer allowed"):
+                with trio.fail_after(60), pytest.raises(RpcError, match="no longer allowed"):
                     await (stream.receive() if stream else daemon.acquire())
             job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
             assert job["status"] == "pending", "somebody who may takes it later"
+
+
+async def test_what_changes_for_people_wakes_no_daemon_that_a_key_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[UUID] = []
+    has_key = store.has_key
+
+    async def noted(tx: Any, key_id: UUID) -> bool:
+        looked.append(key_id)
+        return await has_key(tx, key_id)
+
+    monkeypatch.setattr(store, "has_key", noted)
+    async with running_coderd(first_user=True) as world:
+        query, take_away = await _by_key(world)
+        rights = world.ctx.part(RightsChanges)
+        async with connected_daemon(world, **query) as daemon:
+            await eventually(lambda: _has(looked))
+            for roles in (["auditor"], []):
+                changed = rights.next_change()
+                user = await world.member()
+                assert (await world.put(f"/api/v2/users/{user[0]}/roles", {"roles": roles})).status_code == 200
+                await changed.wait()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            before = len(looked)
+            assert before <= 2, "at the door, and as it began to listen"
+            await take_away()
+            with trio.fail_after(60):
+                await daemon.session.wait_closed()
+        assert len(looked) > before, "the key's end does"
+
+
+async def _has(items: list[Any]) -> bool:
+    return bool(items)
 
 
 async def _unaware(*_args: Any) -> None:
@@ -112,7 +147,7 @@ async def test_a_right_that_goes_between_the_door_and_the_listening(
 
         monkeypatch.setattr(links, "_serve", late)
         async with connected_daemon(world, **query) as daemon:
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
 
 
@@ -129,7 +164,7 @@ async def test_a_notice_that_was_missed_is_made_up_for(monkeypatch: pytest.Monke
                     await store.delete_key(tx, key.id)
 
             await world.ctx.db.run(delete_silently)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
 
 
@@ -145,7 +180,7 @@ async def test_a_job_under_way_ends_as_with_a_deleted_key(monkeypatch: pytest.Mo
         async with connected_daemon(world, **query) as daemon:
             await daemon.acquire()
             await take_away()
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
         job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert (job["status"], job["error"]) == ("failed", REVOKED_ERROR)
@@ -168,7 +203,7 @@ async def test_a_right_that_goes_while_the_job_is_taken(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(daemon_admission, "ask_again", overtaken)
         async with connected_daemon(world, **query) as daemon:
-            with trio.fail_after(20), pytest.raises(RpcError):
+            with trio.fail_after(60), pytest.raises(RpcError):
                 await daemon.acquire()
         job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert job["status"] == "failed"
@@ -185,10 +220,10 @@ async def test_others_stay() -> None:
         query, take_away = await _by_key(world)
         async with connected_daemon(world, **query) as daemon:
             await take_away()
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await daemon.session.wait_closed()
         version = await new_version(world)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             job = await stay[0].acquire()
         assert job.template_import.metadata.template_version_id == version["id"]
         assert not stay[1].session.is_closed

@@ -46,7 +46,7 @@ async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pyte
         activity = Activity()
         overlay = DaemonOverlay(policy, HostWatch(tmp_path), activity)
         socket = await connect_websocket(policy, serve_path(name="far"))
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             async with open_session(socket, role="client") as session, trio.open_nursery() as nursery:
                 await nursery.start(overlay.run)
                 nursery.start_soon(overlay.coordinate, session)

@@ -50,11 +50,11 @@ async def test_follow_gives_stored_lines_then_new_ones_then_closes() -> None:
                 assert json.loads(await websocket.receive_message() or "")["stage"] == "Setting up"
                 assert json.loads(await websocket.receive_message() or "")["output"] == "one"
                 await daemon.update(job, logs=[line("Planning", "two", provisioner_pb2.WARN)])
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     third = json.loads(await websocket.receive_message() or "")
                 assert (third["output"], third["log_level"], third["log_source"]) == ("two", "warn", "provisioner")
                 await daemon.complete_import(job)
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     assert await everything(websocket) == []
                 assert (websocket.close_code, websocket.close_reason) == (1000, "done")
         check_list("ProvisionerJobLog", (await world.get(path)).json())

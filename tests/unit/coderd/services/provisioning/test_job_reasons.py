@@ -228,7 +228,7 @@ async def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str
             assert await coder(world, tmp_path, "provisioner", "jobs", "why", job) == 0
             said = capsys.readouterr().out
             assert "No provisioner may run this job" in said
-            assert "plain   lacks tag gpu=yes" in said
+            assert "plain        lacks tag gpu=yes" in said
             assert "  coder provisioner start --tag gpu=yes\n" in said
             assert await coder(world, tmp_path, "provisioner", "jobs", "list", "-o", "json", "-s", "pending") == 0
             (listed,) = json.loads(capsys.readouterr().out)

@@ -240,7 +240,7 @@ async def _its_coordination(world: World, headers: dict[str, str]) -> None:
         change = {"id": proxy["id"], "name": "sydney", "display_name": "", "icon": "", "regenerate_token": True}
         changed = await world.patch(f"{PATH}/sydney", change)
         assert changed.status_code == 200, changed.text
-        with trio.fail_after(10), pytest.raises((RpcClosed, RpcError)):
+        with trio.fail_after(60), pytest.raises((RpcClosed, RpcError)):
             while True:
                 await stream.receive()
 

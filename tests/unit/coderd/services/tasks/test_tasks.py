@@ -24,6 +24,8 @@ from tests.kit.tasks import APP, TASKS, TOKEN, new_task, task_world
 from tests.kit.whole_agent import running_agent
 from tests.kit.workspaces import settled
 
+DEFAULT = "/api/v2/organizations/default"
+
 
 async def names(world: World, query: str = "", **rest: Any) -> list[str]:
     answer = await world.get(TASKS, params={"q": query}, **rest)
@@ -176,6 +178,27 @@ async def test_who_may_see_and_do() -> None:
                                                           "organization_id": world.organization_id}}}  # fmt: skip
         for who, expected in ((token, True), (bob, False)):
             assert (await world.post("/api/v2/authcheck", {"checks": asked}, token=who)).json() == {"mine": expected}
+
+
+async def test_a_list_shows_what_can_be_opened() -> None:
+    """A role may deny what is one's own."""
+    async with task_world() as (world, _):
+        bob, token = await world.member("bob")
+        made = await new_task(world, token=token)
+        denial = {"negate": True, "resource_type": "task", "action": "read"}
+        none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+        role = {"name": "blind", "display_name": "", "organization_permissions": [denial], **none}
+        assert (await world.post(f"{DEFAULT}/members/roles", role)).status_code == 200
+
+        async def seen() -> tuple[int, int]:
+            opened = await world.get(f"{TASKS}/bob/{made['id']}", token=token)
+            listed = await world.get(TASKS, token=token)
+            return opened.status_code, listed.json()["count"]
+
+        assert await seen() == (200, 1)
+        for roles, what in ((["blind"], (404, 0)), ([], (200, 1))):
+            assert (await world.put(f"{DEFAULT}/members/{bob}/roles", {"roles": roles})).status_code == 200
+            assert await seen() == what
 
 
 async def test_names_pages_and_bad_bodies() -> None:

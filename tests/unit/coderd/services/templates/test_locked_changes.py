@@ -16,7 +16,7 @@ from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateSearch
 from tests.kit.coderd import World
-from tests.kit.daemon import new_version, upload
+from tests.kit.daemon import ended, new_version, upload
 from tests.kit.overtaking import filled, overtaken
 from tests.kit.routes import changing
 from tests.kit.workspaces import workspace_world
@@ -69,6 +69,7 @@ async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after()
         alice, token = await world.member("alice")
         template = (await world.get("/api/v2/templates")).json()[0]
         version = await new_version(world, template_id=template["id"], name="other")
+        await ended(world, f"/api/v2/templateversions/{version['id']}")  # its import changes it
         template_id, path = UUID(template["id"]), f"/api/v2/templates/{template['id']}"
         file = await upload(world, {"main.tf": ""}, token=token)
         values = {"alice": alice, "version": version["id"], "template": template["id"], "file": file}

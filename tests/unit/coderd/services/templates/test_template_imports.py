@@ -12,7 +12,7 @@ async def test_import_from_upload_to_resources() -> None:
         assert version["job"]["status"] == "pending"
         assert version["matched_provisioners"] == {"count": 0, "available": 0, "most_recently_seen": None}
         async with working_daemon(world):
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 found = await ended(world, f"/api/v2/templateversions/{version['id']}")
         assert found["job"]["status"] == "succeeded"
         assert "matched_provisioners" not in found

@@ -141,6 +141,10 @@ async def test_quiet_hours_and_a_required_stop() -> None:
         assert latest["deadline"] == latest["max_deadline"] == "2026-01-06T22:00:00Z"
         late = await world.put(f"/api/v2/workspaces/{workspace['id']}/extend", {"deadline": "2026-01-06T23:00:00Z"})
         assert late.status_code == 400
+        # a time of one's own that is cleared takes nothing from the template's
+        assert (await world.put(f"/api/v2/workspaces/{workspace['id']}/ttl", {"ttl_ms": None})).status_code == 204
+        latest = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
+        assert latest["deadline"] == latest["max_deadline"] == "2026-01-06T22:00:00Z"
         # the requirement goes: so does the latest stop of what runs
         await change_template(world, autostop_requirement={"days_of_week": [], "weeks": 1})
         latest = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]

@@ -39,7 +39,7 @@ async def test_builds_are_told_to_whom_they_concern() -> None:
             first = await new_workspace(world, "one")
             mine = await new_workspace(world, "two", token=token)
             told: list[dict[str, Any]] = []
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while not told or (told[-1]["job_status"], told[-1]["workspace_name"]) != ("succeeded", "two"):
                     told.append(json.loads(await owners.receive_message() or ""))
                     check("WorkspaceBuildUpdate", told[-1])
@@ -79,7 +79,7 @@ async def test_a_move_is_read_once_for_all_who_watch_and_not_for_nobody(monkeypa
             await _watching(world, 2)
             monkeypatch.setattr(workspace_store, "get_view", counted)
             await moves._tell(workspace_id)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 assert await one.receive_message() == await two.receive_message()
             assert reads == [workspace_id]
 
@@ -109,7 +109,7 @@ async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pyt
 
                 monkeypatch.setattr(workspace_store, "get_view", broken)
                 await moves._tell(UUID(workspace["id"]))
-            with trio.fail_after(20), contextlib.suppress(trio.BrokenResourceError):
+            with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
                 while await stream.receive_some():
                     pass
             assert stream.close_code == 1000

@@ -43,7 +43,7 @@ async def test_values_of_a_prebuilt_workspace_are_rendered() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world, answers, tags={"area": "us"}):
         file_id = await upload(world, {"main.tf": CONDITIONAL})
         version = await new_version(world, file_id=file_id)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await ended(world, f"/api/v2/templateversions/{version['id']}")
         body = {"name": "conditional", "template_version_id": version["id"]}
         made = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)

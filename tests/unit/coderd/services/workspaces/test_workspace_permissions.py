@@ -15,7 +15,8 @@ ORGANIZATION_ROLES = "admin auditor template-admin user-admin workspace-creation
 # Served by others, not offered yet, or (credentials) refused there for want of a licence.
 LEFT_OUT = ("workspaceproxies", "available-users", "workspace-sharing", "credentials", "agent-connection-watch")
 PARTS = ("/workspaces", "/workspacebuilds", "/workspaceagents", "/workspace/", "/workspace-quota")
-REFUSED = {401, 403, 404}
+AGAIN = "ttl autoupdates autostart acl usage favorite port-share state".split()
+"""What leaves a workspace as good for the same call by somebody else: it is answered so whoever asked before."""
 SHARE = {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}
 BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "ttl"): {"ttl_ms": 3_600_000},
@@ -65,9 +66,10 @@ async def test_the_recorded_matrix() -> None:
 
 
 class Desk:
-    """Makes the objects the calls are about: shared ones for reading, new ones after everything that changed one.
+    """Makes the objects the calls are about: shared ones for reading, new ones after everything that used one up.
 
-    What was refused is asked about the same object by the next caller, and has to have left it as it was.
+    What was refused, and what may be said again and again, is asked about the same object by the next caller: a
+    refusal has to have left it as it was, and a settled choice has to be one for whoever makes it next.
     """
 
     def __init__(self, world: World) -> None:
@@ -126,7 +128,8 @@ class Desk:
         body = self._body(method, path)
         token = self.tokens[caller]
         status = (await self.world.request(method, filled, token=token, json=body)).status_code
-        if method != "GET" and status in REFUSED and workspace is not None:
+        used_up = status < 400 and path.rsplit("/", maxsplit=1)[-1] not in AGAIN
+        if method != "GET" and not used_up and workspace is not None:
             self._spare[whose] = workspace
         return status
 

@@ -2,8 +2,10 @@
 
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from coder.rpc.proto import provisioner_pb2 as pb
+from tests.kit.coderd import running_coderd
 from tests.kit.daemon import agent, resource
 from tests.kit.workspaces import build, create, new_workspace, without_daemon, workspace_world
 
@@ -352,3 +354,16 @@ async def test_a_narrow_key_lists_what_it_may_read() -> None:
         assert await names(token_name="reader", scopes=["workspace:read"]) == ["one", "two"]
         limited = [f"workspace:{one['id']}"]
         assert await names(token_name="one", scopes=["workspace:read"], allow_list=limited) == ["one"]
+
+
+async def test_a_build_number_that_is_none_says_nothing_of_who_there_is() -> None:
+    async with running_coderd(first_user=True) as world:
+        somebody, _ = await world.member("somebody")
+        _, token = await world.member("curious")
+        answers = {
+            who: (await world.get(f"/api/v2/users/{who}/workspace/none/builds/x", token=token)).json()["message"]
+            for who in ("me", somebody, str(uuid4()))
+        }
+        mine, other, nobody = answers.values()
+        assert mine == "Failed to parse build number as integer."
+        assert other == nobody == "Resource not found or you do not have access to this resource"

@@ -48,7 +48,7 @@ async def running(url: str) -> AsyncIterator[World]:
         http_address="127.0.0.1:0", postgres_url=Secret(url), provisioner_daemons=0, dangerous_disable_rate_limits=True,
         derp_server_stun_addresses=("disable",),
     )  # fmt: skip
-    async with open_server(config, None) as server, httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+    async with open_server(config, None) as server, httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         yield World(server, client)
 
 

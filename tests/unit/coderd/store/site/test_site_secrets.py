@@ -48,7 +48,7 @@ async def test_two_replicas_that_start_at_once_get_one_secret(make: Any, monkeyp
 
     monkeypatch.setattr(site, "ensure_config", ensure)
     async with fresh_database() as url, open_database(url) as one, open_database(url) as other:
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(replica, one)
                 nursery.start_soon(replica, other)
@@ -101,7 +101,7 @@ async def test_two_replicas_get_one_key_of_the_hub(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(site, "ensure_config", ensure)
     async with fresh_database() as url:
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(replica, url)
                 nursery.start_soon(replica, url)

@@ -1,52 +1,24 @@
-"""Cron lines and the library's own sentences about bad ones."""
+"""Prebuild schedules: which lines are none, and which two meet."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coder.provisionerd.terraform.provider import cron
 
 
 @pytest.mark.parametrize(
-    "spec",
-    ["0 0 22 * * *", "*/5 * * * *", "@daily", "@every 1h30m", "TZ=Europe/Vienna 0 0 * * * mon-fri", "0 0 ? 1,3 jan *"],
-)
-def test_accepted(spec: str) -> None:
-    cron.parse_script_cron(spec)
-
-
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
+    ("spec", "problem"),
     [
-        ("", "empty spec string"),
-        ("a b", "expected 5 to 6 fields, found 2: [a b]"),
-        ("0 0 0 0 * *", "beginning of range (0) below minimum (1): 0"),
-        ("0 0 24 * * *", "end of range (24) above maximum (23): 24"),
-        ("0 5-2 * * * *", "beginning of range (5) beyond end of range (2): 5-2"),
-        ("0 */0 * * * *", "step of range should be a positive number: */0"),
-        ("0 1-2-3 * * * *", "too many hyphens: 1-2-3"),
-        ("0 1/2/3 * * * *", "too many slashes: 1/2/3"),
-        ("0 x * * * *", 'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax'),
-        ("@often", "unrecognized descriptor: @often"),
-        ("@every soon", 'failed to parse duration @every soon: time: invalid duration "soon"'),
-        ("TZ=Mars/Base * * * * *", "provided bad location Mars/Base: unknown time zone Mars/Base"),
+        ("* 8-18 * * mon-fri", ""),
+        ("* * * *", "cron spec failed validation: cron specification should consist of 5 fields"),
+        ("0 8 * * *", "cron spec failed validation: minute field should be *"),
+        ("* 24 * * *", "failed to parse cron spec: end of range (24) above maximum (23): 24"),
+        ("* 8 * * 7", "failed to parse cron spec: end of range (7) above maximum (6): 7"),
     ],
 )
-def test_refused(spec: str, sentence: str) -> None:
-    with pytest.raises(cron.CronError) as caught:
-        cron.parse_script_cron(spec)
-    assert caught.value.message == sentence
-
-
-@given(st.text(alphabet="0123456789*/-,?@ abcTZ=", max_size=40))
-def test_only_one_error_type(spec: str) -> None:
-    try:
-        cron.parse_script_cron(spec)
-        cron.parse_standard_cron(spec)
-    except cron.CronError:
-        pass
+def test_what_is_no_prebuild_schedule(spec: str, problem: str) -> None:
+    assert cron.prebuild_cron_problem(spec) == problem
 
 
 @pytest.mark.parametrize(

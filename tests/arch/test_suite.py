@@ -1,0 +1,93 @@
+"""`scripts/test` divides the suite into runs that share the machine: every test is in exactly one of them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from tests.kit import hanging
+from tests.kit.ports import PORTS, _claimed, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = (ROOT / "scripts/test").read_text()
+RUN = re.compile(r"^(run_\w+)\(\) \{ run (.*); \}$", re.MULTILINE)
+OF_EVERY_RUN = "${marks:+$marks and }"
+"""Leaves out what only long runs do."""
+
+
+def _runs() -> dict[str, argparse.Namespace]:
+    """What each run is told about its tests, by the run's name."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-m", dest="mark")
+    parser.add_argument("-n", dest="workers")
+    parser.add_argument("--dist")
+    parser.add_argument("--no-loadscope-reorder", action="store_true")
+    parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("folders", nargs="*")
+    return {
+        name: parser.parse_args(shlex.split(words.replace(OF_EVERY_RUN, ""))) for name, words in RUN.findall(SCRIPT)
+    }
+
+
+def _takes(run: argparse.Namespace, path: Path) -> bool:
+    def lies_in(folders: list[str]) -> bool:
+        return any(path.is_relative_to(ROOT / folder) for folder in folders)
+
+    return lies_in(run.folders or ["tests"]) and not lies_in(run.ignore)
+
+
+def test_every_test_is_in_exactly_one_run() -> None:
+    runs = _runs()
+    assert {run.mark for run in runs.values()} == {"browser", "not browser"}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        marks = ["not browser", *["browser"][: "mark.browser" in path.read_text() and path != Path(__file__)]]
+        for mark in marks:
+            found = [name for name, run in runs.items() if run.mark == mark and _takes(run, path)]
+            assert len(found) == 1, f"{path.relative_to(ROOT)}, {mark}: {found}"
+
+
+def test_every_run_is_started() -> None:
+    for name in _runs():
+        assert len(re.findall(rf"^ *(?:run_beside \w+ )?{name}(?: |$)(?!\()", SCRIPT, re.MULTILINE)) == 1, name
+
+
+def test_a_program_is_told_a_port_that_no_run_beside_it_is_given() -> None:
+    """Kernels give whoever asks for any port one from 32768 on, in every run of the suite."""
+    assert PORTS.stop <= 32_768
+    assert len(found := {free_port() for _ in range(20)}) > 10 and found <= set(PORTS)
+    makers = [path.name for path in (ROOT / "tests").rglob("*.py") if re.search(r"def free_port\(", path.read_text())]
+    assert makers == ["ports.py"]
+
+
+def test_a_port_is_given_to_one_run_at_a_time() -> None:
+    assert not _claimed(free_port())
+
+
+async def test_a_test_that_hangs_ends_by_itself(request: pytest.FixtureRequest) -> None:
+    assert next(request.node.iter_markers("trio")).kwargs["run"] is hanging.run
+    assert float(request.config.getini("timeout")) > hanging.PATIENCE
+
+
+def test_what_hangs_says_where_and_leaves_nothing() -> None:
+    async def wait_for_nothing() -> None:
+        await trio.Event().wait()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait_for_nothing)
+
+    for _ in range(2):  # the next one runs as if nothing had been
+        with pytest.raises(hanging.HangsError, match=r"(?s)test_suite.*wait_for_nothing"):
+            hanging.run(main, patience=0.05)
+
+    async def answer() -> int:
+        await trio.sleep(3600)
+        return 7
+
+    assert hanging.run(answer, patience=1, clock=trio.testing.MockClock(autojump_threshold=0)) == 7

@@ -1,0 +1,52 @@
+"""What is freed goes back to the system some time after something has ended, and nothing is done otherwise."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent import memory
+from coder.agent.activity import Activity
+from coder.mesh import node
+
+
+async def test_once_after_what_ended_together(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
+    activity = Activity()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(memory.stay_small, activity)
+        begun = trio.current_time()
+        with activity.of("scripts"), activity.of("SSH connections"):
+            await trio.sleep(3600)
+        assert not given
+        await trio.sleep(60)
+        assert given == [pytest.approx(begun + 3600 + memory.SETTLE)]
+        await trio.sleep(3600)
+        assert len(given) == 1
+        with activity.of("scripts"):
+            pass
+        await trio.sleep(60)
+        assert len(given) == 2
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_ends_while_another_settles_is_given_back_too(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
+    activity = Activity()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(memory.stay_small, activity)
+        begun = trio.current_time()
+        with activity.of("SSH connections"):
+            with activity.of("scripts"):
+                await trio.sleep(10)
+            await trio.sleep(memory.SETTLE * 0.9)
+        await trio.sleep(3600)
+        assert given == [pytest.approx(begun + 10 + memory.SETTLE * times) for times in (1, 2)]
+        nursery.cancel_scope.cancel()

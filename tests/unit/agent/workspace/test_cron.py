@@ -1,0 +1,87 @@
+"""When scripts run next by their cron lines, which are read as the Terraform provider took them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from coder.agent.workspace.cron import next_run
+from coder.domain.foundation.cron import CronError
+
+START = datetime(2026, 2, 27, 23, 59, 12, 345678, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("30 * * * * *", "2026-02-27T23:59:30+00:00"),
+        ("0 0 9 * * mon-fri", "2026-03-02T09:00:00+00:00"),
+        ("@hourly", "2026-02-28T00:00:00+00:00"),
+        ("@every 90s", "2026-02-28T00:00:42.345678+00:00"),
+        # never as fast as the machine can
+        ("@every 0s", "2026-02-27T23:59:13.345678+00:00"),
+        ("@every -5m", "2026-02-27T23:59:13.345678+00:00"),
+        ("0 0 12 1 * sun", "2026-03-01T12:00:00+00:00"),
+        # the day of the week may be left out; seconds stand first all the same
+        ("*/15 * * * *", "2026-02-27T23:59:15+00:00"),
+        ("0 0 4 * *", "2026-02-28T04:00:00+00:00"),
+        ("0 0 0 29 2", "2028-02-29T00:00:00+00:00"),
+        # a star with a step of one is a star still, one with another step is a list of days
+        ("0 0 12 */1 * sun", "2026-03-01T12:00:00+00:00"),
+        ("0 0 12 */2 * sun", "2026-03-01T12:00:00+00:00"),
+        ("0 0 12 ? * sat", "2026-02-28T12:00:00+00:00"),
+        # a line has a zone of its own
+        ("TZ=Asia/Tokyo 0 0 9 * * *", "2026-02-28T09:00:00+09:00"),
+        ("CRON_TZ=America/New_York 0 30 2 8 3 *", "2026-03-08T02:30:00-05:00"),
+        ("TZ=Asia/Tokyo @daily", "2026-03-01T00:00:00+09:00"),
+        ("TZ= 0 0 9 * * *", "2026-02-28T09:00:00+00:00"),
+        ("TZ=Local 0 0 9 * * *", "2026-02-28T09:00:00+00:00"),
+    ],
+)
+def test_next_run(line: str, expected: str) -> None:
+    found = next_run(line, START)
+    assert found is not None and found.isoformat() == expected
+
+
+SUMMER, WINTER = timezone(timedelta(hours=2)), timezone(timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("after", "line", "expected"),
+    [
+        # the clock goes from 2:00 to 3:00 on 29 March, and from 3:00 to 2:00 on 25 October
+        (datetime(2026, 3, 28, 12, tzinfo=WINTER), "0 0 4 * * *", "2026-03-29T04:00:00+02:00"),
+        (datetime(2026, 10, 24, 12, tzinfo=SUMMER), "0 0 4 * * *", "2026-10-25T04:00:00+01:00"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 * * * * *", "2026-10-25T02:31:00+02:00"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=WINTER), "0 * * * * *", "2026-10-25T02:31:00+01:00"),
+        (datetime(2026, 10, 25, 2, 59, tzinfo=WINTER), "0 * * * * *", "2026-10-25T03:00:00+01:00"),
+    ],
+)
+def test_a_clock_that_is_changed(after: datetime, line: str, expected: str, berlin: None) -> None:
+    found = next_run(line, after)
+    assert found is not None and found.isoformat() == expected
+    assert found > after
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize("line", ["0 0 0 30 2 *", ", * * * * *", "0 , * * * *", "0 0 , * * *", "0 0 0 , * ,"])
+def test_never(line: str) -> None:
+    """Told at once: nobody looks at every second of five years."""
+    assert next_run(line, START) is None
+
+
+@pytest.mark.parametrize("line", ["", "* * *", "61 * * * * *", "a b c d e", "*/x * * * * *", "0 0 0 * * 7", "@often"])
+def test_malformed(line: str) -> None:
+    with pytest.raises(CronError):
+        next_run(line, START)

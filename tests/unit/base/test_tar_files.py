@@ -1,0 +1,55 @@
+"""Archives are unpacked below their folder alone, with a Python whose tarfile has a filter and with an older one."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from coder.base.tar_files import extract_all
+
+
+def archive(*members: tuple[str, bytes, int], kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarFile:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, data, mode in members:
+            info = tarfile.TarInfo(name)
+            info.mode, info.size, info.type, info.linkname = mode, len(data), kind, target
+            info.uid = info.gid = 12345
+            tar.addfile(info, io.BytesIO(data))
+    return tarfile.open(fileobj=io.BytesIO(buffer.getvalue()))
+
+
+@pytest.fixture(params=["filter", "older"], autouse=True)
+def python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "older":
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    elif not hasattr(tarfile, "data_filter"):
+        pytest.skip("this Python has no filter")
+
+
+def test_files_and_folders(tmp_path: Path) -> None:
+    extract_all(archive(("main.tf", b"one", 0o644), ("scripts/run", b"two", 0o777)), tmp_path)
+    assert (tmp_path / "main.tf").read_bytes() == b"one" and (tmp_path / "main.tf").stat().st_mode & 0o777 == 0o644
+    run = (tmp_path / "scripts/run").stat()
+    assert run.st_mode & 0o777 == 0o755 and run.st_uid == tmp_path.stat().st_uid
+    extract_all(archive(("scripts", b"", 0o755), kind=tarfile.DIRTYPE), tmp_path)
+    assert (tmp_path / "scripts/run").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out"])
+def test_nothing_beside_the_folder(name: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(tarfile.TarError):
+        extract_all(archive((name, b"x", 0o644)), tmp_path / "in")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE])
+def test_no_links_out_and_no_devices(kind: bytes, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(tarfile.TarError):
+        extract_all(archive(("it", b"", 0o644), kind=kind, target="../out"), tmp_path / "in")
+    assert not (tmp_path / "in/it").is_symlink()

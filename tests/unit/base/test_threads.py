@@ -1,0 +1,97 @@
+"""No room for another thread is an error of the system, whoever begins it."""
+
+from __future__ import annotations
+
+import ast
+import concurrent.futures
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.base import threads
+from coder.base.threads import NoThreadError, in_thread_or_here
+from tests.kit.threads import no_threads
+
+PRODUCT = sorted(Path("coder").rglob("*.py"))
+
+
+async def _by_itself() -> None:
+    threading.Thread(target=print).start()
+
+
+async def _by_an_executor() -> None:
+    concurrent.futures.ThreadPoolExecutor(1).submit(print)
+
+
+WAYS: dict[str, Callable[[], Awaitable[Any]]] = {
+    "a thread": _by_itself,
+    "an executor": _by_an_executor,
+    "trio's threads": lambda: trio.to_thread.run_sync(print),
+    "a program": lambda: trio.lowlevel.open_process(["true"]),
+    "a program to its end": lambda: trio.run_process(["true"]),
+    "the name of a host": lambda: trio.socket.getaddrinfo("localhost", 1),
+    "a connection by name": lambda: trio.open_tcp_stream("localhost", 1),
+    "a file": lambda: trio.open_file(__file__),
+    "a look at a file": lambda: trio.Path(__file__).stat(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_refused_thread_is_an_error_of_the_system(way: str) -> None:
+    before = trio.to_thread.current_default_thread_limiter().borrowed_tokens
+    with no_threads(), pytest.raises(OSError, match="no room for another thread") as caught:
+        await WAYS[way]()
+    assert isinstance(caught.value, NoThreadError | RuntimeError)
+    assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == before
+    assert await trio.to_thread.run_sync(threading.get_ident) != threading.get_ident(), "later there is room"
+
+
+def test_what_else_goes_wrong_at_a_start_stays_what_it_is() -> None:
+    thread = threading.Thread(target=int)
+    threads._start(thread)
+    with pytest.raises(RuntimeError, match="only be started once") as caught:
+        threads._start(thread)
+    assert not isinstance(caught.value, OSError)
+    thread.join()
+
+
+def test_whoever_runs_trio_is_told_so() -> None:
+    async def main(what: int) -> int:
+        with no_threads(), pytest.raises(OSError, match="no room"):
+            await trio.to_thread.run_sync(print)
+        return what
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", threads._plain_start)
+        assert threads.run_trio(main, 7) == 7
+        assert threading.Thread.start is threads._start
+
+
+async def test_what_has_to_be_done_is_done_here() -> None:
+    here = threading.get_ident()
+    assert await in_thread_or_here(threading.get_ident) != here
+    with no_threads():
+        assert await in_thread_or_here(threading.get_ident) == here
+        with pytest.raises(ValueError, match="invalid literal"):
+            await in_thread_or_here(int, "x")
+
+
+def _calls(path: Path) -> set[str]:
+    return {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+
+
+def test_nobody_begins_trio_or_a_thread_past_it() -> None:
+    """The database's thread is begun before anything else, and without it there is no server."""
+    allowed = {
+        ("coder/base/threads.py", "trio.run"),
+        ("coder/coderd/store/engine/database.py", "threading.Thread"),
+        ("coder/coderd/store/engine/database.py", "asyncio.run"),
+    }
+    others = {"trio.run", "threading.Thread", "Thread", "ThreadPoolExecutor", "_thread.start_new_thread", "asyncio.run"}
+    found = {(str(path), name) for path in PRODUCT for name in _calls(path) & others}
+    assert found <= allowed
+    assert ("coder/base/threads.py", "trio.run") in found

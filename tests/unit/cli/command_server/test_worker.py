@@ -1,0 +1,113 @@
+"""A forked process of the command server, and the launcher it works for (played here)."""
+
+from __future__ import annotations
+
+import array
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from coder.cli.command_server.handover import HEADER, HIGH, MAGIC, REPORT
+from tests.kit.paths import ROOT
+
+PATIENCE = 60.0
+WORKER = """
+import os, socket, sys
+from coder.cli.command_server import worker
+
+def main(words):
+    print("begun", flush=True)
+    print("got", sys.stdin.readline().strip(), flush=True)
+    return 7
+
+os._exit(worker.run(socket.socket(fileno=int(sys.argv[1])), "identity", main, lambda words: None))
+"""
+
+
+@dataclass
+class Played:
+    """The launcher's ends. `told` are the worker's standard input and output, at the launcher's numbers 0 and 1."""
+
+    worker: subprocess.Popen[bytes]
+    channel: socket.socket
+    life: int
+    written: int
+    said: int
+
+    def die(self) -> None:
+        os.close(self.life)
+        self.life = -1
+
+    def report(self) -> tuple[bytes, int]:
+        data = self.channel.recv(REPORT.size, socket.MSG_WAITALL)
+        return REPORT.unpack(data) if data else (b"", 0)
+
+
+@contextmanager
+def played(number_of_error: int = 2) -> Iterator[Played]:
+    """A worker that was sent a request."""
+    channel, theirs = socket.socketpair()
+    channel.settimeout(PATIENCE)
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(theirs.fileno())], env={"PYTHONPATH": str(ROOT)}, pass_fds=[theirs.fileno()]
+    ) as worker:
+        theirs.close()
+        watched, life = os.pipe()
+        keyboard, written = os.pipe()
+        said, screen = os.pipe()
+        folder = os.open("/", os.O_PATH | os.O_DIRECTORY)
+        given = {0: keyboard, 1: screen, number_of_error: 2}
+        body = b"identity\0" + array.array("I", given).tobytes() + b"coder\0probe\0"
+        head = HEADER.pack(MAGIC, len(body), 0o22, len(given), 2, 0, 0, 0, 0)
+        try:
+            socket.send_fds(channel, [head], [*given.values(), folder, watched])
+            for descriptor in (keyboard, screen, folder, watched):
+                os.close(descriptor)
+            channel.sendall(body)
+            launcher = Played(worker, channel, life, written, said)
+            yield launcher
+            if launcher.life >= 0:
+                launcher.die()
+        finally:
+            worker.kill()
+            for descriptor in (written, said):
+                os.close(descriptor)
+            channel.close()
+
+
+def test_what_arrives_on_the_channel_kills_nobody() -> None:
+    """The kernel tells of the launcher's last word when it is in the queue: by then it may have been read."""
+    with played() as launcher:
+        assert launcher.report() == (b"R", launcher.worker.pid)
+        launcher.channel.sendall(b"G")
+        assert os.read(launcher.said, 100) == b"begun\n"
+        launcher.channel.sendall(b"?")  # its notice, late
+        os.write(launcher.written, b"all\n")
+        assert launcher.report() == (b"X", 7)
+        assert os.read(launcher.said, 100) == b"got all\n"
+        assert launcher.worker.wait(PATIENCE) == 7
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_it_ends_with_its_launcher(has_begun: bool) -> None:
+    """From the moment it is ready: there is none at which a launcher that is killed leaves it behind."""
+    with played() as launcher:
+        assert launcher.report()[0] == b"R"
+        if has_begun:
+            launcher.channel.sendall(b"G")
+            assert os.read(launcher.said, 100) == b"begun\n"
+        launcher.die()
+        assert launcher.worker.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_files_with_numbers_of_its_own_make_a_command_run_cold() -> None:
+    with played(number_of_error=HIGH) as launcher:
+        assert launcher.report() == (b"", 0)
+        assert launcher.worker.wait(PATIENCE) == 0

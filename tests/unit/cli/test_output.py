@@ -1,0 +1,110 @@
+"""What commands print: on a terminal a table's rows are rows, and JSON keeps its value."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from coder.cli import output
+from coder.cli.output import cut
+from coder.cli.terminal_text import TerminalText
+
+NAMES = [
+    "plain", "Größe", "名前", "اسم", "שם", "नमस्ते", "e\u0301", "\U0001f600", "\u26a0\ufe0f",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+]  # fmt: skip
+
+
+class Screen(TerminalText):
+    def __init__(self) -> None:
+        self.raw = io.BytesIO()
+        super().__init__(self.raw, "utf-8")
+
+    def isatty(self) -> bool:
+        return True
+
+    def shown(self) -> str:
+        self.flush()
+        return self.raw.getvalue().decode()
+
+
+def opened(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Standard output from now on."""
+    made = Screen()
+    monkeypatch.setattr(sys, "stdout", made)
+    return made
+
+
+def _cells(text: str) -> int:
+    return output._width(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_any_script_is_shown_whole_and_in_its_column(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    output.print_table(["name", "next"], [{"name": "x" * 30, "next": "|"}, {"name": name, "next": "|"}])
+    _, first, second = screen.shown().splitlines()
+    assert second.startswith(name)
+    assert _cells(second[: second.index("|")]) == _cells(first[: first.index("|")]) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [("ab", 2), ("名前", 4), ("e\u0301", 1), ("नमस्ते", 4), ("\u200f", 0), ("\U0001f600", 2), ("\u26a0\ufe0f", 1)],
+)
+def test_cells(text: str, cells: int) -> None:
+    assert _cells(text) == cells
+
+
+@pytest.mark.parametrize("text", ["x" * 100, "名" * 100, "e\u0301" * 100, "a名" * 50])
+@pytest.mark.parametrize("width", [0, 1, 2, 3, 40, 99, 100, 101, 200, 300])
+def test_what_is_cut_fits_and_has_as_much_as_fits(text: str, width: int) -> None:
+    found = cut(text, width)
+    if _cells(text) <= width:
+        assert found == text
+        return
+    assert found[-1] == "…" and text.startswith(found[:-1])
+    assert _cells(found) <= max(width, 1)
+    assert _cells(found) >= width - 1
+
+
+def test_a_line_without_end_is_cut_without_being_read_to_its_end() -> None:
+    class Counted(str):
+        read = 0
+
+        def __iter__(self) -> Any:
+            for char in super().__iter__():
+                Counted.read += 1
+                yield char
+
+    assert len(cut(Counted("名" * 100_000), 80)) == 40
+    assert Counted.read <= 81
+
+
+def test_a_cell_is_no_second_row_and_colours_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    hostile = "mine\nadmin  owner\n\x1b[8m\tx\x1b[2J"
+    output.print_table(["name", "role"], [{"name": hostile, "role": "member"}, {"name": "b", "role": "owner"}])
+    lines = screen.shown().splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("mine admin  owner  x  ")
+    assert "\x1b[8m" not in screen.shown()
+
+
+def test_a_pipe_gets_the_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(["name"], [{"name": "a\x1b[8m"}])
+    output.print_json({"name": "\x9b2J"})
+    shown = capsys.readouterr().out
+    assert "a\x1b[8m" in shown and "\x9b2J" in shown
+
+
+def test_json_on_a_terminal_has_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    value = {"name": "a\x1b[2Jb\x9b\x7f\u202ec\u2066 名前 \n\t"}
+    output.print_json(value)
+    assert json.loads(screen.shown()) == value
+    assert "\x9b" not in screen.shown() and "名前" in screen.shown()

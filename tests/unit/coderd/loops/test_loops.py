@@ -1,0 +1,55 @@
+"""A server starts every loop there is, and each takes its turns. Servers of other tests run almost none of them
+(tests/kit/coderd.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.coderd import app, loops
+from coder.coderd.loops import last_use
+from tests.kit.coderd import ALL_LOOPS, running_coderd
+
+NAMES = {path.stem for path in Path(loops.__path__[0]).glob("*.py")} - {"__init__", "skeleton"}
+OFTEN = timedelta(seconds=0.01)
+_Turn = Callable[..., Awaitable[float]]
+
+
+async def test_a_server_starts_every_loop_and_each_takes_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    took: dict[str, list[float]] = {name: [] for name in NAMES}
+    all_took_two = trio.Event()
+
+    def noting(name: str, turn: _Turn) -> _Turn:
+        async def take(*about: Any) -> float:
+            took[name].append(await turn(*about))
+            if all(len(rests) > 1 for rests in took.values()):
+                all_took_two.set()
+            return OFTEN.total_seconds()
+
+        return take
+
+    for name in NAMES:
+        module = import_module(f"{loops.__name__}.{name}")
+        assert module.run in ALL_LOOPS, name
+        monkeypatch.setattr(module, "turn", noting(name, module.turn))
+    monkeypatch.setattr(last_use, "EVERY", OFTEN.total_seconds())
+    monkeypatch.setattr(app, "LOOPS", ALL_LOOPS)
+    settings: dict[str, Any] = dict.fromkeys(
+        (
+            "autobuild_poll_interval",
+            "job_hang_detector_interval",
+            "proxy_health_interval",
+            "workspace_prebuilds_reconciliation_interval",
+        ),
+        OFTEN,
+    )
+    async with running_coderd(first_user=True, **settings):
+        with trio.fail_after(60):
+            await all_took_two.wait()
+    assert len(ALL_LOOPS) == len(NAMES)

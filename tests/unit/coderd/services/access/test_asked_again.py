@@ -1,0 +1,111 @@
+"""When a stream's right is asked for again, beside a question that answers as told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.coderd.services.access import asked_again
+from coder.coderd.services.access.asked_again import PAUSE, run_while_allowed
+from coder.coderd.services.foundation.errors import Forbidden, NotFound
+
+
+class Asked:
+    """Notices, and answers to the questions: the last one stays."""
+
+    def __init__(self, *answers: Exception | str) -> None:
+        self.answers = list(answers)
+        self.times: list[float] = []
+        self.followed: list[object] = []
+        self._next = trio.Event()
+
+    def part(self, _kind: object) -> Asked:
+        return self
+
+    def next_change(self) -> trio.Event:
+        return self._next
+
+    def tell(self) -> None:
+        told, self._next = self._next, trio.Event()
+        told.set()
+
+    async def ask(self) -> str:
+        self.times.append(trio.current_time())
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def follow(self, found: str) -> None:
+        self.followed.append(found)
+        await trio.sleep_forever()
+
+    async def run(self) -> bool:
+        context: Any = self
+        return await run_while_allowed(context, self.ask, self.follow)
+
+
+AWAY = RuntimeError("the database is away")
+
+
+@pytest.mark.parametrize("refusal", [NotFound(), Forbidden("no"), AWAY])
+async def test_what_the_first_question_raises_is_raised_and_nothing_is_followed(refusal: Exception) -> None:
+    asked = Asked(refusal)
+    with pytest.raises(type(refusal)):
+        await asked.run()
+    assert asked.followed == []
+
+
+async def test_what_was_found_is_followed_to_its_end() -> None:
+    asked = Asked("it")
+    context: Any = asked
+    heard = []
+
+    async def follow(found: str) -> None:
+        heard.append(found)
+
+    assert await run_while_allowed(context, asked.ask, follow)
+    assert (heard, len(asked.times)) == (["it"], 1)
+
+
+@pytest.mark.parametrize("refusal", [NotFound(), Forbidden("no")])
+async def test_a_notice_during_the_first_question_counts(refusal: Exception, autojump_clock: Any) -> None:
+    asked = Asked("it", refusal)
+    first = asked.ask
+
+    async def overtaken() -> str:
+        found = await first()
+        asked.tell()
+        return found
+
+    context: Any = asked
+    assert not await run_while_allowed(context, overtaken, asked.follow)
+    assert asked.times == [0.0, 0.0]
+
+
+async def test_a_question_that_failed_is_put_again_without_another_notice(autojump_clock: Any) -> None:
+    asked = Asked("it", AWAY, AWAY, NotFound())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(asked.run)
+        await trio.testing.wait_all_tasks_blocked()
+        asked.tell()
+    assert asked.times[:2] == [0.0, 0.0]
+    assert len(asked.times) == 4 and asked.times[-1] < asked_again.LOOK_EVERY
+
+
+async def test_many_notices_are_one_question_and_none_is_one_now_and_then(autojump_clock: Any) -> None:
+    asked = Asked("it")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(asked.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(100):
+            asked.tell()
+            await trio.sleep(PAUSE / 50)
+        assert 2 <= len(asked.times) <= 1 + 1 + 100 / 50 / 0.8
+        before = len(asked.times)
+        await trio.sleep(3 * (asked_again.LOOK_EVERY + 2 * PAUSE))
+        assert len(asked.times) >= before + 3
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,83 @@
+"""A refusal of the database is told by the constraint that refused, in every service."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import PrimaryKeyConstraint, UniqueConstraint, insert, literal, select
+
+import coder
+from coder.coderd.services.foundation.errors import Conflict
+from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.store import tables
+from coder.coderd.store.engine.errors import IntegrityError
+from coder.coderd.store.engine.metadata import metadata
+from coder.coderd.store.tables.identity import users
+from tests.kit.coderd import running_coderd
+
+SERVICES = Path(coder.__file__).parent / "coderd" / "services"
+LOOK_AGAIN = {"foundation/uniqueness.py", "templates/files.py", "login/provider_login.py"}
+"""What catches the error itself, to try anew, and asks for the constraint."""
+_NAME = re.compile(r"(?:ix|uq|pk)_[a-z0-9_]+")
+
+
+def _names() -> set[str]:
+    for module in pkgutil.iter_modules(tables.__path__):
+        importlib.import_module(f"{tables.__name__}.{module.name}")
+    found = set()
+    for table in metadata.tables.values():
+        found |= {str(index.name) for index in table.indexes if index.unique}
+        found |= {str(one.name) for one in table.constraints if isinstance(one, UniqueConstraint)}
+        keys = [one for one in table.constraints if isinstance(one, PrimaryKeyConstraint)]
+        found |= {f"pk_{table.name}" for _ in keys}
+    return found
+
+
+def _catchers() -> dict[str, str]:
+    """Files of the services that catch the error, with their text."""
+    found = {}
+    for path in sorted(SERVICES.rglob("*.py")):
+        code = path.read_text()
+        handlers = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler)]
+        if any(node.type is not None and "IntegrityError" in ast.unparse(node.type) for node in handlers):
+            found[path.relative_to(SERVICES).as_posix()] = code
+    return found
+
+
+def test_nobody_takes_one_refusal_for_another() -> None:
+    found = _catchers()
+    assert set(found) == LOOK_AGAIN
+    assert all("constraint_of(error)" in code for code in found.values())
+
+
+def test_every_constraint_that_is_named_exists() -> None:
+    known, named = _names(), set()
+    for path in SERVICES.rglob("*.py"):
+        code = path.read_text()
+        if "told_as(" in code or "constraint_of(" in code:
+            strings = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+            named |= {word for one in strings if isinstance(one, str) for word in _NAME.findall(one)}
+    assert len(named) >= 20
+    assert named <= known
+
+
+@pytest.mark.parametrize("name", ["taken", "ix_organizations_name_living"])
+async def test_only_what_was_named_is_a_refusal(name: str) -> None:
+    """What somebody writes is part of the error's text, and no constraint."""
+    async with running_coderd(first_user=True) as world:
+        statement = insert(users).from_select(
+            [column.name for column in users.c], select(*(literal(name) if c.name == "name" else c for c in users.c))
+        )
+
+        async def twice(tx: object) -> None:
+            await tx.execute(statement)  # type: ignore[attr-defined]
+
+        with pytest.raises(IntegrityError), told_as({"ix_organizations_name_living": Conflict("another")}):
+            await world.ctx.db.run(twice)
+        with pytest.raises(Conflict, match="that"), told_as({"pk_users": Conflict("that")}):
+            await world.ctx.db.run(twice)

@@ -1,0 +1,204 @@
+"""A stream about a thing ends when its reader may see the thing no longer: generated over every WebSocket route.
+
+What ends with somebody's session, roles, groups or organizations is `test_session_revocation.py`. Here nothing of the
+reader changes: the owner of the thing no longer shares it, or it is deleted, and sharing ends with it. Tunnels and
+terminals are the last of the list, with the tests that show them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from coder.base.secret import Secret
+from coder.coderd.services.access import asked_again
+from coder.coderd.services.agents import agent_containers
+from coder.net.dial import DialPolicy
+from coder.net.websocket import WebSocketStream, connect_websocket
+from tests.kit.agents import eventually
+from tests.kit.coderd import World
+from tests.kit.daemon import new_version
+from tests.kit.workspaces import new_workspace, without_daemon, workspace_world
+from tests.unit.conformance.test_foreign_ids_in_websockets import streams
+
+PATIENCE = 60.0
+ELSEWHERE = {
+    "/api/v2/workspaceagents/{agent}/pty": "tests/unit/coderd/apps/test_apps.py",
+    "/api/v2/workspaceagents/{agent}/coordinate": "tests/unit/coderd/rpc_endpoints/test_coordination.py",
+    "/api/v2/organizations/{organization}/provisionerdaemons/serve":
+        "tests/unit/coderd/rpc_endpoints/test_provisioners.py",
+}  # fmt: skip
+"""What asks anew by itself, and where that is shown."""
+INBOX = "/api/v2/notifications/inbox/watch"
+
+
+async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
+    """An agent that agrees to a WebSocket and says one thing."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    await theirs.send_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+    await theirs.send_all(b"\x81\x02{}")
+    return ours
+
+
+async def _places(world: World, guest: str) -> dict[str, str]:
+    """One of each, shared with the guest, with jobs that wait, so that nothing ends by itself."""
+    workspace, building = await new_workspace(world), await new_workspace(world, "building")
+    (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+    template = world.extra["template"]
+    await without_daemon(world)
+    built = await world.post(f"/api/v2/workspaces/{building['id']}/builds", {"transition": "stop"})
+    assert built.status_code == 201, built.text
+    version = await new_version(world, template_id=template["id"])
+    places = {
+        "workspace": workspace["id"], "building": building["id"], "agent": agent["id"], "build": built.json()["id"],
+        "version": version["id"], "done": template["active_version_id"], "template": template["id"],
+    }  # fmt: skip
+    body = {"group_perms": {world.organization_id: ""}}  # it is shared with everybody when it is made
+    assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", body)).status_code == 200
+    await _share(world, places, guest)
+    return places
+
+
+async def _share(world: World, places: dict[str, str], guest: str, *, away: bool = False) -> None:
+    for kind, name, field, role in (
+        ("workspaces", "workspace", "user_roles", "use"), ("workspaces", "building", "user_roles", "use"),
+        ("templates", "template", "user_perms", "admin"),
+    ):  # fmt: skip
+        answer = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
+        assert answer.status_code in {200, 204}, answer.text
+
+
+async def _dry_run(world: World, token: str, version: str) -> str:
+    made = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+def _path(rule: str, places: dict[str, str]) -> str:
+    needs_done = "dynamic" in rule or "dry-run" in rule
+    values = {**places, "version": places["done"]} if needs_done else places
+    return re.sub(r"\{([^}]*)\}", lambda match: values[match[1]], rule)
+
+
+@asynccontextmanager
+async def _open(world: World, token: str, path: str) -> AsyncIterator[WebSocketStream]:
+    stream = await connect_websocket(DialPolicy(world.url, token=Secret(token)), path)
+    try:
+        yield stream
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+async def _ends(stream: WebSocketStream, patience: float) -> bool:
+    with trio.move_on_after(patience) as scope:
+        try:
+            while await stream.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            pass
+    return not scope.cancelled_caught
+
+
+def rules() -> list[str]:
+    return sorted({one.rule for one in streams() if one.parameters and one.rule not in ELSEWHERE})
+
+
+def about_a_workspace() -> list[str]:
+    """Those whose thing goes when a workspace is deleted."""
+    return [rule for rule in rules() if re.search(r"\{(workspace|build|agent)\}", rule)]
+
+
+async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(agent_containers, "dial", _silent)
+    monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
+    found = rules()
+    assert len(found) >= 9
+    wrong = []
+    async with workspace_world() as (world, _):
+        guest, token = await world.member("guest")
+        places = await _places(world, guest)
+        places["job"] = await _dry_run(world, token, places["done"])
+        for rule in found:
+            async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
+                await _share(world, places, guest, away=True)
+                if not await _ends(hers, PATIENCE):
+                    wrong.append(f"{rule}: still open")
+                elif hers.close_code not in {1000, 1008}:
+                    wrong.append(f"{rule}: {hers.close_code}")
+                assert not await _ends(mine, 0.01), "somebody else's stays"
+            await _share(world, places, guest)
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sharing does, so that its guests' streams do; the owner goes on seeing how it ended."""
+    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(agent_containers, "dial", _silent)
+    monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
+    found = about_a_workspace()
+    assert len(found) >= 6
+    wrong = []
+    async with workspace_world() as (world, _):
+        guest, token = await world.member("guest")
+        made = [await new_workspace(world, f"w{place}") for place in range(len(found))]
+        await without_daemon(world)
+        for rule, workspace in zip(found, made, strict=True):
+            (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+            path = f"/api/v2/workspaces/{workspace['id']}"
+            build = await world.post(f"{path}/builds", {"transition": "stop"}) if "{build}" in rule else None
+            places = {"workspace": workspace["id"], "agent": agent["id"], "build": build.json()["id"] if build else ""}
+            shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}})
+            assert shared.status_code == 204, shared.text
+            async with _open(world, token, _path(rule, places)) as hers:
+                gone = await world.post(f"{path}/abandon")
+                assert gone.status_code == 200, gone.text
+                if not await _ends(hers, PATIENCE):
+                    wrong.append(f"{rule}: still open")
+                elif hers.close_code not in {1000, 1008}:
+                    wrong.append(f"{rule}: {hers.close_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is followed of an agent goes on while the workspace is ordered to stop; logs end by themselves."""
+    answers: list[bool | None] = []
+    is_ordered, put = False, asked_again._answer
+
+    async def noted(ask: Any) -> bool | None:
+        counts = is_ordered
+        answer = await put(ask)
+        if counts:
+            answers.append(answer)
+        return answer
+
+    async def asked() -> bool:
+        return bool(answers)
+
+    monkeypatch.setattr(asked_again, "_answer", noted)
+    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(agent_containers, "dial", _silent)
+    monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
+    found = [one for one in rules() if "{agent}" in one and "logs" not in one]
+    assert len(found) >= 2
+    async with workspace_world() as (world, _):
+        made = [await new_workspace(world, f"w{place}") for place in range(len(found))]
+        await without_daemon(world)
+        for rule, workspace in zip(found, made, strict=True):
+            (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+            answers.clear()
+            is_ordered = False
+            async with _open(world, world.token, _path(rule, {"agent": agent["id"]})) as stream:
+                ordered = await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
+                assert ordered.status_code == 201, ordered.text
+                is_ordered = True
+                await world.member(f"m{workspace['name']}")  # somebody joins: everybody is asked
+                await eventually(asked)
+                assert all(answers), rule
+                assert not await _ends(stream, 0.01), f"{rule}: {stream.close_code}"
