@@ -5,8 +5,7 @@ As in the Vixie tradition, a day matches when either day field does, unless one 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from coder.domain.foundation.cron import Every, Schedule, parse_script_cron
 
@@ -23,7 +22,7 @@ def next_run(line: str, after: datetime) -> datetime | None:
     if isinstance(schedule, Every):
         return after + schedule.pause
     if schedule.zone is not None and schedule.zone != "Local":
-        after = after.astimezone(ZoneInfo(schedule.zone) if schedule.zone else UTC)
+        after = after.astimezone(_zone(schedule.zone))
     if not all(field.values for field in (schedule.second, schedule.minute, schedule.hour)):
         return None  # `,` is a list of nothing
     at = after.replace(microsecond=0) + timedelta(seconds=1)
@@ -40,6 +39,12 @@ def next_run(line: str, after: datetime) -> datetime | None:
         else:
             return _as_shown(at, after) if schedule.zone is None else at
     return None
+
+
+def _zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo  # which loads sysconfig and all it knows; few lines name a zone
+
+    return ZoneInfo(name) if name else UTC
 
 
 def _as_shown(at: datetime, after: datetime) -> datetime:

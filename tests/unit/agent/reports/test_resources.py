@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
+from trio.testing import MockClock
 
 from coder.agent.disk import THREADS
 from coder.agent.reports import volumes
@@ -24,30 +26,47 @@ async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert not (await read(False, [])).HasField("memory")
 
 
-async def test_a_volume_that_does_not_answer_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_volume_that_does_not_answer_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: MockClock
+) -> None:
     """Memory and the others are read, and however many connections ask, it holds one thread of its own."""
-    answer, asked = threading.Event(), list[Path]()
+    answer, asked, looked = threading.Event(), list[Path](), list[Path]()
+    points = list[Any]()
+
+    async def ask() -> None:
+        points.append(await read(True, paths))
+
+    async def look_time_passes() -> None:
+        here = volumes._THREADS[tmp_path / "here"]
+        while here.borrowed_tokens or THREADS.borrowed_tokens:
+            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(volumes.LOOK_TIME)
 
     def usage(folder: Path) -> tuple[int, int]:
         if folder != tmp_path / "away":
+            looked.append(folder)
             return 1, 2
         asked.append(folder)
         answer.wait(60)
         return 3, 4
 
     monkeypatch.setattr(volumes, "disk_usage", usage)
-    monkeypatch.setattr(volumes, "LOOK_TIME", 0.05)
     paths = [str(tmp_path / name) for name in ("away", "here")]
     try:
-        for _ in range(20):
-            point = await read(True, paths)
+        for number in range(1, 21):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                while len(looked) < number:
+                    await trio.lowlevel.checkpoint()
+                await look_time_passes()
+        for point in points:
             assert point.HasField("memory")
             assert [volume.volume for volume in point.volumes] == paths[1:]
         assert len(asked) == 1
         assert THREADS.borrowed_tokens == 0
     finally:
         answer.set()
-    monkeypatch.setattr(volumes, "LOOK_TIME", 30)
     assert [volume.used for volume in (await read(False, paths)).volumes] == [3, 1]
 
 
