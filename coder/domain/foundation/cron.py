@@ -9,7 +9,6 @@ Not here: what each user narrows it to (`schedules.py` beside it: weekly and dai
 
 from __future__ import annotations
 
-import zoneinfo
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -127,6 +126,8 @@ def zone_exists(name: str) -> bool:
     """Whether a time zone database knows the name ("" and "Local" count, as in Go)."""
     if name in {"", "UTC", "Local"}:
         return True
+    import zoneinfo  # which waiting agents need not have
+
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
