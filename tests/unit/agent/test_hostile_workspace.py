@@ -194,7 +194,7 @@ async def test_who_comes_to_see_what_took_all_the_room_gets_a_shell(
     assert server.state.manifest is not None
     server.state.manifest.motd_path = str(tmp_path / "motd")
     connection = await server.dial()
-    with no_threads(), trio.fail_after(20):
+    with no_threads(), trio.fail_after(60):
         done = await aio_as_trio(connection.run)("echo fine; exit 3", term_type=terminal)
         assert (done.stdout.strip(), done.exit_status) == ("fine", 3)
     connection.close()
@@ -205,7 +205,7 @@ async def test_a_program_that_does_not_hear_its_terminal_go_is_killed(
 ) -> None:
     monkeypatch.setattr(sessions, "REAP_GRACE", 0.05)
     connection = await server.dial()
-    with no_threads(), trio.fail_after(20):
+    with no_threads(), trio.fail_after(60):
         deaf = "trap '' HUP; echo $$; while :; do sleep 1000; done"
         process = await aio_as_trio(connection.create_process)(deaf, term_type="xterm")
         number = int(await aio_as_trio(process.stdout.readline)())
