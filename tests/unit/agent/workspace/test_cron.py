@@ -136,7 +136,26 @@ def test_never(line: str) -> None:
     assert next_run(line, START) is None
 
 
-@pytest.mark.parametrize("line", ["", "* * *", "61 * * * * *", "a b c d e", "*/x * * * * *", "0 0 0 * * 7", "@often"])
+def test_the_longest_pause_is_one_a_date_can_be_added_to() -> None:
+    found = next_run("@every 2562047h", START)
+    assert found is not None and found.year == 2318
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "* * *",
+        "61 * * * * *",
+        "a b c d e",
+        "*/x * * * * *",
+        "0 0 0 * * 7",
+        "@often",
+        # no date can be so far away
+        "@every 99999999h",
+        "@every 9000y",
+    ],
+)
 def test_malformed(line: str) -> None:
     with pytest.raises(CronError):
         next_run(line, START)
