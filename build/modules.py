@@ -32,6 +32,8 @@ NOT_NEEDED = {"pyi_rth_cryptography_openssl"}
 DOCSTRINGS = (
     "coder.api",
     "coder.coderd.http",
+    "coder.coderd.rpc_endpoints",
+    "coder.coderd.services",
     "alembic",
     "asyncpg",
     "click",
@@ -41,7 +43,8 @@ DOCSTRINGS = (
     "werkzeug",
 )
 """Packages that read docstrings when they run, their own or those of what is built on them: the API's description is
-made of ours. All others lose theirs, 2 MiB in every agent; Python's own library is made for that (-OO)."""
+made of those of views, of who serves streams, and of what bodies are read as. All others lose theirs, 2 MiB in every
+agent; Python's own library is made for that (-OO)."""
 _ENTRY = struct.Struct("<5I")
 _PYC_HEADER = 16
 Entries = dict[str, tuple[int, bytes]]

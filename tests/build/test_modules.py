@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import marshal
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.kit.openapi import document
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
@@ -58,6 +63,30 @@ def test_nobody_of_ours_reads_docstrings_elsewhere() -> None:
         if reading.search(path.read_text(encoding="utf-8"))
     }
     assert found and all(modules.level(name) == 1 for name in found), found
+
+
+_DESCRIBED = """
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import modules
+
+def get_code(loader, name):
+    place = loader.get_filename(name)
+    return compile(loader.get_data(place), place, "exec", dont_inherit=True, optimize=modules.level(name))
+
+SourceFileLoader.get_code = get_code
+from coder.api.base import codec
+from coder.coderd.app import describe_api
+Path(sys.argv[1]).write_bytes(codec.encode(describe_api()))
+"""
+
+
+def test_the_program_describes_its_api_as_the_sources_do(tmp_path: Path) -> None:
+    env = {"PYTHONPATH": f"{ROOT}:{ROOT / 'build'}", "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-c", _DESCRIBED, tmp_path / "described"], env=env, check=True)
+    assert json.loads((tmp_path / "described").read_text()) == document()
 
 
 def test_a_functions_text_is_found_by_its_hash() -> None:

@@ -31,7 +31,7 @@ ROOMS = {"agent", "api", "base", "cli", "domain", "mesh", "net", "rpc", "tailnet
 NOT_IDLE = {
     "asyncssh", "bcrypt", "coder.agent.ssh.server", "cryptography.x509", "cryptography.hazmat.primitives.serialization",
     "statistics", "fractions", "html", "http.client", "email", "argparse", "getpass", "sqlite3", "xml",
-    "multiprocessing", "unittest", "coder.domain.hcl",
+    "multiprocessing", "unittest", "coder.domain.hcl", "zoneinfo", "sysconfig",
 }  # fmt: skip
 """Used by sessions, pages or other commands, and cheap enough to be loaded by them."""
 

@@ -30,8 +30,9 @@ async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
 
 
 def _entries(directory: Path) -> list[dict[str, Any]]:
+    """What cannot be looked at (somebody's FUSE) costs the others nothing: pathlib's `is_dir` raises there."""
     return [
-        {"name": item.name, "absolute_path_string": str(item), "is_dir": item.is_dir()}
+        {"name": item.name, "absolute_path_string": str(item), "is_dir": os.path.isdir(item)}  # noqa: PTH112
         for item in sorted(directory.iterdir(), key=lambda item: item.name)
     ]
 

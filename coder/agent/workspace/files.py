@@ -17,7 +17,6 @@ import trio
 
 from coder.agent.disk import LOOK_TIME, on_disk
 from coder.agent.state import AgentState
-from coder.base.threads import NoThreadError
 
 Found = TypeVar("Found")
 Arguments = TypeVarTuple("Arguments")
@@ -40,10 +39,10 @@ class NotRegularError(OSError):
 
 
 async def workdir(state: AgentState) -> Path:
-    """Where commands start: the manifest's directory if it exists, else home. Silence is as good as a no, and so is no
-    room for a thread to look."""
+    """Where commands start: the manifest's directory if it exists, else home. Silence is as good as a no, and so is
+    whatever keeps one from looking: a disk that is gone, a folder above that is closed, no room for a thread."""
     for folder in state.workdirs():
-        with trio.move_on_after(LOOK_TIME), suppress(NoThreadError):
+        with trio.move_on_after(LOOK_TIME), suppress(OSError):
             if await on_disk(folder.is_dir, limiter=_FOLDERS.setdefault(folder, trio.CapacityLimiter(ASKED_AT_ONCE))):
                 return folder
     return Path("/")

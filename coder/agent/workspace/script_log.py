@@ -24,6 +24,11 @@ MOST = 64 << 20
 """Ours: bytes of one run that are kept; a script that writes gigabytes must not fill the disk it runs on."""
 BEHIND = 1 << 20
 """Ours: bytes that may wait for the disk; then the script waits, too."""
+AT_ONCE = 8
+"""Ours: looks at a folder of logs at a time. One that does not answer is asked again by every run of a script, and must
+not take the threads of all other looks one by one."""
+_THREADS: dict[Path, trio.CapacityLimiter] = {}
+"By folder, of which there are one or two."
 _FULL = b"\n[the rest of this run's output is not kept here]\n"
 
 
@@ -54,6 +59,7 @@ class ScriptLog:
 
     def __init__(self, path: Path, most: int) -> None:
         self._path, self._left = path, most
+        self._threads = _THREADS.setdefault(path.parent, trio.CapacityLimiter(AT_ONCE))
         self._file: _File | None = None
         self._waiting: list[bytes] = []
         self._size = 0
@@ -86,7 +92,7 @@ class ScriptLog:
         file, self._file, self._is_over = self._file, None, True
         if file is not None:
             with trio.move_on_after(LOOK_TIME), contextlib.suppress(OSError):  # no room for a thread: it closes itself
-                await on_disk(file.close)
+                await on_disk(file.close, limiter=self._threads)
 
     async def _wait(self, most: int) -> None:
         while self._size > most and not self._is_over:
@@ -108,13 +114,13 @@ class ScriptLog:
     async def run(self) -> None:
         """Writes until it is cancelled."""
         try:
-            self._file = await on_disk(_open, self._path)
+            self._file = await on_disk(_open, self._path, limiter=self._threads)
             self.opened.set()
             while not self._is_over:
                 await self._more.wait()
                 self._more = trio.Event()
                 pieces, self._waiting = self._waiting, []
-                await on_disk(self._file.append, pieces)
+                await on_disk(self._file.append, pieces, limiter=self._threads)
                 self._size -= sum(map(len, pieces))
                 told, self._written = self._written, trio.Event()
                 told.set()

@@ -9,6 +9,7 @@ Not here: what each user narrows it to (`schedules.py` beside it: weekly and dai
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -53,6 +54,10 @@ _DESCRIPTORS = {
 _EVERY = "@every "
 _SHORTEST = timedelta(seconds=1)
 "The library's: what is to come more often comes every second."
+_LONGEST = timedelta(microseconds=(1 << 63) // 1000)
+"Go counts durations in nanoseconds, of 63 bits: 292 years."
+_OUR_UNIT = re.compile("[0-9.]([dy])")
+"Of durations that people write for us; Go has none of these."
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +131,11 @@ def zone_exists(name: str) -> bool:
     """Whether a time zone database knows the name ("" and "Local" count, as in Go)."""
     if name in {"", "UTC", "Local"}:
         return True
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # idle agents, which read cron lines, do without
+    import zoneinfo  # which waiting agents need not have
 
     try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         return False
     return True
 
@@ -139,13 +144,22 @@ def _parse_descriptor(spec: str) -> Schedule | Every:
     if spec in _DESCRIPTORS:
         return parse_script_cron(_DESCRIPTORS[spec])
     if spec.startswith(_EVERY):
-        duration = spec.removeprefix(_EVERY)
-        try:
-            pause = parse_duration(duration)
-        except CoderError as problem:
-            raise CronError(f'failed to parse duration {spec}: time: invalid duration "{duration}"') from problem
+        pause = _pause(spec, spec.removeprefix(_EVERY))
         return Every(max(_SHORTEST, timedelta(seconds=pause // _SHORTEST)))
     raise CronError(f"unrecognized descriptor: {spec}")
+
+
+def _pause(spec: str, duration: str) -> timedelta:
+    fault = f'failed to parse duration {spec}: time: invalid duration "{duration}"'
+    try:
+        pause = parse_duration(duration)
+    except CoderError as problem:
+        raise CronError(fault) from problem
+    if unit := _OUR_UNIT.search(duration):
+        raise CronError(f'failed to parse duration {spec}: time: unknown unit "{unit[1]}" in duration "{duration}"')
+    if abs(pause) > _LONGEST:
+        raise CronError(fault)
+    return pause
 
 
 def parse_field(text: str, field: Field) -> Times:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 import time
+import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -10,6 +14,7 @@ import pytest
 
 from coder.agent.workspace.cron import next_run
 from coder.domain.foundation.cron import CronError
+from tests.kit.paths import ROOT
 
 START = datetime(2026, 2, 27, 23, 59, 12, 345678, tzinfo=UTC)
 
@@ -58,12 +63,62 @@ SUMMER, WINTER = timezone(timedelta(hours=2)), timezone(timedelta(hours=1))
         (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 * * * * *", "2026-10-25T02:31:00+02:00"),
         (datetime(2026, 10, 25, 2, 30, tzinfo=WINTER), "0 * * * * *", "2026-10-25T02:31:00+01:00"),
         (datetime(2026, 10, 25, 2, 59, tzinfo=WINTER), "0 * * * * *", "2026-10-25T03:00:00+01:00"),
+        # what runs every hour leaves none out
+        (datetime(2026, 10, 25, 2, 59, tzinfo=SUMMER), "0 * * * * *", "2026-10-25T02:00:00+01:00"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 30 * * * *", "2026-10-25T02:30:00+01:00"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 30 0-23 * * *", "2026-10-25T02:30:00+01:00"),
+        (datetime(2026, 3, 29, 1, 59, tzinfo=WINTER), "0 * * * * *", "2026-03-29T03:00:00+02:00"),
+        (datetime(2026, 3, 29, 1, 30, tzinfo=WINTER), "0 30 * * * *", "2026-03-29T03:30:00+02:00"),
+        # what has an hour of its own runs once: the first time it is shown, and an hour later when it is not
+        (datetime(2026, 10, 25, 1, 0, tzinfo=SUMMER), "0 30 2 * * *", "2026-10-25T02:30:00+02:00"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 30 2 * * *", "2026-10-26T02:30:00+01:00"),
+        (datetime(2026, 10, 25, 2, 55, tzinfo=SUMMER), "0 */5 2 * * *", "2026-10-26T02:00:00+01:00"),
+        (datetime(2026, 10, 25, 2, 55, tzinfo=SUMMER), "0 */5 2,3 * * *", "2026-10-25T03:00:00+01:00"),
+        (datetime(2026, 3, 29, 1, 0, tzinfo=WINTER), "0 30 2 * * *", "2026-03-29T02:30:00+01:00"),
+        (datetime(2026, 3, 29, 3, 30, tzinfo=SUMMER), "0 30 2 * * *", "2026-03-30T02:30:00+02:00"),
+        # a year later the clock has been changed twice
+        (datetime(2026, 1, 1, tzinfo=WINTER), "0 30 2 25 10 *", "2026-10-25T02:30:00+02:00"),
+        (datetime(2026, 1, 1, tzinfo=WINTER), "0 0 12 1 7 *", "2026-07-01T12:00:00+02:00"),
     ],
 )
-def test_a_clock_that_is_changed(after: datetime, line: str, expected: str, berlin: None) -> None:
-    found = next_run(line, after)
-    assert found is not None and found.isoformat() == expected
-    assert found > after
+@pytest.mark.parametrize("zone", ["", "TZ=Local ", "TZ=Europe/Berlin "])
+def test_a_clock_that_is_changed(after: datetime, line: str, expected: str, zone: str, berlin: None) -> None:
+    found = next_run(zone + line, after)
+    assert found is not None and datetime.fromisoformat(expected) == found > after
+    assert found.isoformat() == expected
+
+
+@pytest.mark.parametrize("zone", ["", "TZ=Europe/Berlin ", "TZ=Australia/Lord_Howe ", "TZ=America/Havana "])
+@pytest.mark.parametrize("begin", [datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 9, 25, tzinfo=UTC)])
+def test_what_runs_every_hour_leaves_out_none(zone: str, begin: datetime, berlin: None) -> None:
+    at = begin.astimezone()
+    for _ in range(24 * 50):
+        found = next_run(f"{zone}0 0 * * * *", at)
+        assert found is not None and timedelta(minutes=30) <= found - at <= timedelta(minutes=90), at
+        at = found.astimezone()
+
+
+def test_only_a_line_that_names_a_zone_loads_them() -> None:
+    program = """
+        import sys
+        from datetime import datetime
+        from coder.agent.workspace.cron import next_run
+        next_run("0 0 4 * * *", datetime.now().astimezone())
+        assert not {"zoneinfo", "sysconfig"} & sys.modules.keys()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env={"PYTHONPATH": str(ROOT)}, check=True)
+
+
+def test_utc_needs_no_database_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small container has none, and every other zone is refused there."""
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.ZoneInfo.clear_cache()
+    zoneinfo.reset_tzpath(to=())
+    try:
+        found = next_run("CRON_TZ=UTC 0 0 9 * * *", START)
+    finally:
+        zoneinfo.reset_tzpath()
+    assert found is not None and found.isoformat() == "2026-02-28T09:00:00+00:00"
 
 
 @pytest.fixture
@@ -81,7 +136,26 @@ def test_never(line: str) -> None:
     assert next_run(line, START) is None
 
 
-@pytest.mark.parametrize("line", ["", "* * *", "61 * * * * *", "a b c d e", "*/x * * * * *", "0 0 0 * * 7", "@often"])
+def test_the_longest_pause_is_one_a_date_can_be_added_to() -> None:
+    found = next_run("@every 2562047h", START)
+    assert found is not None and found.year == 2318
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "* * *",
+        "61 * * * * *",
+        "a b c d e",
+        "*/x * * * * *",
+        "0 0 0 * * 7",
+        "@often",
+        # no date can be so far away
+        "@every 99999999h",
+        "@every 9000y",
+    ],
+)
 def test_malformed(line: str) -> None:
     with pytest.raises(CronError):
         next_run(line, START)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -18,6 +19,7 @@ import pytest
 import trio
 import trio.testing
 
+from coder.agent import disk
 from coder.agent.disk import THREADS
 from coder.agent.network import file_bundle, file_edits, whole_files
 from coder.agent.network.http_api import HttpApi
@@ -34,6 +36,7 @@ from coder.agent.workspace.mcp_servers import ToolServers
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.rpc.proto import agent_pb2
 from tests.kit.paths import ROOT
+from tests.kit.threads import no_threads
 
 
 def state_of(home: Path) -> AgentState:
@@ -101,13 +104,56 @@ async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch
     state.directory.mkdir()
     assert await workdir(state) == state.directory
     answer = threading.Event()
-    plain = Path.is_dir
+    plain, in_thread = Path.is_dir, disk.on_disk
+
+    async def on_disk(look: Any, *, limiter: trio.CapacityLimiter) -> Any:
+        """A busy machine may take longer for a thread than the one that is away is given."""
+        return await in_thread(look, limiter=limiter) if look.__self__ == state.directory else look()
+
+    monkeypatch.setattr(files, "on_disk", on_disk)
     monkeypatch.setattr(files, "LOOK_TIME", 0.1)
     monkeypatch.setattr(Path, "is_dir", lambda self: plain(self) if self != state.directory else answer.wait())
     try:
         assert await workdir(state) == state.identity.home
     finally:
         answer.set()
+
+
+@pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE, errno.EACCES, errno.EIO])
+async def test_a_folder_that_cannot_be_looked_at_is_none(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FUSE whose program has died, an export that was taken back: a shell begins at home."""
+    state, plain = state_of(tmp_path / "home"), Path.stat
+    state.directory = tmp_path / "directory"
+    state.identity.home.mkdir()
+
+    def stat(path: Path, **how: Any) -> os.stat_result:
+        if path == state.directory:
+            raise OSError(number, os.strerror(number))
+        return plain(path, **how)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert await workdir(state) == state.identity.home
+
+
+async def test_a_name_that_cannot_be_looked_at_costs_a_folder_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("away", "file"):
+        (tmp_path / name).touch()
+    plain = os.stat
+
+    def stat(path: Any, *where: Any, **how: Any) -> os.stat_result:
+        if str(path).endswith("/away"):
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+        return plain(path, *where, **how)
+
+    monkeypatch.setattr(os, "stat", stat)
+    found: Any = await ask("POST", "list-directory", {}, path=".")(state_of(tmp_path))
+    contents = json.loads(found.body)["contents"]
+    assert [(one["name"], one["is_dir"]) for one in contents] == [("away", False), ("file", False), ("folder", True)]
 
 
 async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
@@ -131,6 +177,26 @@ async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
         assert THREADS.borrowed_tokens == 0
     finally:
         answer.set()
+
+
+@pytest.mark.parametrize("name", ["a secret's file", "a script's log", "git/watch", "volumes", "workdir"])
+async def test_what_is_looked_at_again_and_again_leaves_threads_to_others(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run of a script, each reading, each look for changes: while the disk is away there are ever more of them."""
+    look, owner, function = LOOKS[name]
+    state, held = state_of(tmp_path), THREADS.borrowed_tokens
+    for times in (files, secret_files, script_log, volumes):
+        monkeypatch.setattr(times, "LOOK_TIME", 0.05)
+    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.05)
+    with away(owner, function, monkeypatch) as waiting:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3 * int(THREADS.total_tokens)):
+                nursery.start_soon(_look_or_be_refused, look, state)
+            await waiting.wait()
+            assert THREADS.borrowed_tokens <= held
+            nursery.cancel_scope.cancel()
+        assert THREADS.borrowed_tokens <= held
 
 
 # ---- whoever looks into a workspace from afar
@@ -213,6 +279,25 @@ async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
             assert others.borrowed_tokens == 0
             nursery.cancel_scope.cancel()
     assert (tmp_path / "f").read_text() == "before"
+
+
+@pytest.mark.parametrize("name", LOOKS)
+async def test_no_room_for_a_thread_ends_nothing_but_the_look(name: str, tmp_path: Path) -> None:
+    """Whoever asked is told, or goes on without: what is raised here would end the agent or a connection."""
+    with no_threads():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_look_or_be_refused, LOOKS[name][0], state_of(tmp_path))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+
+async def _look_or_be_refused(look: Look, state: AgentState) -> None:
+    try:
+        found: Any = await look(state)
+    except git_changes.GitError as error:
+        assert "was not searched" in str(error)
+    else:
+        assert getattr(found, "status", 500) == 500 or b"no room for another thread" in found.body
 
 
 def test_the_table_has_every_route_for_files() -> None:

@@ -14,6 +14,7 @@ from coder.agent.state import AgentState, Identity
 from coder.agent.workspace import secret_files
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.rpc.proto import agent_pb2
+from tests.kit.threads import no_threads
 
 
 async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
@@ -30,6 +31,13 @@ async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None
     assert written.read_bytes() == (tmp_path / "old").read_bytes() == b"\x00s3cret"
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
     assert stat.S_IMODE(written.parent.stat().st_mode) == 0o700
+
+
+async def test_one_there_is_no_thread_for_costs_no_other_nor_the_start(tmp_path: Path) -> None:
+    state = AgentState(identity=Identity("me", tmp_path, "/bin/sh"), token="t", url="http://x", executable="coder")
+    with no_threads():
+        await write_secret_files(state, agent_pb2.Manifest(secrets=[agent_pb2.WorkspaceSecret(file_path="~/a")]))
+    assert not (tmp_path / "a").exists()
 
 
 async def test_a_disk_that_does_not_answer_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,10 @@ def test_accepted(spec: str) -> None:
         ("0 x * * * *", 'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax'),
         ("@often", "unrecognized descriptor: @often"),
         ("@every soon", 'failed to parse duration @every soon: time: invalid duration "soon"'),
+        ("@every 7d", 'failed to parse duration @every 7d: time: unknown unit "d" in duration "7d"'),
+        ("@every 1h1y", 'failed to parse duration @every 1h1y: time: unknown unit "y" in duration "1h1y"'),
+        ("@every 2562048h", 'failed to parse duration @every 2562048h: time: invalid duration "2562048h"'),
+        ("@every -99999999h", 'failed to parse duration @every -99999999h: time: invalid duration "-99999999h"'),
         ("TZ=Mars/Base * * * * *", "provided bad location Mars/Base: unknown time zone Mars/Base"),
     ],
 )
