@@ -121,10 +121,16 @@ export function useTaskRights(organization: string, owner: string) {
   return useChecks(["tasks", organization, owner], { update: check("task", "update", object), remove: check("task", "delete", object) });
 }
 
+/** What of a workspace decides who may do what with it. */
+type Guarded = Pick<Workspace, "id" | "organization_id" | "owner_id" | "dormant_at">;
+
 /** What the person may do with one workspace; nothing until it is known. */
-export function useWorkspaceRights({ id, organization_id, owner_id }: Pick<Workspace, "id" | "organization_id" | "owner_id">): WorkspaceRights {
-  return useChecks(["workspace", id], workspaceChecks(id, organization_id, owner_id));
+export function useWorkspaceRights(workspace: Guarded, { enabled = true } = {}): WorkspaceRights {
+  return useChecks(["workspace", rightsKey(workspace)], enabled ? workspaceChecks(workspace) : null);
 }
+
+/** Changes with what was answered about it: a workspace that was woken may be started and shared. */
+export const rightsKey = ({ id, dormant_at }: Guarded): string => (dormant_at ? `${id} dormant` : id);
 
 /** The same of a template; null while it is not there yet. */
 export function useTemplateRights(template: Pick<Template, "id" | "organization_id"> | null): TemplateRights {
@@ -134,8 +140,8 @@ export function useTemplateRights(template: Pick<Template, "id" | "organization_
 export type TemplateRights = Partial<Record<keyof ReturnType<typeof templateChecks>, boolean>>;
 export type WorkspaceRights = Partial<Record<keyof ReturnType<typeof workspaceChecks>, boolean>>;
 
-export function workspaceChecks(id: string, organization: string, owner: string) {
-  const object = { resource_id: id, organization_id: organization, owner_id: owner };
+export function workspaceChecks({ id, organization_id, owner_id, dormant_at }: Guarded) {
+  const object = { resource_id: id, organization_id, owner_id };
   return {
     read: check("workspace", "read", object),
     update: check("workspace", "update", object),
@@ -143,7 +149,8 @@ export function workspaceChecks(id: string, organization: string, owner: string)
     share: check("workspace", "share", object),
     ssh: check("workspace", "ssh", object),
     connect: check("workspace", "application_connect", object),
-    start: check("workspace", "start", object),
+    // Starting wakes a dormant one: the server judges it as the workspace it will be, not as the one that has this id.
+    start: check("workspace", "start", dormant_at ? { organization_id, owner_id } : object),
     stop: check("workspace", "stop", object),
   };
 }
