@@ -205,6 +205,12 @@ async def get_key(tx: Tx, key_id: str) -> KeyRow | None:
     return None if row is None else KeyRow(*row)
 
 
+async def hold_key(tx: Tx, key_id: str) -> bool:
+    """Whether there is one; it is not deleted until the transaction ends."""
+    statement = select(api_keys.c.id).where(api_keys.c.id == key_id).with_for_update(read=True, key_share=True)
+    return (await tx.execute(statement)).one_or_none() is not None
+
+
 async def get_token_by_name(tx: Tx, user_id: UUID, name: str) -> KeyRow | None:
     condition = and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name, api_keys.c.login_type == "token")
     row = (await tx.execute(select(*_KEY_COLUMNS).where(condition))).one_or_none()
