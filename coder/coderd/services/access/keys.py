@@ -106,7 +106,7 @@ async def insert_session(tx: Tx, row: KeyRow) -> None:
     """The key of a signing in, for which there is always room. The caller holds the user, or locks them."""
     await lock_objects(tx, "sessions", row.user_id)  # of two at once the second sees what the first made
     await key_store.insert_key(tx, row)
-    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS)
+    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS, row.created_at)
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
