@@ -1,7 +1,8 @@
 """When does an operation count? A call answered its success status, and the body was compared with its shape.
 
 Of a stream (WebSocket, events, relay) the walk sees that it opens. What it says is compared where a recorded exchange
-has its messages; the others are counted apart (`Outcome.opened`). A refusal never counts, however right it is: it is mended by a better call (`stories.py`, `machine_stories.py`).
+has its messages; the others are counted apart (`Outcome.opened`). A refusal never counts, however right it is: it is
+mended by a better call (`stories.py`, `machine_stories.py`).
 """
 
 from __future__ import annotations
