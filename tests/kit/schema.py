@@ -61,7 +61,7 @@ def problems(name: str, value: Any) -> list[str]:
     return found
 
 
-def _leaves(errors: Iterable[jsonschema.ValidationError]) -> Iterator[jsonschema.ValidationError]:
+def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
     """What is wrong with something that may be null is what is wrong with it as itself; there is one such type."""
     for error in errors:
         others = (
