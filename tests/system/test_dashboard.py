@@ -81,8 +81,12 @@ def test_first_account_is_made_on_the_page(page: Page) -> None:
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()
-    expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/templates/new/builder$"))
+    expect(page).to_have_title(re.compile(r"^Create Template - "))
+    expect(page.get_by_role("heading", name="Starter templates")).to_be_visible()
     expect(page.get_by_text("ana-admin", exact=True)).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
+    expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
 
 
 def test_a_lost_session_loses_no_typing(page: Page, context: BrowserContext) -> None:
