@@ -304,6 +304,11 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(terminal.get_by_test_id("terminal-status")).to_have_attribute("data-status", "connected")
     terminal.keyboard.type("echo $((6*7))-from-here\n")
     expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
+    terminal.keyboard.press("Control+Shift+F")
+    terminal.get_by_label("Search the terminal", exact=True).fill("42-from")
+    expect(terminal.get_by_role("search")).to_contain_text("1 of 1")
+    terminal.keyboard.press("Escape")
+    expect(terminal.get_by_role("search")).to_have_count(0)
     for size in TERMINAL_SIZES:
         terminal.set_viewport_size(size)  # type: ignore[arg-type]
         assert excess(terminal, _LEFT_OUT) <= 0, (size, terminal.evaluate(_ROWS))
