@@ -4,8 +4,9 @@ The names are documented, so that another single-page application in `--site-dir
 build-info, user, entitlements, appearance, userAppearance, experiments, regions, docs-url, logo-url, ai-tasks-enabled,
 ai-gateway-enabled, permissions, organizations. A tag the page has already is filled where it stands, the others are
 added to its head. Each holds JSON or is empty: then the page asks the API. Who is signed out gets what is public.
-tasks-tab-visible and application-name are there for pages made for the original, whose placeholders (`{{ .Name }}`) are
-filled wherever they stand; none is left as text.
+tasks-tab-visible and application-name are there for pages made for the original, too, whose placeholders
+(`{{ .Name }}`) are filled wherever they stand; none is left as text. web-terminal-renderer is ours: the deployment's
+configuration, where the original's terminal looks for it, is for administrators alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 NAMES = (
     "csrf-token build-info user entitlements appearance userAppearance experiments regions docs-url logo-url "
-    "ai-tasks-enabled tasks-tab-visible ai-gateway-enabled application-name permissions organizations"
+    "ai-tasks-enabled tasks-tab-visible ai-gateway-enabled application-name web-terminal-renderer permissions "
+    "organizations"
 ).split()
 _META = re.compile(r"<meta\b[^>]*?\bproperty\s*=\s*([\"']?)([A-Za-z:-]+)\1[^>]*>", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{-?\s*\.([A-Za-z.]+)\s*-?\}\}")
@@ -75,6 +77,7 @@ async def _values(ctx: Context) -> dict[str, str]:
         "docs-url": ctx.config.docs_url,
         "logo-url": appearance.logo_url,
         "application-name": appearance.application_name or "Coder",
+        "web-terminal-renderer": ctx.config.web_terminal_renderer,
         "tasks-tab-visible": True,
         "ai-gateway-enabled": False,
     }

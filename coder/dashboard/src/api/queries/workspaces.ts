@@ -1,5 +1,5 @@
 // Workspaces, as the pages ask for them. Keys are the paths, so that one invalidation reaches everything below.
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
 import type {
@@ -29,12 +29,15 @@ export const externalCredentials = (workspace: string, agent: string) =>
     queryFn: () => get<ExternalAgentCredentials>(`/api/v2/workspaces/${workspace}/external-agent/${seg(agent)}/credentials`),
   });
 
-export const BUILDS_SHOWN = 25;
+const BUILDS_SHOWN = 25;
 
-export const workspaceBuilds = (workspace: string, limit = BUILDS_SHOWN) =>
-  queryOptions({
-    queryKey: ["workspace", workspace, "builds", limit],
-    queryFn: () => get<WorkspaceBuild[]>(`/api/v2/workspaces/${workspace}/builds?limit=${limit}`),
+/** Newest first, page after page. The next one begins behind what is there: which builds are older than one, the API cannot say. */
+export const workspaceBuilds = (workspace: string) =>
+  infiniteQueryOptions({
+    queryKey: ["workspace", workspace, "builds"],
+    queryFn: ({ pageParam }) => get<WorkspaceBuild[]>(withQuery(`/api/v2/workspaces/${workspace}/builds`, { limit: BUILDS_SHOWN, offset: pageParam || undefined })),
+    initialPageParam: 0,
+    getNextPageParam: (last: readonly WorkspaceBuild[], pages: readonly (readonly WorkspaceBuild[])[]) => (last.length < BUILDS_SHOWN ? undefined : pages.length * BUILDS_SHOWN),
   });
 
 export const buildByNumber = (owner: string, name: string, number: string) =>

@@ -20,12 +20,13 @@ PAGE = """<!doctype html><html><head><meta property="user" content="{{ .User }}"
 async def test_tags_are_filled_where_they_stand_and_added_where_they_are_missing(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(PAGE)
     (tmp_path / "app.js").write_text("1")
-    async with running_coderd(first_user=True, site_dir=str(tmp_path)) as world:
+    async with running_coderd(first_user=True, site_dir=str(tmp_path), web_terminal_renderer="webgl") as world:
         assert (await world.get("/app.js", token="")).text == "1"
         text = (await world.get("/any/page", token="")).text
         assert "{{" not in text and "<title>Coder</title>" in text
         assert '<meta name="application-name" content="Coder">' in text
         public = _values(text)
+        assert public["web-terminal-renderer"] == "webgl"
         assert set(public) == {*NAMES, "og:title"}
         assert public["user"] == "" and public["organizations"] == ""
         assert json.loads(public["build-info"]) == (await world.get("/api/v2/buildinfo")).json()
