@@ -23,7 +23,7 @@ export function useExternalAuth(version: string, enabled: boolean) {
 
 export function ExternalAuthStep({ version }: { version: string }) {
   const { answer } = useExternalAuth(version, true);
-  if (answer.isError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
+  if (answer.isLoadingError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
   if (!answer.data || answer.data.length === 0) return null;
   return (
     <Section title="External authentication" description="This template uses accounts you have elsewhere.">

@@ -19,7 +19,7 @@ export function JobReasons({ organization, job, home }: { organization: string; 
   const why = useQuery(jobWhy(organization, job));
   const queries = useQueryClient();
   if (why.isPending) return <Skeleton className="h-16" />;
-  if (why.isError) return <Failure error={why.error} retry={() => void why.refetch()} />;
+  if (why.isLoadingError) return <Failure error={why.error} retry={() => void why.refetch()} />;
   const { daemons, expected_start: start, no_expected_start: unknown, remedy, parked } = why.data;
   const park = (on: boolean) => put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }).then(
     () => queries.invalidateQueries({ queryKey: ["provisionerjobs", job] }),

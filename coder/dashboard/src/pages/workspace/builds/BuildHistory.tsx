@@ -19,7 +19,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
   const builds = useQuery({ ...query, queryKey: [...query.queryKey, workspace.latest_build.id, workspace.latest_build.status] });
   const shown = useParams()["number"];
   if (builds.isPending) return <Skeleton className="h-24 w-full" />;
-  if (builds.isError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
+  if (builds.isLoadingError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
   return (
     <ol className="-mx-2 flex flex-col gap-px" aria-label="Builds">
       {builds.data.map((build) => {
