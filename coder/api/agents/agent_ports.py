@@ -24,7 +24,7 @@ class UpsertWorkspaceAgentPortShareRequest(ApiStruct):
     port: int
     share_level: str
     protocol: str
-    expires_at: datetime | None | UnsetType = UNSET
+    expires_at: datetime | UnsetType | None = UNSET
     "Ours: null for never; who leaves it out, as upstream's clients do, leaves what there is."
 
 

@@ -1,4 +1,4 @@
-"""Forgetting what is too old: logs of past agents, statistics, expired keys and shares, sent messages, and logs with a limit.
+"""Forgetting what is too old: logs of past agents, statistics, expired keys and shares, sent messages, limited logs.
 
 Retentions are settings where people decide (`--…-retention`, 0 keeps), otherwise upstream's figures. Provisioner
 daemons are forgotten with jobs that hang (`services/provisioning/reaping.py`). One replica purges at a time.

@@ -378,7 +378,7 @@ async def _who_may_stay(s: Scene) -> None:
 
 
 async def _shared_ports_end(s: Scene, token: str) -> None:
-    """With the share, and with what the template allows: at once, nobody looked. Within a minute when its time is over."""
+    """With the share, and with what the template allows: at once, nobody looked; when its time is over, at a look."""
     share = {"agent_name": "main", "port": s.app.port, "share_level": "authenticated", "protocol": "http"}
     path, template = (
         f"/api/v2/workspaces/{s.agent.workspace['id']}",
