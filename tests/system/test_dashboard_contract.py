@@ -313,7 +313,8 @@ def test_hostile_and_endless_words_harm_no_page(browser: Browser, shown: Showcas
     shown.api("PATCH", f"/templates/{template}", {"display_name": words(64), "description": words(127)})
     shown.api("PATCH", f"/groups/{group}", {"add_users": [], "remove_users": [], "display_name": words(64)})
     shown.api("PATCH", f"/organizations/{organization}", {"display_name": words(64), "description": words(4_000)})
-    shown.api("POST", "/users/me/secrets", {"name": "n" * 64, "value": "x", "description": words(500)})
+    secret = {"name": "n" * 64, "value": "x", "env_name": "E" * 64, "description": words(500)}
+    shown.api("POST", "/users/me/secrets", secret)
     shown.api("POST", "/notifications/custom", {"content": {"title": words(100), "message": words(1_000)}})
     page = tab_of("ana", browser, shown.server, people)
     found = []
