@@ -2223,6 +2223,7 @@ export interface UpsertWorkspaceAgentPortShareRequest {
   port: number;
   share_level: string;
   protocol: string;
+  expires_at?: string | null;
 }
 
 export interface UsagePeriod {
@@ -2657,6 +2658,7 @@ export interface WorkspaceAgentPortShare {
   port: number;
   share_level: "authenticated" | "organization" | "owner" | "public";
   protocol: "http" | "https";
+  expires_at?: string;
 }
 
 export interface WorkspaceAgentPortShares {

@@ -4,6 +4,8 @@ import { render } from "@testing-library/react";
 import { createMemoryRouter, RouterProvider, type RouteObject } from "react-router";
 import { afterEach, vi } from "vitest";
 
+import { askWhoIsHere } from "../app/query-client";
+
 export interface Sent {
   method: string;
   path: string;
@@ -76,6 +78,7 @@ export function visit(routes: RouteObject[], address: string, answers: Answers):
     return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);
   });
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  askWhoIsHere(client);
   const router = createMemoryRouter(routes, { initialEntries: [address] });
   render(<QueryClientProvider client={client}><RouterProvider router={router} /></QueryClientProvider>);
   return { sent, asked, at: () => `${router.state.location.pathname}${router.state.location.search}`, fetching: () => client.isFetching() };

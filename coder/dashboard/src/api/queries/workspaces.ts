@@ -3,7 +3,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
 import type {
-  ExternalAgentCredentials, ProvisionerJobWhy, SSHConfigResponse, Workspace, WorkspaceACL, WorkspaceAgentListContainersResponse, WorkspaceAgentListeningPortsResponse,
+  AgentDisconnect, AgentLights, ExternalAgentCredentials, ProvisionerJobWhy, SSHConfigResponse, Workspace, WorkspaceACL, WorkspaceAgentListContainersResponse, WorkspaceAgentListeningPortsResponse,
   WorkspaceAgentPortShares, WorkspaceBuild, WorkspaceBuildParameter, WorkspaceBuildTimings, WorkspaceQuota, WorkspacesResponse, WorkspaceSharingSettings,
 } from "../types";
 
@@ -72,6 +72,15 @@ export const workspaceQuota = (organization: string, user: string) =>
 
 export const sshSettings = queryOptions({ queryKey: ["deployment", "ssh"], queryFn: () => get<SSHConfigResponse>("/api/v2/deployment/ssh"), staleTime: Infinity });
 
+const LIGHTS_REFRESH_MS = 15_000; // twice in the rhythm of an agent's readings
+
+export const agentLights = (agent: string) =>
+  queryOptions({ queryKey: ["workspaceagents", agent, "lights"], queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`), refetchInterval: LIGHTS_REFRESH_MS, retry: false });
+
+/** Newest first. */
+export const agentDisconnects = (agent: string) =>
+  queryOptions({ queryKey: ["workspaceagents", agent, "disconnects"], queryFn: () => get<AgentDisconnect[]>(`/api/v2/workspaceagents/${agent}/disconnects`), refetchInterval: LIGHTS_REFRESH_MS, retry: false });
+
 const PORTS_REFRESH_MS = 5000;
 
 export const listeningPorts = (agent: string) =>
@@ -81,8 +90,10 @@ export const listeningPorts = (agent: string) =>
     refetchInterval: PORTS_REFRESH_MS,
   });
 
+const SHARES_REFRESH_MS = 15_000; // they end by themselves
+
 export const portShares = (workspace: string) =>
-  queryOptions({ queryKey: ["workspaces", workspace, "port-share"], queryFn: () => get<WorkspaceAgentPortShares>(`/api/v2/workspaces/${workspace}/port-share`) });
+  queryOptions({ queryKey: ["workspaces", workspace, "port-share"], queryFn: () => get<WorkspaceAgentPortShares>(`/api/v2/workspaces/${workspace}/port-share`), refetchInterval: SHARES_REFRESH_MS });
 
 export const containers = (agent: string) =>
   queryOptions({

@@ -43,7 +43,7 @@ export function CreateWorkspacePage() {
   if (!template) return view;
   if (match && params.get("mode") === "auto") {
     if (existing.isPending) return <Loading />;
-    if (existing.isError) return <Narrow><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
+    if (existing.isLoadingError) return <Narrow><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
     const found = existing.data?.workspaces[0];
     if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
   }

@@ -40,7 +40,7 @@ interface ExternalAuthStepProps {
 
 export function ExternalAuthStep({ version, user, name }: ExternalAuthStepProps) {
   const { answer } = useExternalAuth(version, user);
-  if (answer.isError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
+  if (answer.isLoadingError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
   if (!answer.data || answer.data.length === 0) return null;
   return (
     <Section title="External authentication" description={name === null ? "This template uses accounts you have elsewhere." : `This template uses accounts ${name} has elsewhere. Only ${name} can link them: Account, External authentication.`}>

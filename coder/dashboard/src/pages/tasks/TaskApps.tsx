@@ -20,7 +20,7 @@ const REFRESH_MS = 5000;
 export function TaskApps({ task }: { task: Task }) {
   const workspace = useQuery({ ...workspaceByName(task.owner_name, task.workspace_name), enabled: task.workspace_id !== null, refetchInterval: REFRESH_MS });
   if (task.workspace_id === null) return <Section title="Workspace"><p className="text-muted">It has no workspace any more.</p></Section>;
-  if (workspace.isError) return <Failure error={workspace.error} retry={() => void workspace.refetch()} />;
+  if (workspace.isLoadingError) return <Failure error={workspace.error} retry={() => void workspace.refetch()} />;
   if (!workspace.data) return <SkeletonRows rows={2} />;
   return isLive(task) ? <Apps task={task} workspace={workspace.data} /> : <TaskProgress task={task} workspace={workspace.data} />;
 }

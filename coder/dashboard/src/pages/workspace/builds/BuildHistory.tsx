@@ -28,7 +28,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
   }, [newest, refetch]);
   const shown = useParams()["number"];
   if (builds.isPending) return <Skeleton className="h-24 w-full" />;
-  if (builds.isError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
+  if (builds.isLoadingError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
   // A build that began between two pages has moved the second: what ended the first begins it, too.
   const all = [...new Map(builds.data.pages.flat().map((build) => [build.id, build])).values()];
   return (
