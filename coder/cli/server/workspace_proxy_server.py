@@ -17,8 +17,8 @@ def _run(invocation: Invocation) -> int:
 
     config = proxy_config(Inputs(flags=invocation.raw, env=invocation.env))
     server = config.server
-    verbose = bool(invocation.globals["verbose"] or server.log_filter)
-    open_logs(server.log_human, server.log_json, server.log_stackdriver, verbose=verbose)
+    paths = server.log_human, server.log_json, server.log_stackdriver
+    open_logs(*paths, verbose=bool(invocation.globals["verbose"]), debug=server.log_filter)
     if config.ignored:
         get_logger("wsproxy").warn("settings without effect in this release", settings=" ".join(config.ignored))
 

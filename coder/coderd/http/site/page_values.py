@@ -6,6 +6,9 @@ ai-gateway-enabled, permissions, organizations. A tag the page has already is fi
 added to its head. Each holds JSON or is empty: then the page asks the API. Who is signed out gets what is public.
 tasks-tab-visible and application-name are there for pages made for the original, whose placeholders (`{{ .Name }}`) are
 filled wherever they stand; none is left as text.
+
+permissions is always empty: it would hold the answers to the questions a page has about its caller, by the names the page
+gave them, and only the page knows those. An answer that lacks some would be taken for a no.
 """
 
 from __future__ import annotations
@@ -75,7 +78,8 @@ async def _values(ctx: Context) -> dict[str, str]:
         "docs-url": ctx.config.docs_url,
         "logo-url": appearance.logo_url,
         "application-name": appearance.application_name or "Coder",
-        "tasks-tab-visible": True,
+        "ai-tasks-enabled": not ctx.config.hide_ai_tasks,
+        "tasks-tab-visible": not ctx.config.hide_ai_tasks,
         "ai-gateway-enabled": False,
     }
     caller = await optional_caller() if "coder_session_token" in request.cookies else None
@@ -93,6 +97,5 @@ async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
         "entitlements": await deployment.entitlements(ctx),
         "experiments": list(ctx.config.experiments),
         "regions": {"regions": await workspace_proxies.list_regions(ctx)},
-        "ai-tasks-enabled": True,
         "organizations": [organizations.organization_view(row) for row in mine],
     }
