@@ -1,8 +1,9 @@
-"""Settings of the agent and of provisioner daemons that ask for what these programs do not do, each with the reason.
+"""Settings of agents, provisioner daemons and proxies that ask for what these programs do not do, and the reasons.
 
-A daemon that is given one as a flag does not start: whoever runs it reads the sentence. In its environment it is told in
-the log, because one file of variables often serves the server and its daemons. An agent says the sentence in its log
-and goes on, because its settings come from a template, and people must still get into the workspace to mend that.
+A daemon or proxy (whose table is in `wsproxy/config.py`) that is given one as a flag does not start: whoever runs it
+reads the sentence. Of its environment it is told in the log, because one file of variables often serves the server and
+what stands around it. An agent says the sentence in its log and goes on, because its settings come from a template, and
+people must still get into the workspace to mend that.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def unsupported(invocation: Invocation, reasons: Mapping[str, str]) -> Iterator[
             yield sentence, hint, invocation.sources[option.name]
 
 
-def judge_daemon_settings(invocation: Invocation) -> None:
+def judge_settings(invocation: Invocation, reasons: Mapping[str, str], logger: str) -> None:
     """Tells of those in the environment, once the log is open. Raises CoderError `bad_option` for the first flag."""
-    for sentence, hint, source in unsupported(invocation, DAEMON):
+    for sentence, hint, source in unsupported(invocation, reasons):
         if source == "flag":
             raise CoderError("bad_option", sentence, hint)
-        get_logger("provisionerd").warn(sentence)
+        get_logger(logger).warn(sentence)
 
 
 def warn_of_unsupported(invocation: Invocation) -> None:

@@ -20,7 +20,9 @@ from coder.cli.agents.agent import AGENT as AGENT_COMMAND
 from coder.cli.agents.reaper import must_reap
 from coder.cli.command import Command, Invocation, parse
 from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
-from coder.cli.unsupported import AGENT, DAEMON, judge_daemon_settings, warn_of_unsupported
+from coder.cli.server.workspace_proxy_server import SERVER as PROXY
+from coder.cli.unsupported import AGENT, DAEMON, judge_settings, warn_of_unsupported
+from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
 READ = re.compile(r'invocation\["(\w+)"\]')
@@ -37,6 +39,7 @@ def _read_by(words: str) -> set[str]:
 
 def _other(option: Option) -> str:
     values: dict[str, Any] = {"bool": str(not option.default).lower(), "int": "7", "duration": "37m"}
+    values["host:port"] = "127.0.0.1:7"
     return str(values.get(option.kind, "something"))
 
 
@@ -65,16 +68,25 @@ def logged() -> Iterator[list[str]]:
         yield lines
 
 
-@pytest.mark.parametrize("option", [item for item in START.options if item.name in DAEMON], ids=lambda item: item.flag)
-def test_a_daemon_refuses_flags_it_does_not_heed_and_tells_of_variables(option: Option, logged: list[str]) -> None:
-    for command in (START, LEGACY_START):
-        with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
-            judge_daemon_settings(_given(command, option))
-        assert option.env in caught.value.hint
-        judge_daemon_settings(parse(command, [], {}))
-        assert not logged
-        judge_daemon_settings(parse(command, [], {option.env: _other(option)}))  # a file shared with the server
-        assert logged.pop().startswith(f"--{option.flag} is not supported: ")
+@pytest.mark.parametrize(
+    ("command", "reasons", "option"),
+    [
+        pytest.param(command, reasons, option, id=f"{command.words} --{option.flag}")
+        for command, reasons in ((START, DAEMON), (LEGACY_START, DAEMON), (PROXY, WITHOUT_EFFECT))
+        for option in command.options
+        if option.name in reasons
+    ],
+)
+def test_flags_that_are_not_heeded_are_refused_and_variables_told(
+    command: Command, reasons: dict[str, str], option: Option, logged: list[str]
+) -> None:
+    with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
+        judge_settings(_given(command, option), reasons, "role")
+    assert option.env in caught.value.hint
+    judge_settings(parse(command, [], {}), reasons, "role")
+    assert not logged
+    judge_settings(parse(command, [], {option.env: _other(option)}), reasons, "role")  # a file shared with the server
+    assert logged == [f"--{option.flag} is not supported: {reasons[option.name]}"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ added to its head. Each holds JSON or is empty: then the page asks the API. Who 
 tasks-tab-visible and application-name are there for pages made for the original, whose placeholders (`{{ .Name }}`) are
 filled wherever they stand; none is left as text.
 
-permissions is always empty: it would hold the answers to the questions a page has about its caller, by the names the page
-gave them, and only the page knows those. An answer that lacks some would be taken for a no.
+permissions is always empty: it would hold the answers to the questions a page has about its caller, by the names the
+page gave them, and only the page knows those. An answer that lacks some would be taken for a no.
 """
 
 from __future__ import annotations

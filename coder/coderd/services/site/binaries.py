@@ -6,8 +6,8 @@ puts what it made), and, when the server itself runs from the single binary, tha
 `coder-<os>-<arch>` is the slim program wherever there is one: a full program's file has it inside (`packed_program`).
 `coder-full-<os>-<arch>` is the file as it lies there, `coder-linux-<arch>.deb` a Debian package. Beside a program may
 lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. What
-is not packed by us and has none beside it is compressed when it is asked for (`compressed_programs`). A file's hashes are
-computed once and kept as long as the file looks the same.
+is not packed by us and has none beside it is compressed when it is asked for (`compressed_programs`). A file's hashes
+are computed once and kept as long as the file looks the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Programs compressed for the way: made when the first client asks, kept in the cache directory by the program's SHA-1.
+"""Programs compressed for the way: made when the first client asks, kept in the cache directory by SHA-1.
 
-For programs that are not ours, whose code lies there as it runs: gzip takes three fifths off one of Go's. A program that
-`build/build.py` made is a compressed payload already and is never tried (docs/decisions/single-binary.md).
+For programs that are not ours, whose code lies there as it runs. One that `build/build.py` made is a compressed payload
+already and is never tried (docs/decisions/single-binary.md).
 """
 
 from __future__ import annotations
