@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +26,22 @@ NAMES = ("http.request", "http.server", "database", "agent.http")
 
 
 @pytest.fixture(autouse=True)
-def logs_as_they_were() -> Iterator[None]:
-    before = log._State.sinks, log._State.threshold
+def logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Log files stay open for as long as the program runs, which is this test."""
+    before, opened, really = (log._State.sinks, log._State.threshold), [], Path.open
+
+    def remember(path: Path, *how: Any, **rest: Any) -> Any:
+        file = really(path, *how, **rest)
+        if how == ("a",):
+            opened.append(file)
+        return file
+
+    monkeypatch.setattr(Path, "open", remember)
     yield
     log._State.sinks, log._State.threshold = before
     log._State.is_debugged = None
+    for file in opened:
+        file.close()
 
 
 @pytest.mark.parametrize(

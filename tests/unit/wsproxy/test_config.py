@@ -25,7 +25,7 @@ BY_THE_COMMAND = {"verbose", "write_config", "address"}
 
 def test_every_shared_setting_is_read() -> None:
     text = "\n".join(path.read_text() for path in RUN if path.name != "config.py")
-    read = set(re.findall(r"\b(?:config|server|shared)\.(\w+)", text))
+    read = set(re.findall(r"(?:config|server|shared)\.(?=(\w+))", text))
     assert SHARED - read == set()
 
 
