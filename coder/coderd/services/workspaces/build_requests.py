@@ -43,6 +43,8 @@ _TEMPLATE_MANAGERS = "Only template managers may provide custom state"
 _DEBUG_OFF = "Terraform debug mode is disabled in the deployment configuration."
 _DEBUG_ADMINS = "Workspace builds with a custom log level are restricted to administrators only."
 _NEEDS_LOGIN = "The template needs an external login that the owner of the workspace does not have."
+_NULL = re.compile(r"""\s*(null|"\$\{\s*null\s*\}")\s*""")
+"A tag without a value is no tag, also in the quotes of Terraform's JSON."
 _PARAMETER_REFERENCE = re.compile(r"data\.coder_parameter\.([A-Za-z0-9_-]+)\.value")
 
 
@@ -299,7 +301,7 @@ async def _tags(
     version_id = version_job.version_id
     own: dict[str, str] = {}
     for key, expression in (await version_store.list_workspace_tags(tx, version_id) if version_id else {}).items():
-        if expression.strip() == "null":
+        if _NULL.fullmatch(expression):
             continue
         value = evaluate_tag(expression, parameters)
         if value is not None:

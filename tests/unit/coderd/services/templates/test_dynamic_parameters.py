@@ -323,11 +323,13 @@ async def test_a_stop_goes_where_the_start_went() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world, tags={"zone": "linz-x"}) as daemon:
         version = await new_version(world, file_id=await upload(world, {"main.tf": CITY % "linz" + TAGS % expression}))
         job = await daemon.acquire()
-        await daemon.update(job, workspace_tags={"zone": expression})
+        nulls = {"a": "null", "b": " null ", "c": '"${null}"', "d": '"${ null }"'}
+        await daemon.update(job, workspace_tags={"zone": expression, "e": '"null"', **nulls})
         await daemon.complete_import(job, plan=b"{}")
         body = {"name": "tpl", "template_version_id": version["id"]}
         template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
         made = (await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]})).json()
         await daemon.complete_build(await daemon.acquire(), state=b"{}")
         stopped = await world.post(f"/api/v2/workspaces/{made['id']}/builds", {"transition": "stop"})
-        assert stopped.json()["job"]["tags"]["zone"] == "linz-x", stopped.text
+        tags = {"owner": "", "scope": "organization", "zone": "linz-x", "e": "null"}
+        assert stopped.json()["job"]["tags"] == tags, "a tag that is null is none"
