@@ -18,7 +18,8 @@ KEY = SigningKey("7", bytes(range(32)))
 NONCE = bytes(range(100, 112))
 LIFETIME = timedelta(minutes=1)
 GOOD: dict[str, Any] = {
-    "iss": "coderd", "aud": ["wsproxy"], "nbf": NOW.timestamp() - 60, "exp": NOW.timestamp() + 60, "api_key": "id-secret",
+    "iss": "coderd", "aud": ["wsproxy"], "nbf": NOW.timestamp() - 60, "exp": NOW.timestamp() + 60,
+    "api_key": "id-secret",
 }  # fmt: skip
 
 
