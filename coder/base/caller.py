@@ -18,7 +18,7 @@ def parent_pid() -> int:
 
 def stand_in_for(pid: int) -> None:
     """From now on this process runs the command of process `pid`."""
-    global _parent  # noqa: PLW0603 - one process runs one command
+    global _parent
     _parent = _parent_of(pid)
 
 

@@ -14,8 +14,7 @@ from coder.coderd.services.events.open_links import OpenLinks, shown_method
 from coder.coderd.services.events.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 
 if TYPE_CHECKING:
-    from coder.wsproxy.authorizer import RemoteAppAuthorizer
-    from coder.wsproxy.world import ProxyWorld
+    from coder.mesh.relay import DerpServer
 
 BY_PATH = "/@{user}/{workspace}/apps/{app}/*"
 BY_HOST = "{app host}/*"
@@ -49,17 +48,17 @@ class ProxyMetrics:
         """One request that was answered; `path` is a route."""
         self.families["coderd_api_requests_processed_total"].add(str(status), shown_method(method), path)
 
-    def exposition(self, world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> str:
+    def exposition(self, *, sessions: int, streams: int, is_registered: bool, relay: DerpServer | None) -> str:
         """The text of one scrape."""
         found = self.families
         found["coderd_api_concurrent_websockets"].replace(
             ((path,), count) for path, count in self.links.by_route().items()
         )
-        found["coderd_wsproxy_app_sessions"].set(authorizer.sessions)
-        found["coderd_wsproxy_app_streams"].set(authorizer.open_streams)
-        found["coderd_wsproxy_registered"].set(not world.registration.explain_unwell())
+        found["coderd_wsproxy_app_sessions"].set(sessions)
+        found["coderd_wsproxy_app_streams"].set(streams)
+        found["coderd_wsproxy_registered"].set(is_registered)
         set_process(found)
-        set_relay(found, world.relay)
+        set_relay(found, relay)
         found["promhttp_metric_handler_requests_in_flight"].set(1)  # this one
         found["promhttp_metric_handler_requests_total"].add("200")
         return exposition(found.values())

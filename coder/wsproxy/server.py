@@ -123,7 +123,12 @@ def _port(listeners: Sequence[trio.SocketListener]) -> int:
 def _exposition(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> Exposition:
     async def exposition() -> str:
         await trio.lowlevel.checkpoint()
-        return world.metrics.exposition(world, authorizer)
+        return world.metrics.exposition(
+            sessions=authorizer.sessions,
+            streams=authorizer.open_streams,
+            is_registered=not world.registration.explain_unwell(),
+            relay=world.relay,
+        )
 
     return exposition
 

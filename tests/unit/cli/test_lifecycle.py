@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
+from coder.cli import session
 from coder.cli.command import Command, parse
 from coder.cli.workspaces import lifecycle
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
@@ -29,7 +30,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         bodies.append(json)
         return b""
 
-    monkeypatch.setattr(lifecycle.session, "client", lambda _invocation: SimpleNamespace(request=request))
+    monkeypatch.setattr(session, "client", lambda _invocation: SimpleNamespace(request=request))
     monkeypatch.setattr(lifecycle, "find_workspace", lambda _client, _name: workspace)
     monkeypatch.setattr(lifecycle, "_start_extra", lambda *_: {})
     monkeypatch.setattr(lifecycle, "_values_for", lambda *_: {})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base import caller, log
+from coder.base import log
 from coder.base.errors import CoderError
 from coder.client.tracing import log_to_directory
 
@@ -30,21 +30,6 @@ def test_editors_find_the_log_of_their_connection(tmp_path: Path) -> None:
     assert names[0][3] == names[1][3] == str(os.getppid())
     assert "[debug] mesh: a packet went out  to=there" in first.read_text()
     assert second.read_text() == ""
-
-
-def test_a_warm_process_names_the_parent_of_whom_it_stands_in_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(caller, "_parent", None)
-    caller.stand_in_for(os.getpid())
-    assert caller.parent_pid() == os.getppid()
-    caller.stand_in_for(os.getppid())
-    grandparent = caller.parent_pid()
-    assert grandparent != os.getppid()
-    with log_to_directory(str(tmp_path)) as path:
-        assert path.name.endswith(f"-{grandparent}.log")
-    caller.stand_in_for(2**30)  # it is gone already
-    assert caller.parent_pid() == os.getppid()
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

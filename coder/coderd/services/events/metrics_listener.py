@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import h11
 import trio
@@ -32,7 +32,7 @@ async def open_metrics_listeners(address: str) -> list[trio.SocketListener]:
         ) from error
 
 
-async def serve_metrics(listeners: Sequence[trio.SocketListener], exposition: Exposition, stopping: trio.Event) -> None:
+async def serve_metrics(listeners: list[trio.SocketListener], exposition: Exposition, stopping: trio.Event) -> None:
     """Answers scrapes until `stopping` is set."""
 
     async def answer(stream: trio.SocketStream) -> None:

@@ -32,7 +32,7 @@ async def test_many_who_ask_at_once_get_one_form(
         made += 1
         return really(*args)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(compressed_programs.gzip, "GzipFile", count)
+    monkeypatch.setattr(gzip, "GzipFile", count)
     forms = CompressedPrograms(tmp_path / "cache" / "compressed")
     found: list[Path | None] = []
 
