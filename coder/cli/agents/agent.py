@@ -33,7 +33,8 @@ def _run(invocation: Invocation) -> int:
         return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
     kept, env = take_over(os.environ), child_env()
-    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
+    paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
+    open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
     warn_of_unsupported(invocation)
     config = _config(invocation)
     # Whatever we start is given the token we use, not the one we were started with.

@@ -37,10 +37,11 @@ PROVIDERS = ("builtin", "upstream")
 def _start(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
-    from coder.cli.unsupported import refuse_unsupported
+    from coder.cli.unsupported import DAEMON, judge_settings
 
-    refuse_unsupported(invocation)
-    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation["verbose"]))
+    paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
+    open_logs(*paths, verbose=bool(invocation["verbose"]), debug=invocation["log_filter"])
+    judge_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
     run_trio(_serve, invocation)

@@ -20,7 +20,6 @@ WITHOUT_EFFECT = {
     "notifications_lease_count": "messages are leased one by one, so that one that hangs keeps no other waiting",
     "notifications_store_sync_buffer_size": "results are written at once",
     "notifications_store_sync_interval": "results are written at once",
-    "hide_ai_tasks": "told to dashboards; this one always offers its tasks",
 }
 """A test finds a difference for every other setting."""
 HARMLESS = frozenset(

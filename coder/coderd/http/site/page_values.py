@@ -7,6 +7,9 @@ added to its head. Each holds JSON or is empty: then the page asks the API. Who 
 tasks-tab-visible and application-name are there for pages made for the original, too, whose placeholders
 (`{{ .Name }}`) are filled wherever they stand; none is left as text. web-terminal-renderer is ours: the deployment's
 configuration, where the original's terminal looks for it, is for administrators alone.
+
+permissions is always empty: it would hold the answers to the questions a page has about its caller, by the names the
+page gave them, and only the page knows those. An answer that lacks some would be taken for a no.
 """
 
 from __future__ import annotations
@@ -78,7 +81,8 @@ async def _values(ctx: Context) -> dict[str, str]:
         "logo-url": appearance.logo_url,
         "application-name": appearance.application_name or "Coder",
         "web-terminal-renderer": ctx.config.web_terminal_renderer,
-        "tasks-tab-visible": True,
+        "ai-tasks-enabled": not ctx.config.hide_ai_tasks,
+        "tasks-tab-visible": not ctx.config.hide_ai_tasks,
         "ai-gateway-enabled": False,
     }
     caller = await optional_caller() if "coder_session_token" in request.cookies else None
@@ -96,6 +100,5 @@ async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
         "entitlements": await deployment.entitlements(ctx),
         "experiments": list(ctx.config.experiments),
         "regions": {"regions": await workspace_proxies.list_regions(ctx)},
-        "ai-tasks-enabled": True,
         "organizations": [organizations.organization_view(row) for row in mine],
     }

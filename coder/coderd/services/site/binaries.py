@@ -5,8 +5,9 @@ puts what it made), and, when the server itself runs from the single binary, tha
 
 `coder-<os>-<arch>` is the slim program wherever there is one: a full program's file has it inside (`packed_program`).
 `coder-full-<os>-<arch>` is the file as it lies there, `coder-linux-<arch>.deb` a Debian package. Beside a program may
-lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. A
-file's hashes are computed once and kept as long as the file looks the same.
+lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. What
+is not packed by us and has none beside it is compressed when it is asked for (`compressed_programs`). A file's hashes
+are computed once and kept as long as the file looks the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import trio
 
 from coder.api.site.programs import Program
 from coder.base.own_binary import own_binary, own_name
+from coder.coderd.services.site.compressed_programs import CompressedPrograms
 from coder.coderd.services.site.packed_program import Cut, Packed, read_packed
 from coder.domain.agents.init_scripts import PLATFORMS
 
@@ -42,6 +44,8 @@ class ServedBinary:
     sha1: str
     sha256: str
     encoding: str = ""
+    original_size: int = 0
+    "Of the program itself, whatever it is encoded in; the hashes are the program's as well."
 
     @property
     def size(self) -> int:
@@ -49,8 +53,14 @@ class ServedBinary:
 
     @property
     def etag(self) -> str:
-        """Quoted SHA-1 of the content; one of its own for each encoding."""
+        """Quoted SHA-1 of the program; one of its own for each encoding."""
         return f'"{self.sha1}{"-" if self.encoding else ""}{self.encoding}"'
+
+    def is_one_of(self, tags: str) -> bool:
+        """Whether an `If-None-Match` names it. The program's SHA-1 does for every encoding: who has that file needs
+        no other form of it."""
+        named = {tag.strip().removeprefix("W/") for tag in tags.split(",")}
+        return not named.isdisjoint({self.etag, f'"{self.sha1}"', "*"})
 
 
 def name_of(system: str, arch: str) -> str:
@@ -76,6 +86,7 @@ class Binaries:
         folders = [Path(site).expanduser() / "bin"] if site else []
         folders.append(ctx.config.cache_dir.expanduser() / "bin")
         self._folders = folders
+        self._compressed = CompressedPrograms(ctx.config.cache_dir.expanduser() / "compressed")
         self._hashes: dict[tuple[Path, int, int, int], tuple[str, str]] = {}
         self._hashing = trio.Lock()
 
@@ -89,7 +100,9 @@ class Binaries:
                 continue
             if packed.slim is not None and not full:
                 return await self._hashed(path, packed.slim, stat)
-            return await self._encoded(await self._hashed(path, Cut(stat.st_size, b""), stat), encodings)
+            whole = await self._hashed(path, Cut(stat.st_size, b""), stat)
+            is_plain = not packed.is_slim and packed.slim is None and file_name in names()
+            return await self._encoded(whole, encodings, is_plain=is_plain)
         return None
 
     def listed(self) -> list[Program]:
@@ -128,7 +141,7 @@ class Binaries:
             if path.is_file():
                 yield path, packed, stat
 
-    async def _encoded(self, binary: ServedBinary, encodings: tuple[str, ...]) -> ServedBinary:
+    async def _encoded(self, binary: ServedBinary, encodings: tuple[str, ...], *, is_plain: bool) -> ServedBinary:
         for encoding in encodings:
             path = binary.path.with_name(binary.path.name + ENCODINGS[encoding])
             try:
@@ -137,14 +150,20 @@ class Binaries:
                 continue
             if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one is of an older program
                 return replace(binary, path=path, cut=Cut(stat.st_size, b""), encoding=encoding)
-        return binary
+        made = None
+        if is_plain and "gzip" in encodings:
+            made = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
+        if made is None:
+            return binary
+        return replace(binary, path=made, cut=Cut(made.stat().st_size, b""), encoding="gzip")
 
     async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
         key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
         async with self._hashing:  # fifty machines asking at once hash the file once
             if key not in self._hashes:
                 self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
-        return ServedBinary(path, cut, *self._hashes[key])
+        sha1, sha256 = self._hashes[key]
+        return ServedBinary(path, cut, sha1, sha256, original_size=cut.size + len(cut.tail))
 
     def explain_missing(self, name: str) -> str:
         """What is there instead, and how the missing one is made."""
