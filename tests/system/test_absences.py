@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import trio
 
 from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.loopback import program_under_test
 
 pytestmark = pytest.mark.system
 
@@ -63,7 +63,7 @@ async def agent_process(
 ) -> AsyncIterator[subprocess.Popen[bytes]]:
     """The agent, as a machine runs it; killed in the end."""
     env = {**os.environ, "CODER_AGENT_TOKEN": scene.token, "CODER_AGENT_URL": url, "HOME": str(folder), **more}
-    words = [sys.executable, "-m", "coder", "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
+    words = [*program_under_test(), "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
     with (folder / "agent.log").open("ab") as said:
         process = subprocess.Popen(words, env=env, stderr=said)
     try:

@@ -21,6 +21,7 @@ import trio
 
 from coder.net.policy import DialPolicy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.loopback import program_under_test
 from tests.kit.paths import ROOT
 from tests.kit.whole_agent import running_agent
 
@@ -62,7 +63,7 @@ pytestmark = [
 
 
 def inside(mount: str, argv: Sequence[str]) -> list[str]:
-    return ["unshare", "-m", "sh", "-c", f'{mount}\nexec "$@"', "sh", sys.executable, "-m", "coder", *argv]
+    return ["unshare", "-m", "sh", "-c", f'{mount}\nexec "$@"', "sh", *program_under_test(), *argv]
 
 
 def environment(view: AgentWorld, home: Path) -> dict[str, str]:
@@ -132,7 +133,7 @@ async def test_the_agent_serves_and_says_once_what_it_cannot_keep(condition: str
         env = environment(view, tmp_path) | {"CODER_URL": view.world.url, "CODER_SESSION_TOKEN": view.world.token}
         with trio.fail_after(60):
             done = await trio.run_process(
-                [sys.executable, "-m", "coder", "ssh", "dev", "--", "echo $((40+2))"],
+                [*program_under_test(), "ssh", "dev", "--", "echo $((40+2))"],
                 env=env, check=False, capture_stdout=True, stderr=subprocess.STDOUT,
             )  # fmt: skip
         assert done.stdout.strip() == b"42", done.stdout + log.read_bytes()
