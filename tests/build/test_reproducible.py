@@ -1,4 +1,4 @@
-"""The same sources are the same program: built twice, from folders of different names and with files of different age."""
+"""The same sources are the same program: built twice, in folders of different names, of files of different age."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from tests.kit.launched import NEEDS
 @pytest.mark.skipif(not NEEDS, reason="gcc, zstd and its library are needed")
 def test_two_builds_are_equal(tmp_path: Path) -> None:
     """Programs, bills of materials and all, by the checksums the build itself writes."""
-    sums = []
+    sums: list[str] = []
     for name in ("one", "another/deeper"):
         tree, out = tmp_path / name, tmp_path / f"out-{len(sums)}"
         compiled.copy_tree(tree, whole=False)
         for path in tree.rglob("*.py"):
             os.utime(path, (len(sums) * 86400 + 1_000_000_000,) * 2)
-        command = [sys.executable, tree / "build/build.py", "--quick", "--pure", "--keep-dashboard", "--out", out]
+        command: list[str | Path] = [sys.executable, tree / "build/build.py", "--out", out]
+        command += ["--quick", "--pure", "--keep-dashboard"]
         env = os.environ | {"PYTHONPATH": str(tree), "TMPDIR": str(tmp_path)}
         done = subprocess.run(command, env=env, cwd=tree, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

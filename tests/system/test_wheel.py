@@ -66,7 +66,7 @@ def coder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     reached = index_answers(env)
     if not reached:
         arguments = "--no-deps --no-index"
-    install = [sys.executable, "-m", "pipx", "install", "--quiet", f"--pip-args={arguments}", wheel]
+    install: list[str | Path] = [sys.executable, "-m", "pipx", "install", "--quiet", f"--pip-args={arguments}", wheel]
     done = subprocess.run(install, env=env, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     venv = home / "pipx/venvs/coder"
@@ -75,7 +75,7 @@ def coder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         # A path and no more: what it says of an editable project there is not read.
         (folder / "requirements.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     code = "import coder, trio; print(coder.__file__, trio.__file__)"
-    asked = [venv / "bin/python", "-c", code]
+    asked: list[str | Path] = [venv / "bin/python", "-c", code]
     found = subprocess.run(asked, env=SYSTEM, cwd="/", capture_output=True, text=True, check=True)
     assert found.stdout.count(str(venv)) == 1 + reached
     assert [path.name for path in (home / "bin").iterdir()] == ["coder"]
