@@ -29,12 +29,13 @@ FILL = "dd if=/dev/zero of=$HOME/fill bs=4096 2>/dev/null"
 MOUNTS = {
     "read-only home": ("mount -t tmpfs tmpfs $HOME && mount -o remount,ro $HOME", "Read-only file system"),
     "full disk": (
-        f"mount -t tmpfs -o size=1m tmpfs $HOME; {FILL}; export TMPDIR=$HOME",
+        f"mount -t tmpfs -o size=1m tmpfs $HOME; {FILL}; export TMPDIR=$HOME CODER_BINARY_CACHE=$HOME.programs",
         "No space left on device",
     ),
     "noexec /tmp": ("mount -t tmpfs -o noexec tmpfs $HOME && export TMPDIR=$HOME", ""),
 }
-"""How each comes to be, and what the system says there of a file that cannot be written ("" when it can)."""
+"""How each comes to be, and what the system says there of a file that cannot be written ("" when it can). A built
+program that was not unpacked before has no room there and says so (tests/build); it gets the place it asks for."""
 
 
 @dataclass(frozen=True)
