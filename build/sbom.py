@@ -117,7 +117,9 @@ def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Co
             continue
         package, version = debian_package(path.name)
         purl = f"pkg:deb/debian/{package}@{version}" if package else ""
-        if not package and (built := built_here(path.name)):
+        built = built_here(path.name)
+        # dpkg is asked by name: its library of that name may be another than the one this Python runs with.
+        if built and version.partition("-")[0] != built[1]:
             version = built[1]
             purl = f"pkg:generic/{built[0]}@{version}"
         component = component_of("library", path.name, version, purl, reference=f"file:{inside}")
