@@ -19,11 +19,13 @@ from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.reaper import reap_if_first
 from coder.cli.command import Command, Invocation
+from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
 
 def _run(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.agent.upgrade.signals import held_outside_of_receivers
     from coder.base.threads import run_trio

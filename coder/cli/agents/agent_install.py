@@ -21,15 +21,17 @@ from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.agents.agent import read_token
 from coder.cli.command import Command, Invocation
+from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.output import say
 
 if TYPE_CHECKING:
     from coder.domain.agents.service_units import InstallSpec, Platform, Step, WriteFile
 
-_PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows"}
+_PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
 def _install(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.domain.agents.service_units import install_steps
 
     url = invocation["agent_url"] or invocation.globals["url"]
@@ -44,6 +46,7 @@ def _install(invocation: Invocation) -> int:
 
 
 def _uninstall(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.domain.agents.service_units import uninstall_steps
 
     _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])

@@ -116,12 +116,15 @@ class Binaries:
         return found
 
     async def signature(self, name: str) -> bytes | None:
-        """A detached signature of a program, made by whoever built it; of the slim one under its own name."""
-        if await self.find(name) is None:
+        """A detached signature of exactly the bytes of that name, made by whoever built them: the slim program that is
+        cut out of a full one has its own (`coder-slim-…`), never the full one's."""
+        binary = await self.find(name)
+        if binary is None:
             return None
-        slim = name.replace("coder-", "coder-slim-", 1)
-        candidates = [name.replace("coder-full-", "coder-", 1)] if name.startswith("coder-full-") else [slim, name]
-        for path in [folder / f"{file}.asc" for file in candidates for folder in self._folders]:
+        file = name.replace("coder-full-", "coder-", 1)
+        signed = file.replace("coder-", "coder-slim-", 1) if binary.cut.tail else file
+        beside = binary.path.parent
+        for path in [folder / f"{signed}.asc" for folder in ([beside] if beside in self._folders else self._folders)]:
             if path.is_file() and path.stat().st_size < 1 << 16:
                 return path.read_bytes()
         return None
@@ -172,11 +175,15 @@ class Binaries:
         if name.replace("coder-full-", "coder-", 1) not in names():
             return f"{have} Names are: {', '.join(names())}."
         how = self._remedy(name)
-        if not name.startswith(("coder-linux", "coder-full-linux")):
+        if "-darwin-" in name:
             how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the same command."
+        if "-windows-" in name:
+            how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the command line."
         return f"{have} {how}"
 
     def _remedy(self, name: str) -> str:
+        if "-windows-" in name:
+            return f"There is no agent for Windows here; put one of Coder 2.34 into {self._folders[0]} as {name}."
         return f"Build {name} with build/build.py and put it into {self._folders[0]}."
 
 

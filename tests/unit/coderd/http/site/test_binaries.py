@@ -55,8 +55,16 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
             kind = "full" if "full" in name else "slim"
             assert (await world.get(f"/bin/{name}.asc", token="")).text == f"signature of the {kind}"
         assert (await world.get("/bin/coder-linux-armv7.asc", token="")).status_code == 404
+        # The full file's signature is of other bytes than the program that is cut out of it.
+        (shelf / f"bin/{NAME.replace('coder-', 'coder-slim-')}.asc").unlink()
+        assert (await world.get(f"/bin/{NAME}.asc", token="")).status_code == 404
+        assert (await world.get("/bin/coder-full-linux-arm64.asc", token="")).text == "signature of the full"
+        (shelf / "bin/coder-linux-armv7.asc").write_text("signature of the file")
+        assert (await world.get("/bin/coder-linux-armv7.asc", token="")).text == "signature of the file"
         missing = await world.get("/bin/coder-darwin-arm64", token="")
         assert missing.status_code == 404 and "pipx install FILE.whl" in missing.json()["detail"]
+        missing = await world.get("/bin/coder-windows-arm64.exe", token="")
+        assert missing.status_code == 404 and "no agent for Windows" in missing.json()["detail"]
 
 
 async def test_what_is_there_is_said_without_asking_for_each(shelf: Path) -> None:
