@@ -250,6 +250,12 @@ AGENT = Command(
             help="Refuse ssh -R.",
         ),
         Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
+        Option(
+            "firewall_log_socket",
+            "agent-firewall-log-proxy-socket-path",
+            "CODER_AGENT_FIREWALL_LOG_PROXY_SOCKET_PATH",
+            hidden=True,
+        ),
         Option("prometheus_address", "prometheus-address", "CODER_AGENT_PROMETHEUS_ADDRESS", default="", hidden=True),
         Option("debug_address", "debug-address", "CODER_AGENT_DEBUG_ADDRESS", default="", hidden=True),
         Option(
