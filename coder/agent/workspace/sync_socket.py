@@ -22,6 +22,7 @@ from coder.agent.guarded import guarded
 from coder.agent.upgrade.handover import KeptUnits
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.base.quoted import quoted
 from coder.domain.agents.startup_units import StartupUnits, UnitError
 
 log = get_logger("agent.sync")
@@ -129,7 +130,7 @@ class SyncSocket:
             return {"error": str(error)}
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return {"error": "the request is none this agent knows"}
-        return {"error": f"this agent knows no {verb!r}"}
+        return {"error": f"this agent knows no {quoted(verb)}"}
 
     async def _start(self, unit: str, timeout: float) -> dict[str, Any]:
         with trio.move_on_after(max(0.0, timeout)) as scope:
@@ -140,7 +141,7 @@ class SyncSocket:
                 await changed.wait()
         assert scope.cancelled_caught  # noqa: S101 - the loop has no other end
         missing = ", ".join(one.depends_on for one in self._units.dependencies(unit) if not one.satisfied)
-        return {"error": f"unit {unit!r} still waits for: {missing}"}
+        return {"error": f"unit {quoted(unit)} still waits for: {missing}"}
 
     def _status(self, unit: str) -> dict[str, Any]:
         return {

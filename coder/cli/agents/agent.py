@@ -15,6 +15,7 @@ from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.reaper import reap_if_first
@@ -152,7 +153,7 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
 
     if auth not in DOCUMENTS:
         known = ", ".join(["token", *DOCUMENTS])
-        raise CoderError("agent_auth", f"there is no authentication {auth!r} of agents", f"Use one of: {known}.")
+        raise CoderError("agent_auth", f"there is no authentication {quoted(auth)} of agents", f"Use one of: {known}.")
     return partial(exchange, policy, auth, agent_name)
 
 

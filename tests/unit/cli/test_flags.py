@@ -93,7 +93,7 @@ def test_servers_refuse_what_is_no_address(command: str, flag: str, value: str, 
     label = f'invalid argument "{value}" for "--{flag}" flag: {said}'
     with pytest.raises(UsageError, match=re.escape(label)):
         parse(load(command), [f"--{flag}", value], {})
-    with pytest.raises(UsageError, match=re.escape(f"{value!r} is not a valid")):
+    with pytest.raises(UsageError, match=re.escape(f'"{value}" is not a valid')):
         parse(load(command), [], {f"CODER_{flag.upper().replace('-', '_')}": value})
 
 

@@ -49,7 +49,7 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
         await sync(made.path, tmp_path, "ping")
         await sync(made.path, tmp_path, "want app db repo")
         refused = await sync(made.path, tmp_path, "start app --timeout 10ms", code=1)
-        assert "unit 'app' still waits for: db, repo" in refused.stderr
+        assert 'unit "app" still waits for: db, repo' in refused.stderr
         shown = (await sync(made.path, tmp_path, "status app")).stdout
         assert shown.startswith(
             "Unit: app\nStatus: pending\nReady: false\n\nDependencies:\nDEPENDS ON  REQUIRED STATUS"
