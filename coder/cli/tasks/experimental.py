@@ -50,9 +50,9 @@ async def _attach(invocation: Invocation) -> None:
 _COLOURS = tuple(Choice(word, word) for word in ("Blue", "Green", "Yellow", "Red"))
 
 
-def _select(_: Invocation) -> int:
+def _select(invocation: Invocation) -> int:
     """One answer of a list."""
-    chosen = select("Select your favorite color:", _COLOURS, default="Blue")
+    chosen = select("Select your favorite color:", _COLOURS, default="Blue", searches=invocation["search"])
     sys.stdout.write(f'"{chosen}" selected\n')
     return 0
 
