@@ -171,8 +171,8 @@ def _named(kind: str, found: Scan) -> list[str]:
 
     if not kind:
         return []
-    shared = [(option, value) for option, value, _ in found.flags if option in GLOBAL_OPTIONS and value is not None]
-    flags = [f"--{option.flag}={value}" for option, value in shared if option is not None]
+    given = [(option, value) for option, value, _ in found.flags if option is not None and value is not None]
+    flags = [f"--{option.flag}={value}" for option, value in given if option in GLOBAL_OPTIONS]
     try:
         return named_things(kind, parse(WORDS, flags, process_environment()), found.args)
     except CoderError:

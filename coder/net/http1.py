@@ -291,9 +291,9 @@ async def _upgraded(
         while isinstance(event, h11.InformationalResponse) and event.status_code != 101:
             event = await connection.next_event()
         if isinstance(event, h11.InformationalResponse):
-            headers = header_mapping(event)
-            REQUESTS.heard_from(headers)
-            return connection.stream, headers, connection.h11.trailing_data[0]
+            answered = header_mapping(event)
+            REQUESTS.heard_from(answered)
+            return connection.stream, answered, connection.h11.trailing_data[0]
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)

@@ -73,7 +73,7 @@ class AppStatus:
 class Reporter:
     """Tells the server how the app is; one at a time, whoever asks."""
 
-    def __init__(self, tell: Callable[[Report], None]) -> None:
+    def __init__(self, tell: Callable[[Report], object]) -> None:
         self._tell = tell
         self._status = AppStatus()
         self._lock = threading.Lock()

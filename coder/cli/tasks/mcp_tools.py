@@ -120,7 +120,7 @@ def _end_of(lines: Iterable[str]) -> str:
     return "\n".join(deque(lines, _LOG_LINES))
 
 
-def report_tool(tell: Callable[[Report], None]) -> Tool:
+def report_tool(tell: Callable[[Report], object]) -> Tool:
     """The tool by which a model tells how its task is going."""
 
     def report(given: Mapping[str, Any]) -> str:

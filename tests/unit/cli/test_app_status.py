@@ -40,9 +40,9 @@ def test_what_is_told(before: list[Report], events: list[tuple[str, Any]], told:
     status = AppStatus()
     for report in before:
         assert status.reported(report) is report
-    found = [report for event in events if (report := status.seen(*event)) is not None]
-    assert [report.state for report in found] == told
-    assert all((report.summary, report.link) == (("s", "l") if before else ("", "")) for report in found)
+    found = [one for event in events if (one := status.seen(*event)) is not None]
+    assert [one.state for one in found] == told
+    assert all((one.summary, one.link) == (("s", "l") if before else ("", "")) for one in found)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
