@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
@@ -72,27 +71,39 @@ def kind_of_place(command: Command, place: int) -> str:
     return kind.removesuffix("...")
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """Where names are listed, and which of the answer's fields they are."""
+def _names(client: BlockingClient, kind: str) -> list[str]:
+    from coder.api.base import names
+    from coder.client.answers import read
 
-    path: str
-    name: str = "name"
-    within: str = ""
-    "The field that holds the list; empty: the answer is the list."
+    answer = client.request("GET", _LISTED[kind])
+    match kind:
+        case "workspaces":
+            found = read(answer, names.NamedWorkspaces).workspaces
+        case "tasks":
+            found = read(answer, names.NamedTasks).tasks
+        case "proxies":
+            found = read(answer, names.NamedRegions).regions
+        case "users":
+            return [one.username for one in read(answer, names.NamedUsers).users]
+        case "tokens":
+            return [one.token_name for one in read(answer, list[names.NamedToken])]
+        case _:
+            found = read(answer, list[names.Named])
+    return [one.name for one in found]
 
 
 _LISTED = {
-    "workspaces": _Listed("/api/v2/workspaces?q=owner%3Ame", within="workspaces"),
-    "users": _Listed("/api/v2/users", "username", "users"),
-    "templates": _Listed("/api/v2/templates"),
-    "organizations": _Listed("/api/v2/users/me/organizations"),
-    "groups": _Listed("/api/v2/groups"),
-    "tasks": _Listed("/api/v2/tasks?q=owner%3Ame", within="tasks"),
-    "secrets": _Listed("/api/v2/users/me/secrets"),
-    "tokens": _Listed("/api/v2/users/me/keys/tokens", "token_name"),
-    "proxies": _Listed("/api/v2/workspaceproxies", within="regions"),
+    "workspaces": "/api/v2/workspaces?q=owner%3Ame",
+    "users": "/api/v2/users",
+    "templates": "/api/v2/templates",
+    "organizations": "/api/v2/users/me/organizations",
+    "groups": "/api/v2/groups",
+    "tasks": "/api/v2/tasks?q=owner%3Ame",
+    "secrets": "/api/v2/users/me/secrets",
+    "tokens": "/api/v2/users/me/keys/tokens",
+    "proxies": "/api/v2/workspaceproxies",
 }
+"""Where the names of a kind are listed."""
 
 
 def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
@@ -105,19 +116,12 @@ def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list
 
     try:
         if kind in _LISTED:
-            return sorted(_names(session.client(invocation), _LISTED[kind]))
+            return sorted(filter(None, _names(session.client(invocation), kind)))
         if kind in _OF_WORKSPACES:
             return _OF_WORKSPACES[kind](session.client(invocation), args[0]) if args else []
     except (CoderError, NetError, ValueError):  # what is no such answer is a ValueError of msgspec
         return []
     return kind.split()
-
-
-def _names(client: BlockingClient, listed: _Listed) -> list[str]:
-    whole = client.request("GET", listed.path).json()
-    rows = whole.get(listed.within) if listed.within and isinstance(whole, Mapping) else whole
-    found = [row.get(listed.name) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    return [name for name in found if isinstance(name, str) and name]
 
 
 def _agents(client: BlockingClient, workspace: str) -> list[Any]:

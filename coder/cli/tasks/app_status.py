@@ -95,7 +95,7 @@ class Reporter:
 
 
 class EventStream:
-    """Server-sent events (HTML standard, section 9.2), as far as AgentAPI uses them: a name and a line of JSON."""
+    """Server-sent events (the HTML standard), as far as AgentAPI uses them: a name and a line of JSON."""
 
     def __init__(self) -> None:
         self._rest = b""

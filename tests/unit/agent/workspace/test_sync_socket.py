@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from coder.agent.reports.app_status import FIELDS, report_app_status
+from coder.agent.reports.app_status import FIELDS
 from coder.agent.workspace.sync_socket import MAX_LINE, SyncSocket
 from coder.base.errors import CoderError
-from coder.net.policy import DialPolicy
 from tests.kit.cli import Result, run_cli
-from tests.kit.odd_server import odd_server, reply
 
 
 @asynccontextmanager
@@ -204,11 +202,3 @@ async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(t
         nursery.cancel_scope.cancel()
     assert told[0] == {"app_slug": "chat", "state": "working", "message": "yes", "uri": ""}
     assert [one["message"] for one in told] == ["yes", "no"] * 2
-
-
-async def test_a_report_goes_on_to_the_server() -> None:
-    with odd_server() as server:
-        server.answer = lambda _method, _path: reply("", status="204 No Content")
-        await report_app_status(DialPolicy(server.url), {"app_slug": "chat", "state": "idle", "verb": "report"})
-        assert server.asked == [("PATCH", "/api/v2/workspaceagents/me/app-status")]
-        assert json.loads(server.bodies[0]) == {"app_slug": "chat", "state": "idle", "message": "", "uri": ""}
