@@ -95,7 +95,7 @@ def example(words: str, **env: str) -> Iterator[Terminal]:
         ("select", [ENTER], '"Blue" selected'),
         ("select", [DOWN, DOWN, UP, ENTER], '"Green" selected'),
         ("select", [UP, ENTER], '"Red" selected'),
-        ("select", ["ye", ENTER], '"Yellow" selected'),
+        ("select --search", ["ye", ENTER], '"Yellow" selected'),
         ("multi-select", [" ", DOWN, " ", ENTER], '"Blue, Green" are nice choices.'),
         ("multi-select --things a,b,c", [RIGHT, " ", ENTER], '"b, c" are nice choices.'),
         ("multi-select", [RIGHT, LEFT, ENTER], '"" are nice choices.'),
