@@ -63,8 +63,7 @@ async def measure(seconds: float) -> dict[str, float]:
                 found.append(time.perf_counter() - began)
             return median(found), time.process_time() - cpu, len(found)
 
-        quiet, flooded = [], []
-        garbage = 0.0
+        quiet, flooded, garbage = [], [], []
         dropped = pair.two.endpoint.dropped_strangers
         for _ in range(3):
             before = await trips()
@@ -83,14 +82,14 @@ async def measure(seconds: float) -> dict[str, float]:
                 flooder.wait()
             flooded.append(during[0])
             # What CPU time there is beyond that of the round trips went into garbage.
-            garbage += (during[1] - before[1] / before[2] * during[2]) / max(count, 1) / 3
+            garbage.append((during[1] - before[1] / before[2] * during[2]) / max(count, 1))
             await trio.sleep(0.1)
         dropped = pair.two.endpoint.dropped_strangers - dropped
         nursery.cancel_scope.cancel()
     return {
         "quiet_us": median(quiet) * 1e6,
         "flooded_us": median(flooded) * 1e6,
-        "garbage_us": garbage * 1e6,
+        "garbage_us": median(garbage) * 1e6,
         "dropped": dropped,
     }
 

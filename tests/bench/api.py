@@ -8,14 +8,16 @@ CODER_BENCH_BINARY names a binary to measure; else the sources run.
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -27,7 +29,7 @@ from coder.coderd.store.engine.database import Database, open_database
 from tests.bench._population import Population, connect_agents, populate, rename
 from tests.bench._requests import Client, cpu, family, resident
 from tests.bench._workspace import program
-from tests.bench.first import PASSWORD, Place, end, note, row, wait
+from tests.bench.first import PASSWORD, ROOT, Place, end, note, row, wait
 
 WORKSPACES, USERS, TEMPLATES, AGENTS = 1000, 200, 20, 500
 WATCHERS = 500
@@ -42,6 +44,16 @@ COSTS = (
     ("GET users/me", "/api/v2/users/me", 1.0, 0.5, 1.09, 1.35),
     ("GET templates", "/api/v2/templates", 2.0, 1.0, None, None),
 )
+FAST, ORDINARY = "the fast path, past Quart", "the ordinary Quart route"
+"""Which way a request took; every row of `COSTS` is measured both ways."""
+WITHOUT_FAST_PATH = """
+import sys
+from coder.cli.main import main
+from coder.coderd.http.server import fast_path
+fast_path.ROUTES.clear()
+fast_path.FAST_PATHS.clear()
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @dataclass
@@ -52,6 +64,7 @@ class Scene:
     server: int
     postgres: int
     db: Database
+    database: str
     postgres_log: Path
     token: str = ""
     made: Population | None = None
@@ -87,10 +100,12 @@ async def _measure(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], dic
             template_count=TEMPLATES,
         )  # fmt: skip
         await connect_agents(scene.db, scene.made, AGENTS)
+        count = 100 if quick else 300
         for name, path, server, database, their_server, their_database in COSTS:
             rows += await _cost(
-                scene, name, path, (server, database), (their_server, their_database), 100 if quick else 300
+                scene, f"{name}, {FAST}", path, (server, database), (their_server, their_database), count
             )
+        rows += await _ordinary(scene, folder, count, skipped)
         rows.append(row("a loop of 300,000 additions meanwhile: CPU", statistics.median(scene.loops), "ms", None))
         rows += await _concurrent(scene, 25 if quick else 60)
         rows += await _statements(scene, skipped)
@@ -115,26 +130,33 @@ async def _scene(folder: Path) -> AsyncIterator[Scene]:
     async with postgres.run_postgres(folder / "database") as url, open_database(url) as db:
         pid = int((folder / "database/postgres/data/postmaster.pid").read_text().split()[0])
         note("server …")
-        with (folder / "server.log").open("ab") as log:
-            process = subprocess.Popen(
-                [
-                    str(place.binary), "server", "--http-address", place.address, "--access-url", place.url,
-                    "--derp-server-stun-addresses", "disable", "--cache-dir", str(folder / "cache"),
-                    "--dangerous-disable-rate-limits", "--experiments", "oauth2",
-                ],
-                env={**place.env, "CODER_PG_CONNECTION_URL": url}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )  # fmt: skip
-        try:
-            await trio.to_thread.run_sync(wait, place.answers)
-            scene = Scene(place, process.pid, pid, db, folder / "database/postgres/postgres.log")
+        async with _server(place, [str(place.binary)], url) as process:
+            scene = Scene(place, process.pid, pid, db, url, folder / "database/postgres/postgres.log")
             scene.token = await _first_user(scene)
             yield scene
-        except BaseException:
-            note((folder / "server.log").read_text(errors="replace")[-3000:])
-            raise
-        finally:
-            end(process)
+
+
+@asynccontextmanager
+async def _server(place: Place, program: list[str], database: str) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """One that answers at the place's address."""
+    with (place.folder / "server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [
+                *program, "server", "--http-address", place.address, "--access-url", place.url,
+                "--derp-server-stun-addresses", "disable", "--cache-dir", str(place.folder / "cache"),
+                "--dangerous-disable-rate-limits", "--experiments", "oauth2",
+            ],
+            env={**place.env, "CODER_PG_CONNECTION_URL": database}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        await trio.to_thread.run_sync(wait, place.answers)
+        yield process
+    except BaseException:
+        note((place.folder / "server.log").read_text(errors="replace")[-3000:])
+        raise
+    finally:
+        end(process)
 
 
 async def _first_user(scene: Scene) -> str:
@@ -205,6 +227,22 @@ async def _cost(
     ]
 
 
+async def _ordinary(scene: Scene, folder: Path, count: int, skipped: dict[str, str]) -> list[dict[str, Any]]:
+    """The same requests at a second replica, whose table of fast paths is empty; the targets are the same."""
+    if os.environ.get("CODER_BENCH_BINARY"):
+        skipped[ORDINARY] = "the fast path is taken out of the sources, and a binary is measured"
+        return []
+    place = Place(Path(sys.executable), folder)
+    place.env = {**place.env, "PYTHONPATH": str(ROOT)}
+    async with _server(place, [sys.executable, "-c", WITHOUT_FAST_PATH], scene.database) as process:
+        await trio.sleep(5)  # what a start leaves behind
+        there = replace(scene, place=place, server=process.pid)
+        rows = []
+        for name, path, server, database, _, _ in COSTS:
+            rows += await _cost(there, f"{name}, {ORDINARY}", path, (server, database), (None, None), count)
+        return rows
+
+
 def fixed_loop() -> float:
     """Milliseconds of CPU for work that never changes: what slows it slows the server, too."""
     began, total = time.process_time(), 0
@@ -235,7 +273,7 @@ async def _concurrent(scene: Scene, each: int) -> list[dict[str, Any]]:
             nursery.start_soon(one)
     took, spent = time.perf_counter() - began, cpu([scene.server]) - before
     middle, last = statistics.median(times), _p99(times)
-    name = f"GET workspaces?limit=25, {CLIENTS} clients"
+    name = f"GET workspaces?limit=25, {FAST}, {CLIENTS} clients"
     return [
         row(f"{name}: median", middle, "ms", None),
         row(f"{name}: p99 as a multiple of the median", last / middle, "x", 5),

@@ -1,8 +1,8 @@
 """The mesh against its targets: beside wireguard-go, under load, with ten thousand peers, and as a person meets it.
 
-Lives here: the table of rows and targets; what is run stands in mesh_stream.py, _wireguard_go.py, _mesh_scale.py,
-_mesh_flood.py and _workspace.py. Ours and a peer's runs alternate, medians are compared, and CPU time stands beside
-every throughput. A part that cannot run here is skipped with its reason.
+Lives here: the table of rows and targets; what is run stands in mesh_stream.py, _relay_server.py, _wireguard_go.py,
+_mesh_scale.py, _mesh_flood.py, _mesh_gateway.py and _workspace.py. Ours and a peer's runs alternate, medians are
+compared, and CPU time stands beside every throughput. A part that cannot run here is skipped with its reason.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -21,6 +22,7 @@ from typing import Any
 
 from tests.bench import _wireguard_go as go
 from tests.bench import _workspace, mesh_stream
+from tests.bench._relay_server import relay_server
 from tests.bench.mesh_stream import ROOT, Place, Result
 from tests.kit import netns
 
@@ -29,6 +31,10 @@ UPSTREAM_DIRECT = 380.0
 """Mbit/s: the better end of `coder speedtest` of the original program, measured on such a machine."""
 UPSTREAM_COPY = 28.0
 """MiB/s of scp into a workspace, of the original program."""
+
+
+RELAYS = {"a deployment's relay in plain HTTP": False, "a deployment's relay behind its TLS": True}
+"""Rows' name -> whether TLS; the relay of `coder server`, with all else that runs there."""
 
 
 class Table:
@@ -114,11 +120,12 @@ def _between_namespaces(table: Table, quick: bool) -> None:
         except go.UnavailableError as error:
             table.skipped[f"beside {name} wireguard-go"] = str(error)
     rounds, seconds = (1, 1.5) if quick else (5, 3.0)
-    ours: dict[str, list[Result]] = {"direct": [], "plain": [], "relay": [], "small": []}
+    ours: dict[str, list[Result]] = {"direct": [], "plain": [], "small": [], **{name: [] for name in RELAYS}}
     theirs: dict[str, list[go.Transfer]] = {name: [] for name in programs}
-    with go.cable() as net:
+    with go.cable() as net, ExitStack() as stack:
         east, west = (tuple(net.command(side)) for side in go.SIDES)
         place = Place(*go.OUTER, commands=(east, west), tree=table.tree)
+        relayed = {name: _behind(stack, place, tls) for name, tls in RELAYS.items()}
         for _ in range(rounds):
             ours["direct"].append(mesh_stream.run(seconds, "direct", place))
             for name, program in programs.items():
@@ -127,7 +134,8 @@ def _between_namespaces(table: Table, quick: bool) -> None:
                 if table.is_compiled and name == "the newest":
                     ours["plain"].append(mesh_stream.run(seconds, "direct", replace(place, tree=ROOT)))
             ours["small"].append(mesh_stream.run(seconds, "direct", replace(place, default_buffers=True)))
-            ours["relay"].append(mesh_stream.run(seconds, "relay", place))
+            for name, where in relayed.items():
+                ours[name].append(mesh_stream.run(seconds, "relay", where))
     rate, cost = _rate(ours["direct"]), _cost(ours["direct"])
     for name, transfers in theirs.items():
         peer = f"wireguard-go {go.version(programs[name])}"
@@ -160,26 +168,42 @@ def _own_streams(table: Table, ours: dict[str, list[Result]]) -> None:
         better="higher", peer=upstream,
     )  # fmt: skip
     table.add("its CPU time with small buffers, both ends", _cost(ours["small"]), "ms/MB")
-    table.add("one TCP stream through the relay", _rate(ours["relay"]), "Mbit/s", better="higher")
-    table.add("its CPU time through the relay, both ends", _cost(ours["relay"]), "ms/MB")
-    relay_cost = median(result.relay_cpu_seconds / result.bytes * 1e9 for result in ours["relay"])
-    table.add("CPU time of the relay itself", relay_cost, "ms/MB")
-    table.add("relayed / direct throughput", _rate(ours["relay"]) / direct, "ratio", 0.35, better="higher")
+    for name in RELAYS:
+        _relayed(table, f"{name}, a cable of 1500 bytes", ours[name], direct)
+
+
+def _behind(stack: ExitStack, place: Place, tls: bool) -> Place:
+    """The same place, with a server of its own where the receiver is."""
+    server = relay_server(tls=tls, host=place.receiver, command=place.commands[1], tree=place.tree)
+    return replace(place, server=stack.enter_context(server))
+
+
+def _relayed(table: Table, name: str, results: list[Result], direct: float) -> None:
+    table.add(f"one TCP stream through {name}", _rate(results), "Mbit/s", better="higher")
+    table.add(f"its CPU time through {name}, both ends", _cost(results), "ms/MB")
+    relay_cost = median(result.relay_cpu_seconds / result.bytes * 1e9 for result in results)
+    table.add(f"CPU time of the whole server for {name}", relay_cost, "ms/MB")
+    target = None if "TLS" in name else 0.35
+    table.add(f"relayed / direct throughput, {name}", _rate(results) / direct, "ratio", target, better="higher")
 
 
 def _on_loopback(table: Table, quick: bool) -> None:
     rounds, seconds = (2, 1.0) if quick else (7, 2.0)
     place = Place(tree=table.tree)
-    runs = {"direct": ("direct", place), "relay": ("relay", place)}
+    runs = {"direct": ("direct", place)}
     if table.is_compiled:
         runs["direct, plain Python"] = ("direct", Place())
-    found: dict[str, list[Result]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, (path, where) in runs.items():
-            found[name].append(mesh_stream.run(seconds, path, where))
+    with ExitStack() as stack:
+        runs |= {name: ("relay", _behind(stack, place, tls)) for name, tls in RELAYS.items()}
+        found: dict[str, list[Result]] = {name: [] for name in runs}
+        for _ in range(rounds):
+            for name, (path, where) in runs.items():
+                found[name].append(mesh_stream.run(seconds, path, where))
     direct = found["direct"]
     table.add("one TCP stream on loopback (packets of 9 KB)", _rate(direct), "Mbit/s", better="higher")
     table.add("its CPU time on loopback, both ends", _cost(direct), "ms/MB")
+    for name in RELAYS:
+        _relayed(table, f"{name}, on loopback", found[name], _rate(direct))
     for name, results in found.items():
         _round_trips(table, name, results)
 
@@ -233,9 +257,12 @@ def _peers(table: Table, quick: bool) -> None:
 
 def _handshakes(table: Table, quick: bool) -> None:
     found = _process(table, "_mesh_scale", "handshakes", "500" if quick else "3000")
-    table.add("handshakes answered per core", 1e6 / found["answer_us"], "1/s", 5000, better="higher")
-    table.add("refusing a garbage initiation of a stranger", found["stranger_us"], "us CPU", 1)
-    table.add("refusing a garbage initiation from a peer's address (wrong mac1)", found["known_us"], "us CPU", 1)
+    table.add("handshakes answered per core, without sockets", 1e6 / found["answer_us"], "1/s", 5000, better="higher")
+    table.add("refusing a garbage initiation of a stranger, without sockets", found["stranger_us"], "us CPU", 1)
+    table.add(
+        "refusing a garbage initiation from a peer's address (wrong mac1), without sockets", found["known_us"],
+        "us CPU", 1,
+    )  # fmt: skip
 
 
 def _flood(table: Table, quick: bool) -> None:
@@ -246,6 +273,17 @@ def _flood(table: Table, quick: bool) -> None:
         round(2 * quiet, 1), peer=("the same without the flood", quiet),
     )  # fmt: skip
     table.add("CPU for each of them, system calls included", found["garbage_us"], "us")
+
+
+def _gateway(table: Table, quick: bool) -> None:
+    found = _process(table, "_mesh_gateway", "0.5" if quick else "2")
+    quiet = found["quiet_us"]
+    table.add(
+        "ping of a phone through the gateway under 20,000 initiations a second with wrong MACs", found["flooded_us"],
+        "us", round(2 * quiet, 1), peer=("the same without the flood", quiet),
+    )  # fmt: skip
+    table.add("CPU of the gateway for each of them, MAC and system calls included", found["garbage_us"], "us")
+    table.add("CPU of a handshake through the gateway's socket, 500 a second", found["handshake_us"], "us")
 
 
 # ---- a workspace
@@ -274,5 +312,6 @@ SECTIONS: dict[str, Callable[[Table, bool], None]] = {
     "idle peers": _peers,
     "handshakes": _handshakes,
     "garbage flood": _flood,
+    "the gateway's flood and handshakes": _gateway,
     "a workspace": _in_a_workspace,
 }

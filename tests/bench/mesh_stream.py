@@ -2,8 +2,9 @@
 
 `measure()` returns rows for scripts/bench; run the file itself for a quick look:
     python -m tests.bench.mesh_stream [--seconds 5] [--path direct|relay]
-The nodes exchange keys and addresses over their standard streams; with `relay` a third process forwards, and its own
-CPU time is reported as well. `Place` says where they run and with what socket buffers. CPU time is user and system of
+The nodes exchange keys and addresses over their standard streams; with `relay` a third process forwards, a server if
+`Place` names one (else a bare relay), and its CPU time is reported as well. `Place` says where they run and with what
+socket buffers. CPU time is user and system of
 the whole process, start-up excluded. With MESH_PROFILE=PREFIX in the environment each process leaves a profile for
 pstats in PREFIX.<role>.
 """
@@ -20,12 +21,15 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import trio
+
+if TYPE_CHECKING:
+    from tests.bench._relay_server import RelayServer
 
 PORT = 5201
 CHUNK = 256 * 1024
@@ -44,6 +48,8 @@ class Place:
     """Put before the command line of the sender and of the others (`ip netns exec ...`)."""
     tree: Path = ROOT
     """Where the program lies: the sources, or a copy of them with compiled modules (build/compiled.py)."""
+    server: RelayServer | None = None
+    """The deployment whose relay is used."""
     default_buffers: bool = False
     """Grant UDP sockets no more than an ordinary user gets where net.core.rmem_max is 208 KiB, Linux's old default."""
 
@@ -116,11 +122,12 @@ def run(seconds: float = 5.0, path: str = "direct", place: Place = LOOPBACK) -> 
         sender = _spawn(processes, place, "sender", place.sender, str(relay_port), path, str(seconds))
         infos = [_read(receiver), _read(sender)]
         _write(receiver, infos[1])
+        before = place.server.cpu() if place.server is not None else 0.0
         _write(sender, {**infos[0], "echo": ports["echo"]})
         sent = _read(sender)
         received = _read(receiver)
         _write(relay, {"end": True})
-        relayed = _read(relay)
+        relayed = _read(relay)["cpu_seconds"] if place.server is None else place.server.cpu() - before
         for process in processes:
             process.wait(10)
     finally:
@@ -134,17 +141,19 @@ def run(seconds: float = 5.0, path: str = "direct", place: Place = LOOPBACK) -> 
         seconds=received["seconds"],
         sender=sent,
         receiver=received,
-        relay_cpu_seconds=relayed["cpu_seconds"],
+        relay_cpu_seconds=relayed,
         path=sent["path"],
     )
 
 
 def _spawn(processes: list[subprocess.Popen[str]], place: Place, *arguments: str) -> subprocess.Popen[str]:
     before = place.commands[arguments[0] != "sender"]
-    small = ["--default-buffers"] if place.default_buffers else []
+    options = ["--default-buffers"] if place.default_buffers else []
+    if place.server is not None:
+        options += place.server.words
     # The command is this file itself; the relay's address is the receiver's.
     process = subprocess.Popen(
-        [*before, sys.executable, "-m", "tests.bench.mesh_stream", *small, "--relay", place.receiver,
+        [*before, sys.executable, "-m", "tests.bench.mesh_stream", *options, "--relay", place.receiver,
          "--role", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -194,6 +203,9 @@ class Role:
     host: str
     relay: tuple[str, int]
     path: str
+    server: tuple[str, int] | None = None
+    """Where a deployment's relay listens; None: ours at `relay` is bare."""
+    authority: str = ""
 
 
 async def _relay(role: Role) -> None:
@@ -219,7 +231,10 @@ async def _node(number: int, role: Role) -> AsyncIterator[Any]:
     from tests.kit.mesh import address, dial_bare, one_region
 
     direct = role.path == "direct"
-    config = NodeConfig((address(number),), one_region(*role.relay), dial_bare, direct=direct)
+    if role.server is None:
+        config = NodeConfig((address(number),), one_region(*role.relay), dial_bare, direct=direct)
+    else:
+        config = NodeConfig((address(number),), _region_of(role), _dialer(role), direct=direct)
     async with open_node(config) as node:
         while not node.self_info.preferred_derp:
             await trio.sleep(0.01)
@@ -233,6 +248,27 @@ async def _node(number: int, role: Role) -> AsyncIterator[Any]:
             },
         )
         yield node
+
+
+def _region_of(role: Role) -> Any:
+    from coder.mesh.core.paths.derpmap import DerpMap
+    from tests.bench._relay_server import NAME
+    from tests.kit.mesh import REGION, one_region
+
+    assert role.server is not None
+    region = one_region(*role.server).regions[REGION]
+    node = replace(region.nodes[0], force_http=not role.authority, cert_name=NAME if role.authority else "")
+    return DerpMap({REGION: replace(region, nodes=(node,))})
+
+
+def _dialer(role: Role) -> Any:
+    from coder.net.policy import DialPolicy
+    from coder.tailnet.relay import RelayDialer
+
+    assert role.server is not None
+    scheme = "https" if role.authority else "http"
+    url = f"{scheme}://{role.server[0]}:{role.server[1]}"
+    return RelayDialer(DialPolicy(url, ca_file=role.authority, proxies={}))
 
 
 async def _echo(stream: trio.abc.Stream) -> None:
@@ -333,6 +369,8 @@ def main() -> None:
     parser.add_argument("--path", choices=("direct", "relay"), default="direct")
     parser.add_argument("--default-buffers", action="store_true")
     parser.add_argument("--relay", default="127.0.0.1")
+    parser.add_argument("--server", default="", help="HOST:PORT of a deployment whose relay is used")
+    parser.add_argument("--authority", default="", help="who signed its certificate")
     parser.add_argument("--role", nargs="+")
     arguments = parser.parse_args()
     if not arguments.role:
@@ -351,7 +389,8 @@ def main() -> None:
         from coder.mesh.drivers import udp
 
         udp._BUFFER_STEPS = (212_992,)  # type: ignore[assignment, misc]
-    role = Role(host, (arguments.relay, int(port)), path)
+    at, _, number = arguments.server.rpartition(":")
+    role = Role(host, (arguments.relay, int(port)), path, (at, int(number)) if at else None, arguments.authority)
     if name == "relay":
         trio.run(_relay, role)
     elif name == "sender":

@@ -136,7 +136,7 @@ def _builds(place: Place, api: Api, template: Path, rounds: int) -> list[dict[st
     workspace = api.get("/api/v2/users/me/workspace/asleep")
     ours: list[float] = []
     taken: list[float] = []
-    theirs: list[float] = []
+    theirs: list[tuple[float, float]] = []
 
     def build(transition: str) -> Any:
         made = api.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": transition})
@@ -154,28 +154,30 @@ def _builds(place: Place, api: Api, template: Path, rounds: int) -> list[dict[st
 
     trio.run(run)
     build("delete")
-    theirs_median, ours_median = statistics.median(theirs), statistics.median(ours)
-    ratio = {"metric": "start build beside terraform by hand", "value": round(ours_median / theirs_median, 3),
-             "unit": "x", "target": 1.25}  # fmt: skip
+    ours_median = statistics.median(ours)
+    whole = statistics.median(init + rest for init, rest in theirs)
+    same = statistics.median(rest for _, rest in theirs)
+    start = "start build, init skipped because the provider is ours"
     return [
         row("request to job acquired, median", statistics.median(taken) * 1000, "ms", 50),
         {
-            **row("start build, request to end, median", ours_median, "s", None),
+            **row(f"{start}: request to end, median", ours_median, "s", None),
             "peer": "terraform init, plan, apply by hand in a warm directory",
-            "peer_value": round(theirs_median, 3),
+            "peer_value": round(whole, 3),
         },
-        ratio,
+        row(f"{start}, beside init, plan and apply by hand", ours_median / whole, "x", 1.25),
+        row(f"{start}, beside plan and apply by hand", ours_median / same, "x", None),
     ]
 
 
 @asynccontextmanager
 async def by_hand(place: Place, template: Path) -> AsyncIterator[Any]:
-    """Seconds of init, plan and apply for a transition, the provider running beside."""
+    """Seconds of (init, plan and apply) for a transition, the provider running beside."""
     folder = place.folder / "by-hand"
     shutil.copytree(template, folder)
     async with serve_provider() as provider:
 
-        async def apply(transition: str) -> float:
+        async def apply(transition: str) -> tuple[float, float]:
             metadata = pb.Metadata(
                 coder_url=place.url, workspace_name="hand", workspace_owner="hand",
                 workspace_id="aaaaaaaa-0000-4000-8000-000000000001",
@@ -186,14 +188,16 @@ async def by_hand(place: Place, template: Path) -> AsyncIterator[Any]:
             env |= {"TF_REATTACH_PROVIDERS": provider.reattach}
             variables = [f"-var=data_dir={place.folder / 'hand-data'}", f"-var=coder_binary={place.folder / 'sleeper'}"]
             began = time.perf_counter()
+            at = {}
             for words in (
                 ["init"], ["plan", "-out=plan.out", *variables], ["apply", "-auto-approve", "plan.out"],
             ):  # fmt: skip
+                at[words[0]] = time.perf_counter()
                 await trio.run_process(
                     ["terraform", words[0], "-no-color", "-input=false", *words[1:]],
                     cwd=folder, env=env, capture_stdout=True, capture_stderr=True,
                 )  # fmt: skip
-            return time.perf_counter() - began
+            return at["plan"] - began, time.perf_counter() - at["plan"]
 
         await apply("start")
         await apply("stop")

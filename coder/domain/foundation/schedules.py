@@ -141,10 +141,12 @@ def cron_matches(text: str, local: datetime) -> bool:
     fields = text.split()
     if len(fields) != 5:
         return False
-    here = ((MINUTE, local.minute), (HOUR, local.hour), (DOM, local.day), (MONTH, local.month))
     try:
-        if any(now not in _values(part, field) for part, (field, now) in zip(fields, here, strict=False)):
-            return False
-        return local.isoweekday() % 7 in {day % 7 for day in _values(fields[4], DOW_OR_SEVEN)}
-    except ScheduleError:
+        minute, hour, dom, month, dow = map(parse_field, fields, (MINUTE, HOUR, DOM, MONTH, DOW_OR_SEVEN))
+    except CronError:
         return False
+    if local.minute not in minute.values or local.hour not in hour.values or local.month not in month.values:
+        return False
+    on_dom, on_dow = local.day in dom.values, local.isoweekday() % 7 in {day % 7 for day in dow.values}
+    # Either of the two suffices, unless one is a star: as robfig/cron has it, and the agent.
+    return (on_dom and on_dow) if dom.star or dow.star else (on_dom or on_dow)

@@ -143,6 +143,29 @@ async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.Monk
         assert (await world.get("/api/v2/users/me", token=other)).status_code == 200
 
 
+async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept for a week: what lives longer, a command line's, is not ended for them."""
+    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+    clock = FakeClock()
+    async with running_coderd(first_user=True, clock=clock) as world:
+        _, token = await world.member("busy")
+        command_line = (await world.post("/api/v2/users/me/keys", token=token)).json()["key"]
+
+        async def sign_in() -> None:
+            clock.advance(60)
+            body = {"email": "busy@b.c", "password": FIRST_USER["password"]}
+            assert (await world.post("/api/v2/users/login", body, token="")).status_code == 201
+            world.client.cookies.clear()
+
+        for _ in range(FEW - 2):
+            await sign_in()
+        clock.advance(25 * 3600)
+        for _ in range(FEW - 1):
+            await sign_in()
+        assert (await world.get("/api/v2/users/me", token=command_line)).status_code == 200
+        assert len((await world.get("/api/v2/users/me/sessions", token=command_line)).json()) == FEW
+
+
 async def test_tokens_that_are_over_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that makes one for each of its runs has many that ended, which are shown for a week."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))

@@ -20,6 +20,7 @@ from coder.base.secret import Secret
 from coder.coderd.services.access import asked_again
 from coder.coderd.services.agents import agent_containers
 from coder.net.dial import DialPolicy
+from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.agents import eventually
 from tests.kit.coderd import World
@@ -36,6 +37,7 @@ ELSEWHERE = {
 }  # fmt: skip
 """What asks anew by itself, and where that is shown."""
 INBOX = "/api/v2/notifications/inbox/watch"
+SHARING = "/api/v2/organizations/default/settings/workspace-sharing"
 
 
 async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
@@ -133,6 +135,38 @@ async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) 
                 elif hers.close_code not in {1000, 1008}:
                     wrong.append(f"{rule}: {hers.close_code}")
                 assert not await _ends(mine, 0.01), "somebody else's stays"
+            await _share(world, places, guest)
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lists are emptied at once, while the owner looks on: what is read for all who look says so, too, and whoever
+    comes now is judged by that."""
+    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    monkeypatch.setattr(agent_containers, "dial", _silent)
+    monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
+    found = about_a_workspace()
+    assert len(found) >= 6
+    wrong = []
+    async with workspace_world() as (world, _):
+        guest, token = await world.member("guest")
+        places = await _places(world, guest)
+        for rule in found:
+            path = _path(rule, places)
+            async with _open(world, world.token, path), _open(world, token, path) as hers:
+                off = await world.patch(SHARING, {"sharing_disabled": True})
+                assert off.status_code == 200, off.text
+                if not await _ends(hers, PATIENCE):
+                    wrong.append(f"{rule}: still open")
+                elif hers.close_code not in {1000, 1008}:
+                    wrong.append(f"{rule}: {hers.close_code}")
+                try:
+                    async with _open(world, token, path):
+                        wrong.append(f"{rule}: opened anew")
+                except HttpError as error:
+                    assert error.status == 404, rule
+            on = await world.patch(SHARING, {"sharing_disabled": False})
+            assert on.status_code == 200, on.text
             await _share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 

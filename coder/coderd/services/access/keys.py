@@ -92,11 +92,21 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
     return now
 
 
+async def pass_on(tx: Tx, shown: KeyRow, row: KeyRow) -> None:
+    """Another session for whoever showed a key. Raises Unauthenticated: the key has ended meanwhile, and whatever ends
+    it ends what was passed on of it, too."""
+    # In the order of those who end them: whoever locks the user ends all keys there are by then.
+    await user_store.get_user(tx, shown.user_id, hold=True)
+    if not await key_store.hold_key(tx, shown.id):
+        raise Unauthenticated("The session has ended meanwhile. Sign in again.")
+    await insert_session(tx, row)
+
+
 async def insert_session(tx: Tx, row: KeyRow) -> None:
-    """The key of a signing in, for which there is always room."""
+    """The key of a signing in, for which there is always room. The caller holds the user, or locks them."""
     await lock_objects(tx, "sessions", row.user_id)  # of two at once the second sees what the first made
     await key_store.insert_key(tx, row)
-    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS)
+    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS, row.created_at)
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:

@@ -95,19 +95,21 @@ def _required_template(subject: Subject, row: TemplateRow | None, action: str) -
     return row
 
 
-def readers(subject: Subject) -> WorkspaceReaders:
-    """The filter of a list: whose workspaces `subject` may read. The policy is asked about each organization, with an
-    object of the caller's and with one that is shared: so a list shows what can be opened."""
-    if not scope_allows(subject, "read", "workspace"):
+def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
+    """The filter of a list: whose workspaces `subject` may read, of those that sleep or of the others. The policy is
+    asked about each organization, with an object of the caller's and with one that is shared: so a list shows what can
+    be opened."""
+    kind = "workspace_dormant" if dormant else "workspace"
+    if not scope_allows(subject, "read", kind):
         return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])  # reads nobody's
-    organizations = allowed_organizations(subject, "read", "workspace")
+    organizations = allowed_organizations(subject, "read", kind)
     return WorkspaceReaders(
         everything=organizations is None,
         organization_ids=sorted(organizations or ()),
         user_id=subject.user_id,
         group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
-        member_of=readable_in(subject, "workspace", user_acl={str(subject.user_id): _LOOKING}),
-        own_in=readable_in(subject, "workspace", owner_id=subject.user_id),
+        member_of=readable_in(subject, kind, user_acl={str(subject.user_id): _LOOKING}),
+        own_in=readable_in(subject, kind, owner_id=subject.user_id),
     )
 
 

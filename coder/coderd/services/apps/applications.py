@@ -48,7 +48,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     """Where to send the browser: back to the application's host, with a sealed key of its own.
 
     The key reaches applications only, and only those of the workspace it is for: a script of that host may read the
-    address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden.
+    address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden, Unauthenticated.
     """
     parts = split_untrusted(redirect_uri)
     scheme = await _scheme_of_ours(ctx, redirect_uri)
@@ -73,7 +73,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
         user_agent=caller.credentials.user_agent,
     )
     row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
-    await ctx.db.run(keys.insert_session, row)
+    await ctx.db.run(keys.pass_on, caller.key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
     # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.

@@ -1,7 +1,8 @@
 """What somebody is told when the database refuses a second one of something: by the constraint that refused it.
 
 Everything a request writes has more than one constraint, and "the name is taken" is wrong for all but one of them. So
-nobody catches `IntegrityError` by itself: what is refused by a constraint that was not named stays an internal error.
+nobody catches `IntegrityError` by itself: of a constraint that was not named a caller hears only that somebody else was
+faster (`http/server/errors.py`), or of an internal error.
 """
 
 from __future__ import annotations

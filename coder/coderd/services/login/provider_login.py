@@ -45,9 +45,9 @@ CONVERT = "convert-"
 "What the purpose in a conversion's state begins with; clients know that."
 _RACES = frozenset(
     "ix_users_username_living ix_users_email_living pk_user_links pk_organization_members pk_group_members "
-    "uq_groups_organization_id_name".split()
+    "uq_groups_organization_id_name fk_group_members_group_id".split()
 )
-"""What two who sign in at the same moment may be in each other's way of."""
+"""What two who sign in at the same moment may be in each other's way of, and the end of a group they come into."""
 _NAME_TRIES = 10
 
 
@@ -94,7 +94,7 @@ async def sign_in(ctx: Context, attempt: Attempt) -> str:
         except IntegrityError as error:
             if constraint_of(error) not in _RACES:
                 raise
-            continue  # somebody was faster to take a name or an address; the next look sees who
+            continue  # somebody was faster; the next look sees who
     raise LoginRefused(
         "No username is free", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
     )

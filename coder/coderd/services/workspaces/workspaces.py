@@ -292,7 +292,8 @@ async def list_workspaces(
     if which is None:
         return WorkspacesResponse(workspaces=[], count=0)
     now = ctx.clock.now()
-    found, page = await ctx.db.read(_list, which, readers(subject), now, limit, offset, strict_tags(ctx))
+    seen = readers(subject, dormant=which.dormant)
+    found, page = await ctx.db.read(_list, which, seen, now, limit, offset, strict_tags(ctx))
     return WorkspacesResponse(
         workspaces=[present_workspace(ctx, view, page) for view in found.views], count=found.count
     )

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import Text, func, literal, select, update
+from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, literal_column, or_, select, update
 
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.tables.identity import (
     group_members,
     groups,
@@ -23,6 +24,8 @@ from coder.coderd.store.tables.workspaces import workspaces
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
+
+_NOBODY: ColumnElement[Any] = literal_column("'{}'::jsonb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +122,33 @@ def _uuids(ids: Sequence[str]) -> list[UUID]:
 
 async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bool) -> None:
     """Takes back what was shared in an organization; `people_only` leaves the service accounts' workspaces alone."""
-    statement = update(workspaces).where(workspaces.c.organization_id == organization_id)
+    shared = or_(workspaces.c.user_acl != _NOBODY, workspaces.c.group_acl != _NOBODY)
+    statement = update(workspaces).where(workspaces.c.organization_id == organization_id, shared)
     if people_only:
         accounts = select(users.c.id).where(users.c.is_service_account)
         statement = statement.where(workspaces.c.owner_id.not_in(accounts))
-    await tx.execute(statement.values(user_acl={}, group_acl={}))
+    await _write_and_tell(tx, statement.values(user_acl={}, group_acl={}))
     await notify_shared_less(tx)
 
 
 async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     """Takes a person out of every access list of an organization."""
     await notify_shared_less(tx)
-    for table in (workspaces, templates):
-        lists, key = table.c.user_acl, literal(str(user_id), Text)
-        mine = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
-        await tx.execute(mine.values(user_acl=lists.op("-", return_type=lists.type)(key)))
+    await _write_and_tell(tx, _without(workspaces, organization_id, user_id))
+    await tx.execute(_without(templates, organization_id, user_id))
+
+
+def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
+    lists, key = table.c.user_acl, literal(str(user_id), Text)
+    mine = update(table).where(table.c.organization_id == organization_id, lists.has_key(key))
+    return mine.values(user_acl=lists.op("-", return_type=lists.type)(key))
+
+
+async def _write_and_tell(tx: Tx, statement: Update) -> None:
+    """Who watches a workspace is shown, and judged by, what was read of it for everybody until a change is told."""
+    changed = await tx.execute(statement.returning(workspaces.c.id, workspaces.c.owner_id))
+    for workspace_id, owner_id in changed.all():
+        await notify_change(tx, "settings", owner_id=owner_id, workspace_id=workspace_id)
 
 
 async def available_groups(tx: Tx, organization_id: UUID) -> list[AclGroup]:

@@ -205,6 +205,12 @@ async def get_key(tx: Tx, key_id: str) -> KeyRow | None:
     return None if row is None else KeyRow(*row)
 
 
+async def hold_key(tx: Tx, key_id: str) -> bool:
+    """Whether there is one; it is not deleted until the transaction ends."""
+    statement = select(api_keys.c.id).where(api_keys.c.id == key_id).with_for_update(read=True, key_share=True)
+    return (await tx.execute(statement)).one_or_none() is not None
+
+
 async def get_token_by_name(tx: Tx, user_id: UUID, name: str) -> KeyRow | None:
     condition = and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name, api_keys.c.login_type == "token")
     row = (await tx.execute(select(*_KEY_COLUMNS).where(condition))).one_or_none()
@@ -295,10 +301,13 @@ async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
     await notify_user_out(tx, user_id)
 
 
-async def keep_newest_sessions(tx: Tx, user_id: UUID, most: int) -> int:
-    """Ends those of somebody's sessions that were used, or made, longest ago; returns how many."""
+async def keep_newest_sessions(tx: Tx, user_id: UUID, most: int, now: datetime) -> int:
+    """Ends those of somebody's sessions that were used, or made, longest ago; returns how many.
+
+    Those that are over, which are kept for days, go before any that is good: they take nobody's room.
+    """
     newest_first = func.greatest(api_keys.c.last_used, api_keys.c.created_at).desc(), api_keys.c.id
-    mine = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(*newest_first)
+    mine = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(api_keys.c.expires_at <= now, *newest_first)
     return await delete_keys(tx, api_keys.c.id.in_(mine.offset(most)))
 
 

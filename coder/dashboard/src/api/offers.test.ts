@@ -77,7 +77,7 @@ pages/signin/LoginPage.tsx | POST /api/v2/users/login | own
 pages/signin/ResetPasswordPage.tsx | POST /api/v2/users/otp/request | own
 pages/signin/SetupPage.tsx | POST /api/v2/users/first | own
 pages/signin/SetupPage.tsx | POST /api/v2/users/login | own
-pages/tasks/NewTask.tsx | POST /api/v2/tasks/me | createOwnTask | pages/tasks/TasksPage.tsx
+pages/tasks/NewTask.tsx | POST /api/v2/tasks/me | making | pages/tasks/TasksPage.tsx
 pages/tasks/TaskChat.tsx | POST :/send | update
 pages/tasks/TaskChat.tsx | PATCH :/input | update
 pages/tasks/TaskPage.tsx | POST :/: | update
@@ -127,7 +127,7 @@ const BUILDS: Readonly<Record<string, readonly string[]>> = {
   "pages/workspace/WorkspaceActions.tsx": ["start", "stop", "update"],
   "pages/workspace/Banners.tsx": ["mayBuild"],
   "pages/workspace/DeleteWorkspace.tsx": ["remove"],
-  "pages/workspace/builds/ChangeVersion.tsx": ["update"],
+  "pages/workspace/builds/ChangeVersion.tsx": ["start"],
   "pages/workspace/settings/ParametersPage.tsx": ["update"],
   "pages/workspaces/BatchBar.tsx": ["start", "stop", "remove"],
   "pages/workspaces/RowActions.tsx": ["start", "stop", "remove"],

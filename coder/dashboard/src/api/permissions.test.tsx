@@ -1,13 +1,18 @@
 // Who administers one organization may be nobody in the next: what a page of an organization offers is asked of that one.
 import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState, type ReactNode } from "react";
 import { expect, it } from "vitest";
 
 import { SignedIn } from "../app/guards";
 import { CreateWorkspacePage } from "../pages/create/CreateWorkspacePage";
 import { TemplateLayout } from "../pages/templates/TemplateLayout";
+import { RightsOfList } from "../pages/workspaces/rights";
+import { RowActions } from "../pages/workspaces/RowActions";
+import { WorkspaceActions } from "../pages/workspace/WorkspaceActions";
 import { visit } from "../test/world";
 import { NO_WORKSPACES } from "./permissions";
-import type { AuthorizationCheck } from "./types";
+import type { AuthorizationCheck, Workspace } from "./types";
 
 const AT = "2026-01-01T00:00:00Z";
 const ROUTES = [{ element: <SignedIn bare />, children: [{ path: "/templates/:template", Component: TemplateLayout }, { path: "/templates/:template/workspace", Component: CreateWorkspacePage }] }];
@@ -47,4 +52,39 @@ it.each([["a", 1], ["b", 0]])("lets who administers a choose the owner of a work
   expect(await screen.findByLabelText(/^Workspace name/)).toBeVisible();
   await waitFor(() => expect(page.fetching()).toBe(0));
   await waitFor(() => expect(screen.queryAllByLabelText(/^Owner/)).toHaveLength(fields));
+});
+
+it("makes whoever may have no workspace of their own say whose it is to be", async () => {
+  open("a", [], "/templates/box/workspace");
+  expect(await screen.findByText("Choose an owner: you may not have workspaces of your own here.")).toBeVisible();
+  expect(screen.getByTestId("create")).toBeDisabled();
+});
+
+/** A workspace that sleeps, and a button that wakes it. Of one that sleeps nobody may "start" that very one: starting wakes it first. */
+function sleeping(shown: (workspace: Workspace) => ReactNode) {
+  const workspace = { id: "w", name: "lab", owner_id: "me", owner_name: "ana", organization_id: "o", template_id: "t", health: { healthy: true }, latest_build: { id: "b", status: "stopped", transition: "stop", created_at: AT, resources: [], job: { id: "j", status: "succeeded" } } };
+  let dormant = true;
+  function Page() {
+    const [at, setAt] = useState<string | null>(AT);
+    return <><button type="button" onClick={() => { dormant = false; setAt(null); }}>Wake</button>{shown({ ...workspace, dormant_at: at } as unknown as Workspace)}</>;
+  }
+  return visit([{ element: <SignedIn bare />, children: [{ path: "/", Component: Page }] }], "/", {
+    "GET /api/v2/users/me": { id: "me", username: "ana", name: "", email: "", organization_ids: ["o"], roles: [] },
+    "GET /api/v2/workspacebuilds/b/parameters": [], "GET /api/v2/regions": { regions: [] }, "GET /api/v2/applications/host": { host: "" },
+    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => Object.fromEntries(Object.entries(checks).map(([name, { object, action }]) => [name, !(dormant && object.resource_id === "w" && ["start", "share"].includes(action))])),
+  });
+}
+
+it("lets the owner of a workspace that sleeps start it, and share it once it is awake", async () => {
+  sleeping((workspace) => <WorkspaceActions workspace={workspace} />);
+  expect(await screen.findByRole("button", { name: "Start" })).toBeEnabled();
+  await userEvent.click(screen.getByRole("button", { name: "Wake" }));
+  await userEvent.click(screen.getByRole("button", { name: "Workspace actions" }));
+  expect(await screen.findByRole("menuitem", { name: "Share" })).toBeVisible();
+});
+
+it("lets them start it from the list", async () => {
+  sleeping((workspace) => <RightsOfList list={[workspace]}><RowActions workspace={workspace} /></RightsOfList>);
+  await userEvent.click(await screen.findByRole("button", { name: "Actions for lab" }));
+  expect(await screen.findByRole("menuitem", { name: "Start" })).toBeVisible();
 });

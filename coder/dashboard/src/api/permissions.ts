@@ -41,7 +41,6 @@ const DEPLOYMENT = {
   viewAnyTask: check("task", "read", { any_org: true }),
   createWorkspaceForAny: check("workspace", "create", { any_org: true, owner_id: "*" }),
   createOwnWorkspace: check("workspace", "create", { any_org: true, owner_id: "me" }),
-  createOwnTask: check("task", "create", { any_org: true, owner_id: "me" }),
 } as const satisfies Record<string, AuthorizationCheck>;
 
 export type Permissions = Record<keyof typeof DEPLOYMENT, boolean>;
@@ -60,16 +59,16 @@ export function usePermissions(): Permissions & { known: boolean } {
   return { ...(answer.data ?? NOTHING), known: answer.data !== undefined };
 }
 
+const answers = <T extends string>(key: readonly unknown[], checks: Record<T, AuthorizationCheck> | null) => queryOptions({
+  queryKey: ["permissions", ...key],
+  queryFn: () => post<Record<T, boolean>>("/api/v2/authcheck", { checks }),
+  staleTime: 60_000,
+});
+
 /** Questions about one thing, under a key of its own. `keep`: the last answers stand until those of a new key are there;
  * only for names that say what they are about. */
 export function useChecks<T extends string>(key: readonly unknown[], checks: Record<T, AuthorizationCheck> | null, { keep = false } = {}): Partial<Record<T, boolean>> {
-  const answer = useQuery({
-    queryKey: ["permissions", ...key],
-    queryFn: () => post<Record<T, boolean>>("/api/v2/authcheck", { checks }),
-    enabled: checks !== null,
-    staleTime: 60_000,
-    ...(keep ? { placeholderData: keepPreviousData } : {}),
-  });
+  const answer = useQuery({ ...answers(key, checks), enabled: checks !== null, ...(keep ? { placeholderData: keepPreviousData } : {}) });
   return answer.data ?? {};
 }
 
@@ -87,15 +86,25 @@ export function useMayCreateWorkspace(organization: string | undefined): boolean
   return own || any;
 }
 
-/** In which of these organizations the person may make templates: somebody who administers one may be nobody in the next. */
-export function useTemplateMaking(organizations: readonly string[]): { known: boolean; mayMakeIn: (organization: string) => boolean } {
-  const answer = useChecks(["making templates", [...organizations].sort()], organizations.length === 0 ? null : Object.fromEntries(organizations.map((id) => [id, check("template", "create", { organization_id: id })])));
-  return { known: Object.keys(answer).length > 0, mayMakeIn: (organization) => answer[organization] === true };
+const MAKING = {
+  templates: (organization_id: string) => check("template", "create", { organization_id }),
+  tasks: (organization_id: string) => check("task", "create", { organization_id, owner_id: "me" }),
+};
+
+/** In which of these organizations the person may make such things: somebody who administers one may be nobody in the next. */
+export const makingOf = (what: keyof typeof MAKING, organizations: readonly string[]) =>
+  answers(["making", what, [...organizations].sort()], Object.fromEntries(organizations.map((id) => [id, MAKING[what](id)])));
+
+/** The same, as those of them where it is so; undefined until it is known. */
+export function useMakingIn(what: keyof typeof MAKING, organizations: readonly string[]): readonly string[] | undefined {
+  const answer = useQuery({ ...makingOf(what, organizations), enabled: organizations.length > 0 }).data;
+  return organizations.length === 0 ? organizations : answer && organizations.filter((id) => answer[id] === true);
 }
 
-/** The same of workspaces that are to be somebody else's. */
-export function useMayCreateForOthers(organization: string): boolean {
-  return useWorkspaceCreation(organization).any === true;
+/** For whom: for others, and for themselves. Whoever makes them for others alone has to say for whom. */
+export function useWorkspaceOwners(organization: string): { others: boolean; self: boolean } {
+  const { own, any } = useWorkspaceCreation(organization);
+  return { others: any === true, self: own !== false };
 }
 
 // Sentences that stand where people look for what they may not do.
@@ -121,10 +130,16 @@ export function useTaskRights(organization: string, owner: string) {
   return useChecks(["tasks", organization, owner], { update: check("task", "update", object), remove: check("task", "delete", object) });
 }
 
+/** What of a workspace decides who may do what with it. */
+type Guarded = Pick<Workspace, "id" | "organization_id" | "owner_id" | "dormant_at">;
+
 /** What the person may do with one workspace; nothing until it is known. */
-export function useWorkspaceRights({ id, organization_id, owner_id }: Pick<Workspace, "id" | "organization_id" | "owner_id">): WorkspaceRights {
-  return useChecks(["workspace", id], workspaceChecks(id, organization_id, owner_id));
+export function useWorkspaceRights(workspace: Guarded, { enabled = true } = {}): WorkspaceRights {
+  return useChecks(["workspace", rightsKey(workspace)], enabled ? workspaceChecks(workspace) : null);
 }
+
+/** Changes with what was answered about it: a workspace that was woken may be started and shared. */
+export const rightsKey = ({ id, dormant_at }: Guarded): string => (dormant_at ? `${id} dormant` : id);
 
 /** The same of a template; null while it is not there yet. */
 export function useTemplateRights(template: Pick<Template, "id" | "organization_id"> | null): TemplateRights {
@@ -134,8 +149,8 @@ export function useTemplateRights(template: Pick<Template, "id" | "organization_
 export type TemplateRights = Partial<Record<keyof ReturnType<typeof templateChecks>, boolean>>;
 export type WorkspaceRights = Partial<Record<keyof ReturnType<typeof workspaceChecks>, boolean>>;
 
-export function workspaceChecks(id: string, organization: string, owner: string) {
-  const object = { resource_id: id, organization_id: organization, owner_id: owner };
+export function workspaceChecks({ id, organization_id, owner_id, dormant_at }: Guarded) {
+  const object = { resource_id: id, organization_id, owner_id };
   return {
     read: check("workspace", "read", object),
     update: check("workspace", "update", object),
@@ -143,7 +158,8 @@ export function workspaceChecks(id: string, organization: string, owner: string)
     share: check("workspace", "share", object),
     ssh: check("workspace", "ssh", object),
     connect: check("workspace", "application_connect", object),
-    start: check("workspace", "start", object),
+    // Starting wakes a dormant one: the server judges it as the workspace it will be, not as the one that has this id.
+    start: check("workspace", "start", dormant_at ? { organization_id, owner_id } : object),
     stop: check("workspace", "stop", object),
   };
 }

@@ -18,7 +18,8 @@ import { ADMIN } from "./nav-admin";
 import { DEPLOYMENT } from "./nav-deployment";
 
 const ITEM = "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
-const GROUP = "[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
+// A heading with nothing below it says nothing.
+const GROUP = "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
 
 /** What people look for in an organization; each organization's own page says more. */
 function organizationPages(homes: readonly Organization[]): NavItem[] {

@@ -57,3 +57,20 @@ def test_plans(existing: list[Prebuilt], desired: int, rest: dict[str, Any], exp
 def test_cron_lines_as_stretches_of_time() -> None:
     assert cron_matches("* 9 * * WED", NOW) and cron_matches("30 9 7 1 *", NOW)
     assert not cron_matches("* 10 * * *", NOW) and not cron_matches("", NOW) and not cron_matches("* * * * 8", NOW)
+
+
+@pytest.mark.parametrize(
+    ("line", "matches"),
+    [
+        ("* 9 1 * 3", True),  # not the first, but a Wednesday
+        ("* 9 7 * 1", True),  # no Monday, but the seventh
+        ("* 9 1 * 1", False),
+        ("* 9 */2 * 1", True),  # with a step a star is a list like others: of 1, 3, 5, 7
+        ("* 9 * * 1", False),
+        ("* 9 1 * *", False),
+        ("* 9 1 * ?", False),
+        ("* 9 1 2 3", False),  # a month is never one of two
+    ],
+)
+def test_of_two_fields_for_days_one_suffices_unless_the_other_is_a_star(line: str, matches: bool) -> None:
+    assert cron_matches(line, NOW) is matches

@@ -7,7 +7,7 @@ import { Navigate, useNavigate, useSearchParams } from "react-router";
 
 import { useMe } from "../../app/guards";
 import { get, post, withQuery } from "../../api/client";
-import { NO_WORKSPACES, useMayCreateForOthers, useMayCreateWorkspace, useTemplateRights } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateWorkspace, useTemplateRights, useWorkspaceOwners } from "../../api/permissions";
 import { templateVersions, versionPresets } from "../../api/queries/templates";
 import { buildParameters, workspaces } from "../../api/queries/workspaces";
 import type { GetUsersResponse, Preset, Template, Workspace } from "../../api/types";
@@ -71,7 +71,7 @@ function fromAddress(params: URLSearchParams): Record<string, string> {
 
 function CreateForm({ template, start }: { template: Template; start: Record<string, string> }) {
   const me = useMe();
-  const forOthers = useMayCreateForOthers(template.organization_id);
+  const may = useWorkspaceOwners(template.organization_id);
   const navigate = useNavigate();
   const [params] = useSearchParams();
   const [owner, setOwner] = useState(me.id);
@@ -95,7 +95,7 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
   const [suggestion, suggest] = useState(suggestName);
   const auto = params.get("mode") === "auto";
   const [asking, setAsking] = useState(auto);
-  const blocked = missing.length > 0 ? `Log in with ${missing.map((item) => item.display_name || item.id).join(", ")} first.` : hasErrors(dynamic) ? "Mend the parameters marked above." : "";
+  const blocked = !may.self && owner === me.id ? "Choose an owner: you may not have workspaces of your own here." : missing.length > 0 ? `Log in with ${missing.map((item) => item.display_name || item.id).join(", ")} first.` : hasErrors(dynamic) ? "Mend the parameters marked above." : "";
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
   const shown = (dynamic.parameters ?? []);
   return (
@@ -111,7 +111,7 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
                 <TextField label="Workspace name" name="name" required value={form.values.name} problem={form.problem("name")} autoComplete="off" spellCheck={false} maxLength={32} autoFocus={!auto} onChange={(value) => form.set("name", value)} />
                 <div className="text-sm text-muted">Need a suggestion? <button type="button" className="font-medium text-accent-text hover:underline" onClick={() => { form.set("name", suggestion); suggest(suggestName()); }}>{suggestion}</button></div>
               </div>
-              {forOthers ? <OwnerField value={owner} onChange={setOwner} /> : null}
+              {may.others ? <OwnerField value={owner} onChange={setOwner} /> : null}
               <VersionField template={template} value={version} onChange={(next) => { setVersion(next); setPreset(null); }} />
             </Stack>
           </Section>

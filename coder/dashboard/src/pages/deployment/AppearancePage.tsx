@@ -11,6 +11,7 @@ import type { AppearanceConfig, BannerConfig, UpdateAppearanceConfig } from "../
 import { safeImage } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { Section } from "../../ui/Card";
+import { useChoice } from "../../ui/forms/choice";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
@@ -112,7 +113,7 @@ function Banners({ look }: { look: AppearanceConfig }) {
             <li key={index} className="flex items-center gap-3 px-5 py-2.5">
               <span aria-hidden="true" className="size-5 shrink-0 rounded-sm border border-line" style={{ background: banner.background_color ?? COLOUR }} />
               <span className={`min-w-0 flex-1 [overflow-wrap:anywhere] ${banner.enabled ? "" : "text-muted"}`}>{banner.message || "(no text)"}</span>
-              <Switch label={`Show the banner ${banner.message}`} hideLabel checked={banner.enabled} onChange={(on) => void replace(index, { ...banner, enabled: on }).catch((error: unknown) => toast.failed("The banner could not be changed", error))} />
+              <Shown banner={banner} onChange={(enabled) => save(({ announcement_banners }) => ({ announcement_banners: (announcement_banners ?? []).map((one, at) => (at === index ? { ...one, enabled } : one)) }))} />
               <IconButton size="sm" label={`Edit banner ${banner.message ?? ""}`} onClick={() => setEditing(index)}><Pencil /></IconButton>
               <IconButton size="sm" label={`Delete banner ${banner.message ?? ""}`} onClick={() => setDeleting(index)}><Trash2 /></IconButton>
             </li>
@@ -123,6 +124,11 @@ function Banners({ look }: { look: AppearanceConfig }) {
       <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title="Delete this banner?" confirm="Delete" onConfirm={() => save(({ announcement_banners }) => ({ announcement_banners: (announcement_banners ?? []).filter((_, index) => index !== deleting) }))}><p>“{deleting === null ? "" : banners[deleting]?.message}” disappears for everybody. To bring it back later, turn it off instead.</p></Confirm>
     </Section>
   );
+}
+
+function Shown({ banner, onChange }: { banner: BannerConfig; onChange: (on: boolean) => Promise<unknown> }) {
+  const { value, choose } = useChoice(banner.enabled, { send: onChange, seen: appearance.queryKey, failed: "The banner could not be changed" });
+  return <Switch label={`Show the banner ${banner.message}`} hideLabel checked={value} onChange={choose} />;
 }
 
 function BannerDialog({ banner, load, onClose, onSave }: { banner: BannerConfig; load: (() => Promise<BannerConfig | undefined>) | null; onClose: () => void; onSave: (banner: BannerConfig) => Promise<unknown> }) {

@@ -22,3 +22,23 @@ it("saves both of two banners that are switched off in a moment", async () => {
   }
   await waitFor(() => expect(had.announcement_banners.map((one) => one.enabled)).toEqual([false, false]));
 });
+
+it("takes the second of two quick clicks on one banner, and leaves what its text has become meanwhile", async () => {
+  let had = { application_name: "", logo_url: "", docs_url: "", support_links: [], service_banner: banner(""), announcement_banners: [banner("one")] };
+  const answers: (() => void)[] = [];
+  visit([{ path: "/", element: <AppearancePage /> }], "/", {
+    "GET /api/v2/appearance": () => had,
+    "PUT /api/v2/appearance": (body: typeof had) => new Promise((done) => answers.push(() => done(had = { ...had, ...body }))),
+  });
+  const shown = await screen.findByRole("switch", { name: "Show the banner one" });
+  had = { ...had, announcement_banners: [banner("two")] };
+  await userEvent.click(shown);
+  expect(shown).not.toBeChecked();
+  await userEvent.click(shown);
+  for (const turn of [0, 1]) {
+    await waitFor(() => expect(answers).toHaveLength(turn + 1));
+    answers[turn]?.();
+  }
+  expect(await screen.findByRole("switch", { name: "Show the banner two" })).toBeChecked();
+  expect(had.announcement_banners).toEqual([banner("two")]);
+});

@@ -91,14 +91,14 @@ function Grid({ label, value, onChange, readOnly }: { label: string; value: read
           return (
             <li key={row.kind} className="grid grid-cols-[14rem_minmax(0,1fr)] gap-x-4 gap-y-2 px-3.5 py-2.5 max-md:grid-cols-1">
               <label className="flex items-start gap-2.5">
-                <input type="checkbox" data-testid={row.kind} aria-label={`${row.text}: everything`} disabled={readOnly} className="mt-0.5 size-4 shrink-0 accent-(--accent)" checked={count === row.actions.length}
+                <input type="checkbox" data-testid={row.kind} aria-label={`${row.text}: everything`} disabled={readOnly} className="mt-0.5 shrink-0" checked={count === row.actions.length}
                   ref={(input) => { if (input) input.indeterminate = count > 0 && count < row.actions.length; }} onChange={(event) => everything(event.target.checked)} />
                 <span><span className="block font-medium">{row.text}</span>{row.hint ? <span className="block text-sm text-muted">{row.hint}</span> : null}</span>
               </label>
               <div role="group" aria-label={row.text} className="flex flex-wrap content-start gap-x-4 gap-y-1.5">
                 {row.actions.map((action) => (
                   <label key={action} className="flex items-center gap-1.5 text-sm">
-                    <input type="checkbox" data-testid={`${row.kind}-${action}`} disabled={readOnly} className="size-4 accent-(--accent)" checked={isGiven(value, row.kind, action)} onChange={(event) => onChange(given(value, row.kind, action, event.target.checked))} />
+                    <input type="checkbox" data-testid={`${row.kind}-${action}`} disabled={readOnly} checked={isGiven(value, row.kind, action)} onChange={(event) => onChange(given(value, row.kind, action, event.target.checked))} />
                     {ACTION_TEXT[action] ?? action.replaceAll("_", " ")}
                   </label>
                 ))}

@@ -45,7 +45,6 @@ export function beyondGrid(permissions: readonly Permission[]): Permission[] {
   return permissions.filter((one) => one.negate || !GRID.some((row) => row.kind === one.resource_type));
 }
 
-/** "Workspaces: read, stop": a role in a few lines. */
 /** Those of which the same is given, together: thirty lines of "everything" say less than one. */
 export function byActions(rows: ReturnType<typeof summary>): { actions: string; negate: boolean; texts: string[] }[] {
   const found = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
@@ -56,6 +55,7 @@ export function byActions(rows: ReturnType<typeof summary>): { actions: string; 
   return [...found.values()];
 }
 
+/** "Workspaces: read, stop": a role in a few lines. */
 export function summary(permissions: readonly Permission[]): { text: string; actions: string; negate: boolean }[] {
   const rows = new Map<string, { text: string; actions: string[]; negate: boolean }>();
   for (const one of permissions) {

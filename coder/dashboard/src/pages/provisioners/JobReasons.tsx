@@ -1,15 +1,15 @@
 // Why a job waits: what each provisioner says of it, when it may start, and the command that would take it.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
 import { jobWhy } from "../../api/queries/workspaces";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
+import { useChoice } from "../../ui/forms/choice";
 import { Switch } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { TextLink } from "../../ui/Page";
 import { ago } from "../../ui/time";
-import { toast } from "../../ui/toast";
 import { counted } from "../../ui/words";
 
 /** The server's reasons are clauses: one that stands alone begins and ends like a sentence. */
@@ -17,14 +17,12 @@ const sentence = (clause: string) => (clause === "" ? "" : `${clause.charAt(0).t
 
 export function JobReasons({ organization, job, home }: { organization: string; job: string; home: string }) {
   const why = useQuery(jobWhy(organization, job));
-  const queries = useQueryClient();
+  const { value: parked, choose: park } = useChoice(why.data?.parked ?? false, {
+    send: (on) => put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }), seen: ["provisionerjobs", job], failed: "The job could not be changed",
+  });
   if (why.isPending) return <Skeleton className="h-16" />;
   if (why.isError) return <Failure error={why.error} retry={() => void why.refetch()} />;
-  const { daemons, expected_start: start, no_expected_start: unknown, remedy, parked } = why.data;
-  const park = (on: boolean) => put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }).then(
-    () => queries.invalidateQueries({ queryKey: ["provisionerjobs", job] }),
-    (error: unknown) => toast.failed("The job could not be changed", error),
-  );
+  const { daemons, expected_start: start, no_expected_start: unknown, remedy } = why.data;
   return (
     <section aria-label="Why it waits" className="flex flex-col gap-3">
       <p className="text-sm text-muted">{start ? `It starts ${ago(start.earliest)} at the earliest, ${ago(start.latest)} at the latest, as ${counted(start.samples, "job before it tells", "jobs before it tell")}.` : sentence(unknown)}</p>
@@ -45,7 +43,7 @@ export function JobReasons({ organization, job, home }: { organization: string; 
           {remedy.notes.length > 0 ? <ul className="mt-1.5 list-disc pl-5 text-sm text-muted">{remedy.notes.map((note) => <li key={note}>{note}</li>)}</ul> : null}
         </div>
       ) : null}
-      <Switch label="Wait without limit" hint="Otherwise a job nobody takes fails after a while." checked={parked} onChange={(on) => void park(on)} />
+      <Switch label="Wait without limit" hint="Otherwise a job nobody takes fails after a while." checked={parked} onChange={park} />
     </section>
   );
 }

@@ -4,7 +4,7 @@ import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError, remove } from "../../api/client";
-import { NO_TASKS, usePermissions, useTaskRights } from "../../api/permissions";
+import { NO_TASKS, useMakingIn, usePermissions, useTaskRights } from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
@@ -56,11 +56,13 @@ export function TasksPage() {
     { id: "end", header: "Actions", hidden: true, align: "right", cell: (row) => <End task={row} onAsk={() => setEnding(row)} /> },
   ];
   const some = (able.data ?? []).length > 0;
+  const making = useMakingIn("tasks", [...new Set((able.data ?? []).map((template) => template.organization_id))]);
+  const mine = (able.data ?? []).filter((template) => making?.includes(template.organization_id));
   return (
     <>
       <PageHead title="Tasks" description="Say what you want done; a workspace with an AI agent does it, and you watch, answer and take over." />
       <Stack>
-        {able.data && some && may.known ? (may.createOwnTask ? <NewTask templates={able.data} /> : <p className="text-muted">{NO_TASKS}</p>) : null}
+        {some && making ? (mine.length > 0 ? <NewTask templates={mine} /> : <p className="text-muted">{NO_TASKS}</p>) : null}
         {able.data && !some ? (
           <Notice kind="info" title="No template here carries out tasks yet" actions={may.createAnyTemplate ? <ButtonLink size="sm" to="/templates/new">Create a template</ButtonLink> : null}>A template can once it has a <code>coder_ai_task</code> and an application its agent talks through.</Notice>
         ) : null}
@@ -71,7 +73,7 @@ export function TasksPage() {
           {found.isError && !refused ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
           {found.data ? (
             <DataTable label="Tasks" data={found.data.tasks} columns={columns} rowKey={(row) => row.id} rowTestId={(row) => `task-${row.name}`} empty={
-              <Empty icon={Bot} title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"} {...(some && may.createOwnTask ? { command: 'coder task create "fix the failing test"' } : {})}>
+              <Empty icon={Bot} title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"} {...(mine.length > 0 ? { command: 'coder task create "fix the failing test"' } : {})}>
                 {filter === "owner:me" ? "A task is a sentence of yours that an agent in its own workspace works on, while you do something else." : "Take something out of the search above."}
               </Empty>
             } />

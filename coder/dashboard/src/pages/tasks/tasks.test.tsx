@@ -2,11 +2,12 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
+import type { AuthorizationCheck } from "../../api/types";
 import { Refusal, visit, type Answers } from "../../test/world";
 import { TasksPage } from "./TasksPage";
 
 const task = { id: "t1", name: "fix-tests", display_name: "Fix the tests", owner_name: "ana", initial_prompt: "Fix the failing tests", status: "active", current_state: { state: "working", message: "reading", timestamp: "2026-01-01T00:00:00Z" }, created_at: "2026-01-01T00:00:00Z", workspace_name: "task-1", template_name: "agent", template_icon: "" };
-const template = { id: "a", name: "agent", display_name: "Agent", active_version_id: "v1" };
+const template = { id: "a", name: "agent", display_name: "Agent", active_version_id: "v1", organization_id: "o" };
 const usual: Answers = {
   "GET /api/v2/templates": [template],
   "GET /api/v2/tasks": { tasks: [task], count: 1 },
@@ -54,4 +55,12 @@ it("teaches how a template comes to tasks where none does", async () => {
   expect(await screen.findByText("No template here carries out tasks yet")).toBeVisible();
   expect(await screen.findByRole("link", { name: "Create a template" })).toHaveAttribute("href", "/templates/new");
   expect(screen.queryByRole("button", { name: "Run task" })).toBeNull();
+});
+
+it("offers the templates of the organizations where the person may have tasks, and no others", async () => {
+  open({
+    "GET /api/v2/templates": [{ ...template, id: "b", display_name: "Elsewhere", organization_id: "p" }, template],
+    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => Object.fromEntries(Object.entries(checks).map(([name, { object }]) => [name, object.resource_type !== "task" || object.organization_id === "o"])),
+  });
+  expect([...(await screen.findByLabelText("Template")).children].map((one) => one.textContent)).toEqual(["Agent"]);
 });

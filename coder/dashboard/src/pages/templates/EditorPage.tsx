@@ -1,7 +1,7 @@
 // Changing a template in the browser: files, a build with its log, what it makes, publishing. What was typed is guarded
 // against leaving the page.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ban, FilePlus2, Hammer, Pencil, Rocket, Trash2 } from "lucide-react";
+import { Ban, FilePlus2, Hammer, LockKeyhole, Pencil, Rocket, Trash2 } from "lucide-react";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { useBlocker, useNavigate, useParams } from "react-router";
 
@@ -13,6 +13,7 @@ import { StatusText } from "../../ui/Badge";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
+import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Checkbox, TextArea, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
@@ -47,7 +48,7 @@ export function EditorPage() {
   const files = useQuery({ ...archiveOf(found.data?.job.file_id ?? ""), enabled: found.data !== undefined });
   const may = useTemplateRights(template);
   if (!template) return view;
-  if (may.update === false) return <Notice kind="info" title="You may use this template, not change it." actions={<ButtonLink size="sm" to={templatePath(template)}>Back to the template</ButtonLink>}>Its administrators can.</Notice>;
+  if (may.update === false) return <Empty level={1} icon={LockKeyhole} title="You may use this template, not change it." actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Its administrators can.</Empty>;
   if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
   const failed = found.error ?? files.error;
   if (failed) return <Failure error={failed} retry={() => { void found.refetch(); void files.refetch(); }} />;

@@ -6,10 +6,10 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useBlocker, useNavigate, useSearchParams } from "react-router";
 
 import { patch, post, upload } from "../../api/client";
-import { NO_TEMPLATES, usePermissions, useTemplateMaking } from "../../api/permissions";
+import { makingOf, NO_TEMPLATES, useMakingIn, usePermissions } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templateById, templateExamples, templateVersion, versionVariables } from "../../api/queries/templates";
-import type { CreateTemplateVersionRequest, Template, TemplateVersion, UploadResponse } from "../../api/types";
+import type { CreateTemplateVersionRequest, Organization, Template, TemplateVersion, UploadResponse } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Card, Section } from "../../ui/Card";
@@ -132,10 +132,10 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
   const navigate = useNavigate();
   const queries = useQueryClient();
   const all = useQuery(organizations).data ?? [];
-  const { mayMakeIn } = useTemplateMaking(all.map((org) => org.id));
+  const making = useMakingIn("templates", all.map((org) => org.id)) ?? [];
+  const orgs = all.filter((org) => making.includes(org.id));
   // A copy goes where its template is, anything else where most things are; and neither where it would be refused.
-  const orgs = all.filter((org) => mayMakeIn(org.id));
-  const first = orgs.find((org) => org.id === source.organization) ?? orgs.find((org) => org.is_default) ?? orgs[0];
+  const firstOf = (those: readonly Organization[]) => (those.find((org) => org.id === source.organization) ?? those.find((org) => org.is_default) ?? those[0])?.id;
   const [version, setVersion] = useState<TemplateVersion | null>(null);
   const left = useRef(false);
   const [values, setValues] = useState<Record<string, string>>({});
@@ -144,7 +144,10 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
   const variables = useQuery({ ...versionVariables(version?.id ?? ""), enabled: missing }).data ?? [];
   const start = { organization: "", name: source.name, display_name: source.display, description: source.description, icon: source.icon, everyone: true };
   const form = useForm(start, async (form_values) => {
-    const organization = form_values.organization || first?.id || "default";
+    // Whoever is quick does not make it in another organization than the one the page was about to name.
+    const known = await queries.ensureQueryData(organizations);
+    const rights = await queries.ensureQueryData(makingOf("templates", known.map((org) => org.id)));
+    const organization = form_values.organization || firstOf(known.filter((org) => rights[org.id] === true)) || "default";
     const made = await createVersion(organization, { ...source.body, provisioner, tags, user_variable_values: givenValues(values) });
     setVersion(made);
     const done = await imported(made.id, setVersion);
@@ -185,7 +188,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
           {form.error && version?.job.status === "failed" ? <Notice kind="error" title="The template could not be imported."><p>{version.job.error}</p><FirstImportErrors key={version.id} version={version.id} /></Notice> : form.error ? <Failure error={form.error} /> : null}
           <Section title="General">
             <Stack>
-              {all.length > 1 ? <SelectField label="Organization" value={form.values.organization || (first?.id ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}
+              {all.length > 1 ? <SelectField label="Organization" value={form.values.organization || (firstOf(orgs) ?? "")} onChange={(value) => form.set("organization", value)} options={orgs.map((org) => [org.id, org.display_name || org.name] as const)} /> : null}
               {/* Other programs find this field by its star; a screen reader is told without it. */}
               <TextField label={<>Name<span aria-hidden="true" className="text-bad"> *</span></>} aria-required hint="Part of its address, and what the command line calls it." value={form.values.name} problem={form.problem("name")} maxLength={32} onChange={(value) => form.set("name", value)} />
               <TextField label="Display name" value={form.values.display_name} problem={form.problem("display_name")} onChange={(value) => form.set("display_name", value)} />

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Outlet, useNavigate, useOutletContext } from "react-router";
 
 import { remove, seg } from "../../api/client";
-import { NO_WORKSPACES, useMayCreateWorkspace, useTemplateMaking, useTemplateRights, type TemplateRights } from "../../api/permissions";
+import { NO_WORKSPACES, useMakingIn, useMayCreateWorkspace, useTemplateRights, type TemplateRights } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
 import { templateVersion } from "../../api/queries/templates";
 import { workspaces } from "../../api/queries/workspaces";
@@ -66,9 +66,7 @@ function Loaded({ template }: { template: Template }) {
 
 function TemplateMenu({ template, version, may }: { template: Template; version: TemplateVersion | undefined; may: TemplateContext["may"] }) {
   const navigate = useNavigate();
-  const all = useQuery(organizations).data ?? [];
-  const { mayMakeIn } = useTemplateMaking(all.map((one) => one.id));
-  const mayCopy = all.some((one) => mayMakeIn(one.id));
+  const making = useMakingIn("templates", (useQuery(organizations).data ?? []).map((one) => one.id)) ?? [];
   const [deleting, setDeleting] = useState(false);
   const home = useTemplateHome(template);
   const used = useQuery({ ...workspaces(`template:${template.name}`, 1, 1), enabled: deleting, refetchInterval: false }).data?.count ?? 0;
@@ -78,7 +76,7 @@ function TemplateMenu({ template, version, may }: { template: Template; version:
       <Menu trigger={<IconButton label="Open template menu" look="secondary"><EllipsisVertical /></IconButton>}>
         {version && may.update ? <MenuItem icon={<Pencil />} to={`${home}/versions/${seg(version.name)}/edit`}>Edit files</MenuItem> : null}
         {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
-        {mayCopy && may.update ? <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>Duplicate…</MenuItem> : null}
+        {making.length > 0 && may.update ? <MenuItem icon={<Copy />} to={`/templates/new?fromTemplate=${template.id}`}>Duplicate…</MenuItem> : null}
         {version && may.update ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}`} download>Export as TAR</MenuItem> : null}
         {version && may.update ? <MenuItem icon={<Download />} href={`/api/v2/files/${version.job.file_id}?format=zip`} download>Export as ZIP</MenuItem> : null}
         {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger onSelect={() => setDeleting(true)}>Delete…</MenuItem></> : null}

@@ -135,3 +135,8 @@ it("says of a failed build what its log calls an error, and why it cannot be pub
   expect(within(await screen.findByRole("list", { name: "First errors of the log" })).getByText("Error: Unclosed configuration block")).toBeVisible();
   expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute("title", "What is published is a version: build first what you have changed.");
 });
+
+it("is a page with a heading to somebody who may not change the template, too", async () => {
+  open({ "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, false])) });
+  expect(await screen.findByRole("heading", { level: 1, name: "You may use this template, not change it." })).toBeVisible();
+});

@@ -83,3 +83,23 @@ it("can be left in a browser whose scrolling answers with a promise", async () =
   await userEvent.click(screen.getByRole("link", { name: "Away" }));
   expect(await screen.findByText("elsewhere")).toBeVisible();
 });
+
+it("makes a copy where its template is, however quick the person was", async () => {
+  const organization = (id: string, is_default = false) => ({ id, name: id, display_name: "", is_default });
+  let answer = (): void => undefined;
+  const answered = new Promise<void>((done) => { answer = done; });
+  const page = visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new?fromTemplate=t", {
+    "GET /api/v2/organizations": [organization("usual", true), organization("home")],
+    "GET /api/v2/templates/t": { id: "t", name: "box", display_name: "", description: "", icon: "", organization_id: "home", active_version_id: "v0" },
+    "GET /api/v2/templateversions/v0": version("succeeded"),
+    "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) => {
+      const all = Object.fromEntries(Object.keys(checks).map((name) => [name, true]));
+      return "home" in checks ? answered.then(() => all) : all;
+    },
+    "POST /api/v2/organizations/home/templateversions": () => version("pending"), "GET /api/v2/templateversions/v1": () => version("pending"),
+    "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict: "nobody", summary: "Nobody.", remedy: null, daemons: [] },
+  });
+  await userEvent.click(await screen.findByTestId("create"));
+  answer();
+  await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/home/templateversions"]));
+});

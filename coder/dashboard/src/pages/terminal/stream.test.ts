@@ -50,8 +50,10 @@ it("sends what was typed while it was lost, and nothing twice", async () => {
   first.opens();
   first.breaks();
   person.types("back\n");
+  person.types("rm -r /tmp/");
   person.types("x".repeat(5000)); // nobody pastes a file into what does not answer
+  person.types("\n"); // nor runs a command whose end did not fit
   await soon(() => { expect(Socket.last).not.toBe(first); });
   Socket.last.opens();
-  expect(Socket.last.sent).toEqual([SIZE, { data: "back\n" }]);
+  expect(Socket.last.sent).toEqual([SIZE, { data: "back\nrm -r /tmp/" }]);
 });

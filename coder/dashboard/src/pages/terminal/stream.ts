@@ -23,6 +23,7 @@ export function connect(screen: Screen, place: string, agent: string, request: T
   let left = ATTEMPTS;
   let closed = false;
   let held = "";
+  let full = false;
   const send = (value: unknown) => { if (socket?.readyState === WebSocket.OPEN) socket.send(encoder.encode(JSON.stringify(value))); };
   const lost = () => {
     onState("connecting");
@@ -53,6 +54,7 @@ export function connect(screen: Screen, place: string, agent: string, request: T
       send({ height: screen.rows, width: screen.cols });
       if (held !== "") send({ data: held });
       held = "";
+      full = false;
     };
     current.onmessage = (event: MessageEvent<ArrayBuffer | string>) => screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
     current.onclose = (event) => {
@@ -64,10 +66,15 @@ export function connect(screen: Screen, place: string, agent: string, request: T
       lost();
     };
   };
-  // Whoever types before it is open, or while it is lost, is not made to type it again.
+  // Whoever types before it is open, or while it is lost, is not made to type it again. After what did not fit nothing is
+  // held: an Enter would run a command that lacks its middle.
   const typed = screen.onData((data) => {
-    if (socket?.readyState === WebSocket.OPEN) send({ data });
-    else if (held.length + data.length <= HELD_CHARS) held += data;
+    if (socket?.readyState === WebSocket.OPEN) {
+      send({ data });
+      return;
+    }
+    full ||= held.length + data.length > HELD_CHARS;
+    if (!full) held += data;
   });
   const sized = screen.onResize(({ cols, rows }) => send({ height: rows, width: cols }));
   open();

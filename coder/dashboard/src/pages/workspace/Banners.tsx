@@ -2,13 +2,15 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { NO_WORKSPACES, useMayCreateWorkspace, useWorkspaceRights } from "../../api/permissions";
+import { NO_WORKSPACES, useMayCreateWorkspace, usePermissions, useWorkspaceRights } from "../../api/permissions";
+import { deploymentConfig } from "../../api/queries/deployment";
 import { templateById } from "../../api/queries/templates";
 import { buildParameters } from "../../api/queries/workspaces";
 import type { Workspace } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
+import { toast } from "../../ui/toast";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { agentsOf } from "../workspaces/status";
 import { Troubleshooting } from "./agent/AgentStatus";
@@ -24,24 +26,25 @@ export function Banners({ workspace }: { workspace: Workspace }) {
   const action = useBuildAction();
   const may = useWorkspaceRights(workspace);
   const mayBuild = may[build.transition === "delete" ? "remove" : build.transition];
-  const again = () => action.mutate(() => startBuild(workspace.id, build.transition));
+  const run = (act: () => Promise<unknown>) => action.mutate(act, { onError: (error) => toast.failed("That did not work", error) });
+  const again = () => run(() => startBuild(workspace.id, build.transition));
   return (
     <>
       {build.status === "canceled" ? (
-        <Notice kind="warning" title={`The last build was canceled: ${VERBS[build.transition].toLowerCase()}.`} actions={mayBuild ? <Button size="sm" onClick={again}>{VERBS[build.transition]} again</Button> : null}>
+        <Notice kind="warning" title={`The last build was canceled: ${VERBS[build.transition].toLowerCase()}.`} actions={mayBuild ? <Button size="sm" busy={action.isPending} onClick={again}>{VERBS[build.transition]} again</Button> : null}>
           {build.job.started_at ? "What it had made by then may be there in part. Its log says how far it came; run it again, or choose another action above." : "It had not begun: nothing was made or lost."}
         </Notice>
       ) : build.job.error ? (
         <Notice kind="error" title="The last build failed." actions={mayBuild ? <>
-          <Button size="sm" onClick={again}>Retry</Button>
-          <Button size="sm" look="quiet" onClick={() => action.mutate(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))}>Retry with debug log</Button>
+          <Button size="sm" busy={action.isPending} onClick={again}>Retry</Button>
+          <RetryWithDebugLog disabled={action.isPending} onRetry={() => run(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))} />
           {may.update && build.transition === "start" ? <ChangeParameters workspace={workspace} /> : null}
         </> : null}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice>
       ) : null}
       {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
       {build.status === "deleted" ? <Deleted workspace={workspace} /> : null}
       {workspace.dormant_at ? (
-        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={may.update ? <Button size="sm" onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button> : null}>
+        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={may.update ? <Button size="sm" busy={action.isPending} onClick={() => run(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button> : null}>
           It was not used for long.{workspace.deleting_at ? <> It will be deleted <strong><Ago at={workspace.deleting_at} /></strong>, with everything in it.</> : null}
         </Notice>
       ) : null}
@@ -51,6 +54,14 @@ export function Banners({ workspace }: { workspace: Workspace }) {
       <Unhealthy workspace={workspace} />
     </>
   );
+}
+
+/** As the server's rule: where the deployment lets Terraform log so much, and for those who may see its settings. */
+function RetryWithDebugLog({ disabled, onRetry }: { disabled: boolean; onRetry: () => void }) {
+  const may = usePermissions();
+  const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig }).data?.config;
+  if (!may.viewDeploymentConfig || config?.["enable_terraform_debug_mode"] !== true) return null;
+  return <Button size="sm" look="quiet" disabled={disabled} onClick={onRetry}>Retry with debug log</Button>;
 }
 
 /** A start may have been asked for what cannot be: retrying alone would ask for the same. */

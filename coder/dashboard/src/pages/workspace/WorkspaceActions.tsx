@@ -98,7 +98,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
         {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}
         {may.update ? <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`} testId="workspace-parameters">Parameters</MenuItem> : null}
         {may.update === false ? <MenuNote>{NO_CHANGES}</MenuNote> : null}
-        {may.update ? <MenuItem icon={<History />} onSelect={() => setDialog("version")}>Change version…</MenuItem> : null}
+        {may.start ? <MenuItem icon={<History />} onSelect={() => setDialog("version")}>Change version…</MenuItem> : null}
         <Duplicate workspace={workspace} mayCreate={mayCreate} />
         <MenuItem icon={<Download />} href={`/api/v2/workspacebuilds/${workspace.latest_build.id}/logs?format=text`} download>Download build log</MenuItem>
         {may.remove ? <><MenuSeparator /><MenuItem icon={<Trash2 />} danger testId="delete-button" onSelect={() => setDialog("delete")}>Delete…</MenuItem></> : null}

@@ -3,7 +3,8 @@ import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
 import type { Workspace } from "../../api/types";
-import { FakeSocket, visit } from "../../test/world";
+import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
+import { Toasts } from "../../ui/toast";
 import { Banners } from "./Banners";
 
 const workspace = (status: string, job: object) => ({ id: "w", name: "dev", owner_name: "ana", organization_id: "o", template_id: "t", latest_build: { id: "b", status, transition: "start", resources: [], job: { id: "j", ...job } } }) as unknown as Workspace;
@@ -57,4 +58,26 @@ it("says which version is newer and what its author wrote about it", async () =>
   visit([{ path: "/", element: <Banners workspace={outdated} /> }], "/", { "GET /api/v2/templates/t": {}, [VERSION]: { name: "kind_mesa4", message: "An app" } });
   expect(await screen.findByText("kind_mesa4")).toBeVisible();
   expect(screen.getByText(/: An app/)).toBeVisible();
+});
+
+const refused: Answers = { "POST /api/v2/workspaces/w/builds": new Refusal(409, "A workspace build is already active."), "PUT /api/v2/workspaces/w/dormant": new Refusal(409, "The owner has too many.") };
+
+it.each([
+  [workspace("canceled", { status: "canceled", error: "canceled" }), "Start again", "A workspace build is already active."],
+  [workspace("failed", { status: "failed", error: "exit status 1" }), "Retry", "A workspace build is already active."],
+  [{ ...workspace("stopped", { status: "succeeded" }), dormant_at: "2026-01-01T00:00:00Z" }, "Activate", "The owner has too many."],
+])("says why nothing came of it (%#)", async (shown, button, reason) => {
+  visit([{ path: "/", element: <><Banners workspace={shown} /><Toasts /></> }], "/", { "GET /api/v2/templates/t": {}, "GET /api/v2/workspacebuilds/b/parameters": [], ...refused });
+  await userEvent.click(await screen.findByRole("button", { name: button }));
+  expect(await screen.findByText(reason)).toBeVisible();
+});
+
+it.each([[true, 1], [false, 0], [undefined, 0]])("offers a debug log where the deployment allows one (%s)", async (enable_terraform_debug_mode, offers) => {
+  const page = visit([{ path: "/", element: <Banners workspace={workspace("failed", { status: "failed", error: "exit status 1" })} /> }], "/", {
+    "GET /api/v2/templates/t": {}, "GET /api/v2/workspacebuilds/b/parameters": [], "GET /api/v2/deployment/config": { config: { enable_terraform_debug_mode }, options: [] },
+  });
+  await screen.findByRole("button", { name: "Retry" });
+  await waitFor(() => expect(page.asked).toContain("GET /api/v2/deployment/config"));
+  await waitFor(() => expect(page.fetching()).toBe(0));
+  expect(screen.queryAllByRole("button", { name: "Retry with debug log" })).toHaveLength(offers);
 });

@@ -1,5 +1,5 @@
 // Whether the person may go into a workspace: terminal, SSH, ports, applications. To see one is less.
-import { useChecks, usePermissions, workspaceChecks } from "../../api/permissions";
+import { usePermissions, useWorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { useMe } from "../../app/guards";
 
@@ -8,6 +8,6 @@ export function useMayEnter(workspace: Workspace): boolean {
   const decided = useMe().id === workspace.owner_id;
   const { enterAnyWorkspace, known } = usePermissions();
   const asks = !decided && known && !enterAnyWorkspace;
-  const may = useChecks(["workspace", workspace.id], asks ? workspaceChecks(workspace.id, workspace.organization_id, workspace.owner_id) : null);
+  const may = useWorkspaceRights(workspace, { enabled: asks });
   return decided || enterAnyWorkspace || may.ssh === true;
 }

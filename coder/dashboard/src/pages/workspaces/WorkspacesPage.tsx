@@ -95,8 +95,8 @@ export function WorkspacesPage() {
   const [selected, setSelected] = useState<Selected>({});
   const chosen = (list.data?.workspaces ?? []).filter((workspace) => selected[workspace.id]);
   // Another search is another list: what was chosen in the last one is not done to unseen.
-  const look = (next: string, at?: number) => {
-    setSelected({});
+  const look = (next: string, at = 1) => {
+    if (next !== filter || at !== page) setSelected({});
     show(next, at);
   };
   const found = list.data; // a refresh that failed leaves what was there

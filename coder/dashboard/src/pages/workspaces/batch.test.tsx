@@ -130,3 +130,10 @@ it("forgets what was chosen in another search", async () => {
   await waitFor(() => expect(screen.queryByRole("toolbar")).toBeNull());
   expect(screen.getByRole("checkbox", { name: "Select x" })).not.toBeChecked();
 });
+
+it("keeps what was chosen when the same search is asked for again", async () => {
+  await open(workspace("x"), workspace("y"));
+  await choose(["x"], "Delete…");
+  await userEvent.type(screen.getByRole("searchbox", { name: "Search workspaces" }), "{Enter}");
+  expect(screen.getByRole("checkbox", { name: "Select x" })).toBeChecked();
+});

@@ -1,7 +1,7 @@
 // What the person may do with each workspace of a list: asked for all its rows in one request.
 import { createContext, useContext, type ReactNode } from "react";
 
-import { useChecks, workspaceChecks, type WorkspaceRights } from "../../api/permissions";
+import { rightsKey, useChecks, workspaceChecks, type WorkspaceRights } from "../../api/permissions";
 import type { AuthorizationCheck, Workspace } from "../../api/types";
 
 const ASKED = ["start", "stop", "update", "remove"] as const;
@@ -12,13 +12,13 @@ const Known = createContext<(workspace: Workspace) => Rights>(() => ({}));
 
 export function RightsOfList({ list, children }: { list: readonly Workspace[]; children: ReactNode }) {
   const checks: Record<`${Asked} ${string}`, AuthorizationCheck> = {};
-  for (const { id, organization_id, owner_id } of list) {
-    const all = workspaceChecks(id, organization_id, owner_id);
-    for (const right of ASKED) checks[`${right} ${id}`] = all[right];
+  for (const workspace of list) {
+    const all = workspaceChecks(workspace);
+    for (const right of ASKED) checks[`${right} ${rightsKey(workspace)}`] = all[right];
   }
   // The list moves with every start and stop: its order asks nothing, and a row that joins takes nothing from the others.
-  const known = useChecks(["workspaces of a list", list.map((workspace) => workspace.id).sort()], list.length > 0 ? checks : null, { keep: true });
-  return <Known value={({ id }) => Object.fromEntries(ASKED.map((right) => [right, known[`${right} ${id}`]])) as Rights}>{children}</Known>;
+  const known = useChecks(["workspaces of a list", list.map(rightsKey).sort()], list.length > 0 ? checks : null, { keep: true });
+  return <Known value={(workspace) => Object.fromEntries(ASKED.map((right) => [right, known[`${right} ${rightsKey(workspace)}`]])) as Rights}>{children}</Known>;
 }
 
 /** Nothing until it is known. */

@@ -116,7 +116,7 @@ function withKeys(selected: Selected, keys: readonly string[], on: boolean): Sel
 
 function Tick({ label, checked, partly = false, onChange }: { label: string; checked: boolean; partly?: boolean; onChange: (checked: boolean) => void }) {
   return (
-    <input type="checkbox" aria-label={label} className="block" checked={checked}
+    <input type="checkbox" aria-label={label} className="grid" checked={checked}
       ref={(input) => { if (input) input.indeterminate = partly && !checked; }} onChange={(event) => onChange(event.target.checked)} />
   );
 }

@@ -85,6 +85,33 @@ async def test_a_list_shows_what_can_be_opened() -> None:
         assert (await opened(), await _seen(world, token)) == (0, 0)
 
 
+async def test_of_those_that_sleep_a_list_shows_what_can_be_opened() -> None:
+    """A workspace that sleeps is a kind of its own, which a role may give or deny by itself."""
+    async with workspace_world() as (world, _):
+        bob, token = await world.member("bob")
+        carl, other = await world.member("carl")
+        workspace = await new_workspace(world, "w")
+        path = f"/api/v2/workspaces/{workspace['id']}"
+        assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 204
+        none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+        for user, name, permission in (
+            (bob, "awake", {"negate": True, "resource_type": "workspace_dormant", "action": "read"}),
+            (carl, "looker", {"negate": False, "resource_type": "workspace", "action": "read"}),
+        ):
+            role = {"name": name, "display_name": "", "organization_permissions": [permission], **none}
+            assert (await world.post(f"{DEFAULT}/members/roles", role)).status_code == 200
+            given = await world.put(f"{DEFAULT}/members/{user}/roles", {"roles": [name]})
+            assert given.status_code == 200, given.text
+        for dormant in (False, True):
+            assert (await world.put(f"{path}/dormant", {"dormant": dormant})).status_code in {200, 304}
+            query = {"q": "dormant:true"} if dormant else {}
+            for who in (token, other):
+                listed = (await world.get("/api/v2/workspaces", params=query, token=who)).json()["count"]
+                opened = (await world.get(path, token=who)).status_code
+                assert (listed, opened) == ((0, 404) if dormant else (1, 200)), (who == token, dormant)
+            assert (await world.get("/api/v2/workspaces", params=query)).json()["count"] == 1
+
+
 async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")

@@ -26,6 +26,7 @@ from coder.coderd.services.login.provider_login import Attempt
 from coder.coderd.services.login.provider_login import sign_in as sign_in_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.login import user_links
+from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
 from coder.domain.login.identity import Person
@@ -338,6 +339,17 @@ async def test_groups_roles_and_organizations_follow_the_claims() -> None:
         token_of(await sign_in(world))
         assert sorted(group["name"] for group in (await world.get(path)).json()) == ["Everyone", "two"]
         assert (await world.get("/api/v2/users/alice")).json()["roles"] == []
+
+
+async def test_a_group_that_is_deleted_at_this_moment_shuts_nobody_out() -> None:
+    async with deployment(oidc_group_field="groups") as (world, idp):
+        idp.claims |= {"groups": ["ops"]}
+        group = (await world.post("/api/v2/organizations/default/groups", {"name": "ops"})).json()["id"]
+
+        async def end(tx: Any) -> None:
+            await group_store.delete_group(tx, UUID(group))
+
+        token_of(await overtaken(world, end, lambda: sign_in(world)))
 
 
 async def test_claims_do_not_take_the_last_owner() -> None:

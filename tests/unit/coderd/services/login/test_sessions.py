@@ -243,10 +243,12 @@ async def test_the_password_before_does_not_change_the_one_after(change: Any) ->
         assert found is not None and found.hashed_password == change["hashed_password"]
 
 
+_WILDCARD, _APPLICATION = "*.apps.test", "a--b--c--d.apps.test"
 _KEYS = {
     "login": ("POST", "/api/v2/users/login", {"email": "alice@b.c", "password": FIRST_USER["password"]}),
     "session": ("POST", "/api/v2/users/me/keys", None),
     "token": ("POST", "/api/v2/users/me/keys/tokens", {"token_name": "late"}),
+    "application": ("GET", f"/api/v2/applications/auth-redirect?redirect_uri=http://{_APPLICATION}/", None),
 }
 
 
@@ -255,7 +257,7 @@ _KEYS = {
 async def test_no_key_outlives_what_ends_them_all(kind: str, change: str) -> None:
     """Whoever knows the old password, or has an old session, is on the way when it ends."""
     method, path, body = _KEYS[kind]
-    async with running_coderd(first_user=True) as world:
+    async with running_coderd(first_user=True, wildcard_access_url=_WILDCARD) as world:
         alice, token = await world.member("alice")
         assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # that she is here is written
 
@@ -269,3 +271,18 @@ async def test_no_key_outlives_what_ends_them_all(kind: str, change: str) -> Non
             return await world.request(method, path, json=body, token="" if kind == "login" else token)
 
         assert (await overtaken(world, end, request)).status_code == 401
+
+
+async def test_no_key_of_an_application_outlives_the_session_it_came_from() -> None:
+    """Signing out ends the keys of applications: also the one that is being handed over."""
+    method, path, _ = _KEYS["application"]
+    async with running_coderd(first_user=True, wildcard_access_url=_WILDCARD) as world:
+        alice, token = await world.member("alice")
+        assert (await world.request(method, path, token=token)).status_code == 307
+
+        async def sign_out(tx: Any) -> None:
+            await key_store.delete_key(tx, token.partition("-")[0])
+            await key_store.delete_keys_of(tx, UUID(alice), scope="coder:application_connect")
+
+        answer = await overtaken(world, sign_out, lambda: world.request(method, path, token=token))
+        assert answer.status_code == 401

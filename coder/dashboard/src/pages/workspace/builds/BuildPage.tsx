@@ -36,8 +36,10 @@ function Loaded({ workspace }: { workspace: Workspace }) {
   useTitle(`Build #${number} · ${workspace.name}`);
   const query = buildByNumber(workspace.owner_name, workspace.name, number);
   const live = number === String(workspace.latest_build.build_number);
-  const answer = useQuery({ ...query, queryKey: [...query.queryKey, live ? workspace.latest_build.status : ""] });
+  // Asked anew when it goes on; what is known of this very build stays meanwhile, with its log and what has the focus.
+  const answer = useQuery({ ...query, queryKey: [...query.queryKey, live ? workspace.latest_build.status : ""], placeholderData: (known) => (known && String(known.build_number) === number ? known : undefined) });
   const build = answer.data;
+  const job = live ? workspace.latest_build.job : build?.job; // its place in the queue moves
   // The build names its provisioner by an id; the account of its job by a name.
   const worker = useQuery({ ...jobWhy(workspace.organization_id, build?.job.id ?? ""), enabled: build?.job.worker_id !== undefined, refetchInterval: false }).data?.worker_name;
   if (answer.error instanceof ApiError && answer.error.status === 404) return <NotFoundPage />;
@@ -52,7 +54,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
       <div className="grid grid-cols-[minmax(0,1fr)_17rem] items-start gap-6 max-lg:grid-cols-1">
         {build ? (
           <Stack>
-            {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
+            {job?.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={job} /> : null}
             {build.job.error ? <Notice kind={build.job.status === "canceled" ? "warning" : "error"} title={build.job.status === "canceled" ? "This build was canceled." : "This build failed."}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice> : null}
             <Section title="About this build">
               <Facts items={[

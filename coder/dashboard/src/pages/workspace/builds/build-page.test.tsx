@@ -1,9 +1,9 @@
-import { screen, waitFor } from "@testing-library/react";
+import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
 import { SignedIn } from "../../../app/guards";
-import { visit } from "../../../test/world";
+import { FakeSocket, visit } from "../../../test/world";
 import { BuildPage } from "./BuildPage";
 
 const build = { id: "b1", build_number: 1, status: "running", transition: "start", reason: "initiator", initiator_name: "ana", template_version_name: "first", created_at: "2026-01-01T00:00:00Z", resources: [],
@@ -48,4 +48,22 @@ it("says why a build waits where the person stands, and what would end it", asyn
   open(3, waiting);
   expect(await screen.findByText("No provisioner has the tag gpu=yes.")).toBeVisible();
   expect(screen.getByText("coder provisioner start --tag gpu=yes")).toBeVisible();
+});
+
+it("keeps what it shows, and what has the focus, while the build goes on", async () => {
+  const page = open(2, running);
+  const raw = await screen.findByRole("link", { name: "Raw log" });
+  const before = page.asked.filter((one) => one.endsWith("/builds/2")).length;
+  raw.focus();
+  await act(async () => FakeSocket.to("/workspaces/w1/watch")?.says({ type: "data", data: { id: "w1", name: "dev", owner_name: "ana", owner_id: "u", organization_id: "o", latest_build: { ...running, status: "canceling", job: { ...running.job, status: "canceling" } } } }));
+  expect(screen.getByRole("link", { name: "Raw log" })).toBe(raw);
+  await waitFor(() => expect(page.asked.filter((one) => one.endsWith("/builds/2"))).toHaveLength(before + 1));
+  expect(raw).toHaveFocus();
+});
+
+it("says how far a build that waits has come in the queue", async () => {
+  open(3, waiting);
+  expect(await screen.findByText("It is number 1 of 1 in the queue.")).toBeVisible();
+  await act(async () => FakeSocket.to("/workspaces/w1/watch")?.says({ type: "data", data: { id: "w1", name: "dev", owner_name: "ana", owner_id: "u", organization_id: "o", latest_build: { ...waiting, job: { ...waiting.job, queue_position: 2, queue_size: 5 } } } }));
+  expect(await screen.findByText("It is number 2 of 5 in the queue.")).toBeVisible();
 });

@@ -1,0 +1,40 @@
+"""What administrators say of how the deployment looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coder.api.base import codec
+from coder.coderd.services.site import deployment
+from coder.coderd.store.site import site
+from tests.kit.coderd import running_coderd
+
+PATH = "/api/v2/appearance"
+
+
+def _look(**banner: Any) -> dict[str, Any]:
+    return {
+        "application_name": "", "logo_url": "", "service_banner": {"enabled": False}, "announcement_banners": [banner],
+    }  # fmt: skip
+
+
+async def test_a_new_banner_needs_a_colour() -> None:
+    async with running_coderd(first_user=True) as world:
+        for colour in ("", "red", "#12345", "#12345g", "#1234567"):
+            refused = await world.put(PATH, _look(enabled=True, message="m", background_color=colour))
+            assert refused.status_code == 400 and "Invalid color format" in refused.text, colour
+        taken = await world.put(PATH, _look(enabled=True, message="m", background_color="#aB12cd"))
+        assert taken.status_code == 200, taken.text
+
+
+@pytest.mark.parametrize("stored", [{}, {"background_color": ""}, {"background_color": "red"}], ids=str)
+async def test_a_banner_that_was_taken_without_one_does_not_keep_others_from_changing(stored: dict[str, Any]) -> None:
+    async with running_coderd(first_user=True) as world:
+        look = _look(enabled=True, message="m", **stored)
+        await world.ctx.db.run(site.put_config, deployment._APPEARANCE, codec.encode(look).decode())
+        shown = (await world.get(PATH)).json()["announcement_banners"]
+        for banners in ([*look["announcement_banners"]], shown):
+            changed = await world.put(PATH, {**look, "application_name": "x", "announcement_banners": banners})
+            assert changed.status_code == 200, changed.text
