@@ -23,7 +23,7 @@ _TEXTS = {
     "WorkspaceStatus": "running", "WorkspaceAgentLifecycle": "ready",
 }  # fmt: skip
 """Of enums: what lets a command go on."""
-_TIMES = re.compile(r"(_at|deadline|last_used|timestamp)$")
+_TIMES = re.compile(r"(_at|_seen|deadline|last_used|timestamp)$")
 _ID = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
 
 
@@ -74,7 +74,7 @@ def example(schema: dict[str, Any], field: str, depth: int) -> Any:
     if kind == "array":
         return [example(schema["items"], field, depth)] if depth and schema.get("items") else []
     if kind == "string":
-        return "2026-11-21T08:34:38.123456Z" if _TIMES.search(field) else _ID if field.endswith("id") else "x"
+        return "2026-11-21T08:34:38.123456Z" if _TIMES.search(field) else _ID if field.endswith(("id", "ids")) else "x"
     return _PLAIN.get(str(kind))
 
 

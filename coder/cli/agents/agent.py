@@ -15,6 +15,7 @@ from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.reaper import reap_if_first
@@ -155,7 +156,7 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
 
     if auth not in DOCUMENTS:
         known = ", ".join(["token", *DOCUMENTS])
-        raise CoderError("agent_auth", f"there is no authentication {auth!r} of agents", f"Use one of: {known}.")
+        raise CoderError("agent_auth", f"there is no authentication {quoted(auth)} of agents", f"Use one of: {known}.")
     return partial(exchange, policy, auth, agent_name)
 
 
@@ -253,6 +254,12 @@ AGENT = Command(
             help="Refuse ssh -R.",
         ),
         Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
+        Option(
+            "firewall_log_socket",
+            "agent-firewall-log-proxy-socket-path",
+            "CODER_AGENT_FIREWALL_LOG_PROXY_SOCKET_PATH",
+            hidden=True,
+        ),
         Option("prometheus_address", "prometheus-address", "CODER_AGENT_PROMETHEUS_ADDRESS", default="", hidden=True),
         Option("debug_address", "debug-address", "CODER_AGENT_DEBUG_ADDRESS", default="", hidden=True),
         Option(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.agents.agent import read_token
@@ -63,7 +64,7 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
         )
     name = str(invocation["name"])
     if not NAME.fullmatch(name):
-        raise CoderError("bad_name", f"{name!r} is no name of a service", "Use letters, digits, - and _.")
+        raise CoderError("bad_name", f"{quoted(name)} is no name of a service", "Use letters, digits, - and _.")
     user = getpass.getuser()
     system = bool(invocation["system"])
     program = session.program()

@@ -12,7 +12,7 @@ LATE = (
     "coder.api.people.users", "coder.api.provisioning.job_reasons", "coder.api.provisioning.jobs",
     "coder.api.provisioning.provisioner_keys", "coder.api.provisioning.provisioners", "coder.api.site.deployment",
     "coder.api.templates.template_versions", "coder.api.workspaces.workspaces",
-    "coder.base.duration", "coder.client.gpg", "coder.client.link", "coder.client.logs", "coder.client.network_info",
+    "coder.base.duration", "coder.cli.help_text", "coder.client.gpg", "coder.client.link", "coder.client.logs", "coder.client.network_info",
     "coder.client.overlay_process", "coder.client.raw",
     "coder.client.ready", "coder.client.shell", "coder.client.speedtest", "coder.client.tracing",
     "coder.client.udp_forward", "coder.client.usage", "coder.client.web_terminal", "coder.net.blocking",

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation
@@ -218,7 +219,7 @@ async def builtin_daemons(context: Context) -> None:
     cache = _cache(str(config.cache_dir))
     if config.terraform_provider not in PROVIDERS:
         chosen = config.terraform_provider
-        raise CoderError("bad_option", f"--terraform-provider {chosen!r}", f"One of: {', '.join(PROVIDERS)}.")
+        raise CoderError("bad_option", f"--terraform-provider {quoted(chosen)}", f"One of: {', '.join(PROVIDERS)}.")
     executors = _executors(cache, config.terraform_path, config.terraform_provider)
     patience = config.provisioner_force_cancel_interval.total_seconds()
     shutdown = Shutdown()

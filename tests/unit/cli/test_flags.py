@@ -13,29 +13,24 @@ from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
-from coder.cli.command_table import COMMANDS
-from coder.cli.main import load
+from coder.cli.command_table import COMMANDS, GROUPS
+from coder.cli.main import load, options_of_groups
 from tests.kit.cli import run_cli
 from tests.kit.paths import DATA
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
-ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t") if row["command"] in COMMANDS]
+ROWS = [
+    row
+    for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t")
+    if row["command"] in {*COMMANDS, *GROUPS}
+]
 
-# Flags of features this product leaves out, or that only make sense for the original's own build.
-LEFT_OUT = {
-    ("agent", "devcontainers-project-discovery-enable"), ("agent", "devcontainers-discovery-autostart-enable"),
-    ("agent", "boundary-log-proxy-socket-path"),
-    ("agent", "context-config-path"),
-    ("agent", "agent-firewall-log-proxy-socket-path"),
-    ("server", "disable-chat-sharing"),
-    ("server", "disable-template-builder"),
-    ("server", "template-builder-registry-url"),
-    ("server", "external-auth-github-default-provider-enable"),
-    ("exp mcp server", "socket-path"),  # reports go to the server itself, with the agent's token
-}  # fmt: skip
+LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
+"""Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
 
 OURS = {
     ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
+    ("agent", "agent-firewall-log-proxy-socket-path"),
     ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
     ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
     ("licenses list", "column"),  # the same names in lower case
@@ -59,9 +54,10 @@ def same_default(option: Option, text: str) -> bool:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['command']} --{row['flag']}")
 def test_flag_is_there(row: dict[str, str]) -> None:
-    if (row["command"], row["flag"]) in LEFT_OUT or row["flag"].startswith("ai"):
+    if row["command"] == "server" and LEFT_OUT.fullmatch(row["flag"]):
         return
-    options = {option.flag: option for option in (*GLOBAL_OPTIONS, *load(row["command"]).options)}
+    own = load(row["command"]).options if row["command"] in COMMANDS else options_of_groups(row["command"])
+    options = {option.flag: option for option in (*GLOBAL_OPTIONS, *own)}
     option = options.get(row["flag"])
     assert option is not None
     assert option.short == row["short"]
@@ -97,7 +93,7 @@ def test_servers_refuse_what_is_no_address(command: str, flag: str, value: str, 
     label = f'invalid argument "{value}" for "--{flag}" flag: {said}'
     with pytest.raises(UsageError, match=re.escape(label)):
         parse(load(command), [f"--{flag}", value], {})
-    with pytest.raises(UsageError, match=re.escape(f"{value!r} is not a valid")):
+    with pytest.raises(UsageError, match=re.escape(f'"{value}" is not a valid')):
         parse(load(command), [], {f"CODER_{flag.upper().replace('-', '_')}": value})
 
 

@@ -1018,6 +1018,18 @@ export interface Named {
   name: string;
 }
 
+export interface NamedRegions {
+  regions: Named[];
+}
+
+export interface NamedTasks {
+  tasks: Named[];
+}
+
+export interface NamedToken {
+  token_name: string;
+}
+
 export interface NamedUser {
   username: string;
 }

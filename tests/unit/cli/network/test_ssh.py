@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import trio
 
 from coder.cli import session
 from coder.cli.command import parse
 from coder.cli.network import ssh
+from coder.client.standard_streams import StandardOutput
 
 COUNT = """
 import gc, trio
@@ -65,3 +70,61 @@ async def test_whose_tunnel_a_session_takes(
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
     with pytest.raises(_Chosen, match=link):
         await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+
+
+SILENT = """
+import asyncio, os, sys, trio, trio_asyncio
+from coder.client import shell
+class Silent:
+    async def read(self, _): await asyncio.get_running_loop().create_future()
+class Process:
+    stdout = stderr = Silent()
+    def terminate(self): os.write(2, b"terminated, ")
+async def main():
+    os.write(1, b"ready\\n")
+    async with trio_asyncio.open_loop():
+        return await shell._drain(Process())
+os.write(2, b"read" if trio.run(main) else b"unread")
+"""
+
+
+def test_a_command_that_says_nothing_ends_with_the_reader_of_its_output() -> None:
+    with subprocess.Popen([sys.executable, "-c", SILENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
+        assert session.stdout is not None and session.stderr is not None
+        assert session.stdout.readline() == b"ready\n"
+        session.stdout.close()
+        assert (session.stderr.read(), session.wait(60)) == (b"terminated, unread", 0)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "file"])
+async def test_who_can_still_read_is_not_taken_for_gone(kind: str, tmp_path: Path) -> None:
+    if kind == "file":
+        near = far = os.open(tmp_path / "x", os.O_RDWR | os.O_CREAT)
+    elif kind == "pipe":
+        far, near = os.pipe()
+    else:
+        ends = socket.socketpair()
+        near, far = ends[0].detach(), ends[1].detach()
+    sink = StandardOutput(near)
+    with trio.move_on_after(60) as waiting:
+        async with trio.open_nursery() as nursery:
+            abandoned = trio.Event()
+
+            async def wait() -> None:
+                await sink.wait_abandoned()
+                abandoned.set()
+
+            nursery.start_soon(wait)
+            await sink.send_all(b"x")
+            assert os.read(far, 1) == (b"" if kind == "file" else b"x")
+            for _ in range(20):
+                await trio.lowlevel.checkpoint()
+            assert not abandoned.is_set()
+            if kind == "pipe":
+                os.close(far)
+                await abandoned.wait()
+            nursery.cancel_scope.cancel()
+    assert not waiting.cancelled_caught
+    await sink.aclose()
+    for descriptor in {near, far} - ({far} if kind == "pipe" else set()):
+        os.close(descriptor)
