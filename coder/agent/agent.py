@@ -19,7 +19,7 @@ import trio
 
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection, record_name
-from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
+from coder.agent.ending import Ending, Given, LifeEnd, ProgramUpgrade, Stop
 from coder.agent.guarded import guarded
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.memory import stay_small
@@ -158,14 +158,14 @@ class AgentRole:
                 how = await self._conclude(ssh, network)
                 await network.leave()
                 link.cancel()
-                await self.recorder.stop("upgraded" if isinstance(how, Upgrade) else "stopped")
-                if isinstance(how, Upgrade):
+                await self.recorder.stop("upgraded" if isinstance(how, ProgramUpgrade) else "stopped")
+                if isinstance(how, ProgramUpgrade):
                     pty.let_go()
                     processes.let_go()
                     if sync is not None:
                         sync.let_go()
                 nursery.cancel_scope.cancel()
-            if isinstance(how, Upgrade):
+            if isinstance(how, ProgramUpgrade):
                 self.handover = self._left(how.program, pty, processes, sync)
         return isinstance(how, Given)
 
@@ -266,7 +266,7 @@ class AgentRole:
                     upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
                 elif self._kept is not None:
                     nursery.start_soon(upgrader.prove, self._kept.digest)
-                self._end.choose(Upgrade(await upgrader.run()))
+                self._end.choose(ProgramUpgrade(await upgrader.run()))
                 nursery.cancel_scope.cancel()
 
     def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
@@ -331,7 +331,7 @@ class AgentRole:
         """Waits for the end and gets ready for it. What it returns is final."""
         how = await self._end.wait()
         self.scripts.end_cron()
-        if isinstance(how, Upgrade):
+        if isinstance(how, ProgramUpgrade):
             with self._end.preparing:
                 await self._settle(network)
         how = self._end.seal()

@@ -22,13 +22,13 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Upgrade:
+class ProgramUpgrade:
     """Another program goes on with everything."""
 
     program: NewProgram
 
 
-Ending = Stop | Given | Upgrade
+Ending = Stop | Given | ProgramUpgrade
 
 
 class LifeEnd:
@@ -43,12 +43,14 @@ class LifeEnd:
 
     def choose(self, how: Ending) -> bool:
         """True when the agent ends so, False when something else was decided before."""
-        if self._how is not None and (self._sealed or not isinstance(self._how, Upgrade) or isinstance(how, Upgrade)):
+        if self._how is not None and (
+            self._sealed or not isinstance(self._how, ProgramUpgrade) or isinstance(how, ProgramUpgrade)
+        ):
             return False
         overtaken, self._how = self._how is not None, how
         if overtaken:
             self._preparing.cancel()
-        if not isinstance(how, Upgrade):
+        if not isinstance(how, ProgramUpgrade):
             self._looking.cancel()
         self._chosen.set()
         return True

@@ -214,7 +214,7 @@ def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError
 
 
 @dataclass(slots=True)
-class Scan:
+class CommandLine:
     """A command line's words, sorted; nothing is judged yet."""
 
     args: list[str] = field(default_factory=list)
@@ -229,11 +229,11 @@ class Scan:
         return self.flags[-1][0] if self.flags and self.flags[-1][1] is None else None
 
 
-def scan(command: Command, argv: Sequence[str]) -> Scan:
+def scan(command: Command, argv: Sequence[str]) -> CommandLine:
     """Which of `argv` (without program and command words) are flags, their values, and arguments."""
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
-    found, index = Scan(), 0
+    found, index = CommandLine(), 0
     while index < len(argv):
         word = argv[index]
         if word == "--":

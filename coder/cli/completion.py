@@ -13,7 +13,7 @@ from pathlib import Path
 from coder.base.config import LIST_KINDS, Option
 from coder.base.errors import CoderError
 from coder.base.whole_file import write_whole
-from coder.cli.command import GLOBAL_OPTIONS, Command, Invocation, Scan, parse, scan
+from coder.cli.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
 from coder.cli.output import say
 
 SHELLS = ("bash", "fish", "zsh", "powershell")
@@ -156,7 +156,7 @@ def _joined(line: Sequence[str]) -> list[str]:
     return words
 
 
-def _values(option: Option, typed: str, found: Scan) -> list[str]:
+def _values(option: Option, typed: str, found: CommandLine) -> list[str]:
     """What the value of an option may be; of a list, its last item."""
     from coder.cli.completion_names import FLAGS
 
@@ -165,7 +165,7 @@ def _values(option: Option, typed: str, found: Scan) -> list[str]:
     return [f"{head}{comma}{text}" for text in offered]
 
 
-def _named(kind: str, found: Scan) -> list[str]:
+def _named(kind: str, found: CommandLine) -> list[str]:
     from coder.base.config import process_environment
     from coder.cli.completion_names import named_things
 

@@ -29,7 +29,7 @@ from coder.tailnet.controller import Controller, open_controller
 from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer, shown_proxy
 from coder.tailnet.resume_tokens import show_resume_token
-from coder.tailnet.verdicts import Verdict
+from coder.tailnet.verdicts import TransportVerdict
 
 API_VERSION = "2.0"
 "Coordination needs nothing newer, and any server speaks it."
@@ -96,7 +96,7 @@ class WorkspaceLink:
         except MeshError as error:
             raise CoderError("ping", "no answer") from error
 
-    async def explain(self, last: PingResult | None) -> tuple[list[Verdict], dict[str, Any]]:
+    async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], dict[str, Any]]:
         """Its transports and its path in words and numbers, after the last ping."""
         return explain_link(self, last), describe_path(self, last)
 
@@ -191,7 +191,7 @@ async def join_agent(
         nursery.cancel_scope.cancel()
 
 
-def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Verdict]:
+def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[TransportVerdict]:
     """Each transport of an open link in words, best known last: API, links, relay, UDP, direct path."""
     from coder.tailnet import verdicts
 

@@ -19,7 +19,7 @@ from coder.net.policy import DialPolicy
 if TYPE_CHECKING:
     from coder.client.link import WorkspaceLink
     from coder.client.ready import Preparation, ReadyAgent
-    from coder.tailnet.verdicts import Verdict
+    from coder.tailnet.verdicts import TransportVerdict
 
 _place: Path | None = None
 
@@ -51,13 +51,13 @@ class SharedLink:
         await trio.aclose_forcefully(stream)
         return PingResult(**answer["ping"])
 
-    async def explain(self, last: PingResult | None) -> tuple[list[Verdict], dict[str, Any]]:
+    async def explain(self, last: PingResult | None) -> tuple[list[TransportVerdict], dict[str, Any]]:
         """What `explain_link` and `describe_path` say there."""
-        from coder.tailnet.verdicts import Verdict
+        from coder.tailnet.verdicts import TransportVerdict
 
         stream, answer = await _ask({**self.request, "verb": "explain", "last": asdict(last) if last else None})
         await trio.aclose_forcefully(stream)
-        return [Verdict(**verdict) for verdict in answer["transports"]], answer["path"]
+        return [TransportVerdict(**verdict) for verdict in answer["transports"]], answer["path"]
 
 
 @asynccontextmanager

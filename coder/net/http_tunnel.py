@@ -54,7 +54,7 @@ PAUSES = (0.0, 0.1, 0.5, 2.0, 5.0)
 "Seconds before each try of one request."
 
 
-class Outbox:
+class RetransmitBuffer:
     """Bytes on their way, kept until the other side has said that it has them."""
 
     __slots__ = ("_data", "start")

@@ -23,7 +23,7 @@ class Timings:
         self.counts[next((at for at, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))] += 1
 
 
-class Activity:
+class ProvisionerActivity:
     """`slots` jobs may run at once, one a daemon."""
 
     def __init__(self, slots: int = 1) -> None:

@@ -26,7 +26,7 @@ from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.net.errors import HttpError
-from coder.provisionerd.activity import Activity
+from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor
 from coder.provisionerd.link import Link
@@ -60,11 +60,11 @@ async def run_daemon(
     shutdown: Shutdown | None = None,
     *,
     beside: OnSession = _nothing_beside,
-    activity: Activity | None = None,
+    activity: ProvisionerActivity | None = None,
 ) -> None:
     """Runs until `shutdown` is asked for and done. Raises HttpError when the server does not want this daemon."""
     shutdown = shutdown or Shutdown()
-    activity = activity or Activity()
+    activity = activity or ProvisionerActivity()
     link = Link(config)
     with single_failure():
         async with trio.open_nursery() as nursery:
@@ -113,7 +113,11 @@ async def _one_connection(connect: Connect, config: DaemonConfig, link: Link, be
 
 
 async def _take_jobs(
-    link: Link, config: DaemonConfig, executors: Mapping[str, Executor], shutdown: Shutdown, activity: Activity
+    link: Link,
+    config: DaemonConfig,
+    executors: Mapping[str, Executor],
+    shutdown: Shutdown,
+    activity: ProvisionerActivity,
 ) -> None:
     if config.work_dir.is_dir():
         async with trio.open_nursery() as nursery:

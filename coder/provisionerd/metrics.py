@@ -14,7 +14,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.net.bounded_http import BoundedHttp
-from coder.provisionerd.activity import BUCKETS, Activity, Timings
+from coder.provisionerd.activity import BUCKETS, ProvisionerActivity, Timings
 
 PATIENCE = 20.0
 """Seconds one request may take."""
@@ -22,7 +22,7 @@ _KIND = "text/plain; version=0.0.4; charset=utf-8"
 _TIMINGS = "coderd_provisionerd_job_timings_seconds"
 
 
-def metrics_text(activity: Activity, known: tuple[str, ...] = ("echo", "terraform")) -> str:
+def metrics_text(activity: ProvisionerActivity, known: tuple[str, ...] = ("echo", "terraform")) -> str:
     """The exposition of this moment; gauges of provisioners without a job are shown as 0."""
     running = Counter(activity.jobs.values())
     lines = [
@@ -51,7 +51,7 @@ def _histogram(labels: str, timings: Timings) -> Iterator[str]:
 
 async def serve_metrics(
     address: str,
-    activity: Activity,
+    activity: ProvisionerActivity,
     *,
     task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -69,7 +69,7 @@ async def serve_metrics(
     await trio.serve_listeners(partial(_answer, activity), listeners)
 
 
-async def _answer(activity: Activity, stream: trio.SocketStream) -> None:
+async def _answer(activity: ProvisionerActivity, stream: trio.SocketStream) -> None:
     """One request, one answer, then the connection ends. What the peer does wrong ends it, too."""
     connection = BoundedHttp(h11.SERVER)
     async with stream:
@@ -82,7 +82,7 @@ async def _answer(activity: Activity, stream: trio.SocketStream) -> None:
             return
 
 
-def _reply(connection: h11.Connection, activity: Activity, request: h11.Request) -> bytes:
+def _reply(connection: h11.Connection, activity: ProvisionerActivity, request: h11.Request) -> bytes:
     path = request.target.split(b"?")[0]
     found = request.method in (b"GET", b"HEAD") and path in (b"/", b"/metrics")
     body = metrics_text(activity).encode() if found else b"metrics are under /metrics\n"

@@ -22,7 +22,7 @@ from coder.base.version import BUILD_VERSION
 from coder.mesh.node import NodeConfig, open_node
 from coder.net.bounded_http import BoundedHttp
 from coder.net.policy import DialPolicy
-from coder.provisionerd.activity import Activity
+from coder.provisionerd.activity import ProvisionerActivity
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import overlay_pb2
 from coder.rpc.services import OVERLAY
@@ -52,7 +52,7 @@ class _Place:
 class DaemonOverlay:
     """One per process. `run` for as long as the daemon runs, `coordinate` with every session."""
 
-    def __init__(self, policy: DialPolicy, host: HostWatch, activity: Activity) -> None:
+    def __init__(self, policy: DialPolicy, host: HostWatch, activity: ProvisionerActivity) -> None:
         self._policy = policy
         self._host, self._activity = host, activity
         self._process = os.urandom(16)

@@ -35,7 +35,7 @@ from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import connect_websocket
 from coder.tailnet import derpmap, verdicts
 from coder.tailnet.relay import TRANSPORTS, RelayDialer, shown_proxy
-from coder.tailnet.verdicts import Verdict
+from coder.tailnet.verdicts import TransportVerdict
 
 SAFE_MTU = 1378
 """Bytes an interface should carry so that packets of ours (1310 and headers) pass in one piece; upstream's number."""
@@ -88,7 +88,7 @@ class Findings:
     home: int = 0
     is_blocked: bool = False
     "The deployment forbids direct paths."
-    transports: list[Verdict] = field(default_factory=list)
+    transports: list[TransportVerdict] = field(default_factory=list)
 
 
 async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
@@ -118,7 +118,7 @@ async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
     return found
 
 
-async def _try_link(policy: DialPolicy) -> Verdict:
+async def _try_link(policy: DialPolicy) -> TransportVerdict:
     try:
         socket_ = await connect_websocket(policy, "/api/v2/tailnet?version=2.0")
     except (HttpError, NetError) as error:
@@ -230,10 +230,10 @@ async def _try_mapping(found: Findings, port: int) -> None:
 # ---- words
 
 
-def _relay_verdicts(found: Findings) -> list[Verdict]:
+def _relay_verdicts(found: Findings) -> list[TransportVerdict]:
     relays = [result for result in found.regions.get(found.home, ()) if not result.node.stun_only]
     if not relays:
-        return [Verdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
+        return [TransportVerdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
     result = next((one for one in relays if one.is_healthy), relays[0])
     listed, works = [], False
     for transport in TRANSPORTS:
@@ -247,7 +247,7 @@ def _shown(addresses: Iterable[Address]) -> str:
     return ", ".join(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in addresses)
 
 
-def _udp_verdicts(found: Findings, *, direct: bool) -> list[Verdict]:
+def _udp_verdicts(found: Findings, *, direct: bool) -> list[TransportVerdict]:
     observed = found.mappings.observed()
     answered = sum(result.stun == "" for results in found.regions.values() for result in results)
     works = found.mappings.udp_works

@@ -16,7 +16,7 @@ MARKS: dict[State, str] = {"ok": "✔", "warning": "❗", "error": "✘", "skipp
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TransportVerdict:
     """One transport."""
 
     name: str
@@ -37,7 +37,7 @@ class Verdict:
         return found
 
 
-def lines_of(verdicts: Iterable[Verdict]) -> list[str]:
+def lines_of(verdicts: Iterable[TransportVerdict]) -> list[str]:
     """A line each, and one below it for a hint."""
     listed = list(verdicts)
     width = max((len(verdict.title) for verdict in listed), default=0)
@@ -54,23 +54,23 @@ def through(proxy: str) -> str:
     return f"through the proxy {proxy}" if proxy else "without a proxy"
 
 
-def api(*, url: str, proxy: str, latency_s: float | None, problem: str = "", hint: str = "") -> Verdict:
+def api(*, url: str, proxy: str, latency_s: float | None, problem: str = "", hint: str = "") -> TransportVerdict:
     if problem:
-        return Verdict("api", "API", "error", problem, hint)
+        return TransportVerdict("api", "API", "error", problem, hint)
     took = None if latency_s is None else latency_s * 1000
-    return Verdict("api", "API", "ok", f"{url} answers, {through(proxy)}", latency_ms=took)
+    return TransportVerdict("api", "API", "ok", f"{url} answers, {through(proxy)}", latency_ms=took)
 
 
-def links(transport: str, problem: str = "", hint: str = "") -> Verdict:
+def links(transport: str, problem: str = "", hint: str = "") -> TransportVerdict:
     """`transport`: how a link of ours got through (`websocket`, `stream`); empty when it did not."""
     if transport == "websocket":
-        return Verdict("links", "Links", "ok", "WebSockets get through")
+        return TransportVerdict("links", "Links", "ok", "WebSockets get through")
     if transport:
-        return Verdict(
+        return TransportVerdict(
             "links", "Links", "warning", "WebSockets do not get through; plain requests carry the links instead",
             "Let the reverse proxy or firewall in front of the server pass `Upgrade: websocket` on: it is faster.",
         )  # fmt: skip
-    return Verdict("links", "Links", "error", problem or "no link to the server can be opened", hint)
+    return TransportVerdict("links", "Links", "error", problem or "no link to the server can be opened", hint)
 
 
 _RELAY_TITLES = {
@@ -85,30 +85,30 @@ _RELAY_HINTS = {
 }
 
 
-def relay(transport: str, verdict: str, *, is_needed: bool, latency_s: float | None = None) -> Verdict:
+def relay(transport: str, verdict: str, *, is_needed: bool, latency_s: float | None = None) -> TransportVerdict:
     """One transport of a relay; `verdict` as `RelayDialer` words it. `is_needed`: no transport above it works."""
     title = _RELAY_TITLES[transport]
     if verdict == "works":
         took = None if latency_s is None else latency_s * 1000
-        return Verdict(f"relay-{transport}", title, "ok", "works", latency_ms=took)
+        return TransportVerdict(f"relay-{transport}", title, "ok", "works", latency_ms=took)
     if verdict == "not tried":
-        return Verdict(f"relay-{transport}", title, "skipped", "not tried" if is_needed else "not needed")
-    return Verdict(
+        return TransportVerdict(f"relay-{transport}", title, "skipped", "not tried" if is_needed else "not needed")
+    return TransportVerdict(
         f"relay-{transport}", title, "error" if transport == "stream" else "warning", verdict, _RELAY_HINTS[transport]
     )
 
 
-def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping: str = "") -> Verdict:
+def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping: str = "") -> TransportVerdict:
     """What STUN says. `servers`: how many could be asked; `mapping`: as `explain_mapping` words it."""
     if not servers:
-        return Verdict(
+        return TransportVerdict(
             "udp", "UDP", "skipped", "the deployment names no STUN server, so UDP was not tried",
             "An administrator can give one with --derp-server-stun-addresses, or run ours with --stun-address.",
         )  # fmt: skip
     if works:
         seen = f"{answered} of {servers} STUN servers answer; seen as {address}"
-        return Verdict("udp", "UDP", "ok", f"{seen}; {mapping}" if mapping else seen)
-    return Verdict(
+        return TransportVerdict("udp", "UDP", "ok", f"{seen}; {mapping}" if mapping else seen)
+    return TransportVerdict(
         "udp", "UDP", "warning", f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
         "Ask for outgoing UDP to be allowed; until then everything takes the relay.",
     )  # fmt: skip
@@ -129,39 +129,39 @@ def direct(
     udp_works: bool | None = None,
     varies: bool | None = None,
     peer_endpoints: int | None = None,
-) -> Verdict:
+) -> TransportVerdict:
     """Whether a direct path is in use or can be. None: not known."""
     title = "Direct path"
     if endpoint:
-        return Verdict("direct", title, "ok", f"in use, by {endpoint}")
+        return TransportVerdict("direct", title, "ok", f"in use, by {endpoint}")
     if is_disabled:
-        return Verdict("direct", title, "skipped", "switched off here by --disable-direct-connections")
+        return TransportVerdict("direct", title, "skipped", "switched off here by --disable-direct-connections")
     if is_blocked:
-        return Verdict(
+        return TransportVerdict(
             "direct", title, "skipped", "the deployment allows relayed connections only",
             "An administrator set --block-direct-connections.",
         )  # fmt: skip
     if peer_endpoints == 0:
-        return Verdict(
+        return TransportVerdict(
             "direct", title, "warning", "the agent tells no address of its own, so only the relay reaches it",
             "Its network may block UDP: run `coder netcheck` there.",
         )  # fmt: skip
     if udp_works is False:
-        return Verdict(
+        return TransportVerdict(
             "direct", title, "warning", "not possible while UDP is blocked here, but within one network",
             "Allow outgoing UDP.",
         )  # fmt: skip
     if varies:
-        return Verdict(
+        return TransportVerdict(
             "direct", title, "warning",
             "hard: this network's NAT gives every connection another port (endpoint-dependent mapping)",
             "It works with agents that have a public address or an easy NAT; else the relay stays in use.",
         )  # fmt: skip
     if peer_endpoints is not None:
-        return Verdict(
+        return TransportVerdict(
             "direct", title, "warning", f"none found yet; {peer_endpoints} addresses of the agent are being tried",
             "A firewall between may drop UDP, or both ends sit behind a difficult NAT.",
         )  # fmt: skip
     if udp_works is None:
-        return Verdict("direct", title, "skipped", "not known without a STUN server; tried within one network")
-    return Verdict("direct", title, "ok", "likely: UDP passes and the NAT keeps its ports")
+        return TransportVerdict("direct", title, "skipped", "not known without a STUN server; tried within one network")
+    return TransportVerdict("direct", title, "ok", "likely: UDP passes and the NAT keeps its ports")

@@ -11,9 +11,9 @@ from coder.api.proxies.proxies import RegisterWorkspaceProxyResponse
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.secret import Secret
-from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
+from coder.mesh.derp_map import DerpMap
 from coder.mesh.node import NodeConfig, open_node
-from coder.mesh.relay import DerpDialer, DerpTransport
+from coder.mesh.relay import DerpDialer
 from coder.net.errors import NetError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -22,13 +22,11 @@ from coder.tailnet import derpmap
 from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.own_relay import OwnRelayDialer
 from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 from coder.wsproxy.primary import COORDINATE, is_token_refused
 from coder.wsproxy.world import ProxyWorld
-
-_NEARER = 0.0001
-"""Seconds to a relay in our own memory: nearer than anything that can be measured."""
 
 _log = get_logger("overlay")
 
@@ -103,18 +101,7 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
 def _relay_dialer(world: ProxyWorld, told: RegisterWorkspaceProxyResponse, nursery: trio.Nursery) -> DerpDialer:
     """Our own region through memory, others over the network."""
     others = RelayDialer(DialPolicy(world.primary.url, Secret("")), force_websockets=told.derp_force_websockets)
-    inside = world.relay.in_memory_dialer(nursery) if world.relay is not None else None
-
-    class Dialer:
-        async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
-            if inside is not None and region.region_id == told.derp_region_id:
-                return await inside(region, node)
-            return await others(region, node)
-
-        async def probe(self, region: DerpRegion, node: DerpNode) -> float:
-            if inside is not None and region.region_id == told.derp_region_id:
-                await trio.lowlevel.checkpoint()
-                return _NEARER
-            return await others.probe(region, node)
-
-    return Dialer()
+    if world.relay is None:
+        return others
+    inside, own = world.relay.in_memory_dialer(nursery), told.derp_region_id
+    return OwnRelayDialer(inside, others, lambda region: region.region_id == own)

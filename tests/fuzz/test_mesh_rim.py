@@ -13,7 +13,7 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers.derp_server import DerpServer
-from coder.mesh.drivers.framing import Inbox
+from coder.mesh.drivers.framing import FrameBuffer
 from coder.mesh.drivers.pipe import pipe_pair
 
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -71,7 +71,7 @@ def test_a_handshake_reader_ends_with_one_error(data: bytes) -> None:
         ours, theirs = pipe_pair()
         await ours.send_all(data)
         await ours.send_eof()
-        inbox = Inbox(theirs, b"")
+        inbox = FrameBuffer(theirs, b"")
         try:
             while True:
                 await inbox.frame()

@@ -14,7 +14,7 @@ from coder.coderd.app import ENDPOINTS, describe_api
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.application import make_application
 from coder.coderd.http.server.declarations import declaration_of, route_of
-from coder.coderd.rpc_endpoints.raw_links import Endpoint, EndpointTable
+from coder.coderd.rpc_endpoints.raw_links import EndpointTable, RpcEndpoint
 from coder.coderd.services.foundation.context import Context
 from tests.conformance.scope import Operation, in_scope
 
@@ -64,7 +64,7 @@ def scopes_by_operation() -> dict[str, Any]:
     return {item.name: scope_of(item) for item in in_scope()}
 
 
-def _endpoints() -> list[Endpoint]:
+def _endpoints() -> list[RpcEndpoint]:
     """Where our own processes come in."""
     table = EndpointTable()
     for module in ENDPOINTS:

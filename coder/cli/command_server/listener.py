@@ -19,7 +19,7 @@ from pathlib import Path
 
 from coder.cli.command_server import worker
 from coder.cli.command_server.handover import REPORT, raised
-from coder.cli.command_server.overlay import Overlay
+from coder.cli.command_server.overlay import OverlayChild
 from coder.client import shared_link
 
 LOCK = 3
@@ -31,7 +31,7 @@ _CREDENTIALS = struct.Struct("3i")
 class Listener:
     """Serves until idle, until its program is gone, or until somebody removed its socket."""
 
-    def __init__(self, path: Path, identity: str, idle: float, overlay: Overlay | None = None) -> None:
+    def __init__(self, path: Path, identity: str, idle: float, overlay: OverlayChild | None = None) -> None:
         self._path, self._identity, self._idle = path, identity, idle
         self._program = _identity_of(Path(sys.executable))
         self._poll = select.poll()
@@ -104,7 +104,7 @@ class Listener:
             self._workers[descriptor] = (pid, channel)
             self._poll.register(descriptor, select.POLLIN)
 
-    def _watch_overlay(self, overlay: Overlay, descriptor: int) -> None:
+    def _watch_overlay(self, overlay: OverlayChild, descriptor: int) -> None:
         """Somebody wants it: it is forked. It ended: the next one will want another."""
         if descriptor == overlay.process:
             self._poll.unregister(descriptor)
@@ -161,7 +161,7 @@ def serve(
     load_everything(places)
     gc.collect()
     gc.freeze()  # children share these pages for as long as nobody touches them
-    Listener(path, identity, idle, Overlay(path.with_suffix(".overlay"))).serve(main, name_of)
+    Listener(path, identity, idle, OverlayChild(path.with_suffix(".overlay"))).serve(main, name_of)
     if keep is not None:
         os.close(keep)
     return 0

@@ -18,7 +18,7 @@ from coder.cli.command_server.handover import raised
 BACKLOG = 128
 
 
-class Overlay:
+class OverlayChild:
     """Its socket, which is here before it, and the process."""
 
     def __init__(self, path: Path) -> None:

@@ -54,7 +54,7 @@ async def _serve(invocation: Invocation) -> None:
 
     from coder.base.host import HostWatch
     from coder.net.http1 import HttpClient
-    from coder.provisionerd.activity import Activity
+    from coder.provisionerd.activity import ProvisionerActivity
     from coder.provisionerd.daemon import run_daemon
     from coder.provisionerd.metrics import serve_metrics
     from coder.provisionerd.overlay import DaemonOverlay
@@ -71,7 +71,7 @@ async def _serve(invocation: Invocation) -> None:
     cache = _cache(invocation["cache_dir"])
     executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
     config = _daemon_config(invocation, name, cache)
-    activity = Activity()
+    activity = ProvisionerActivity()
     overlay = DaemonOverlay(policy, HostWatch(cache), activity)
     async with trio.open_nursery() as nursery:
         if invocation["prometheus"]:

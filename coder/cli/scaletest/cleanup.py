@@ -16,7 +16,7 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
 from coder.cli.scaletest.ledger import Ledger, Made
-from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, Run, check_at_once, run_all, with_client
+from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, ScaletestRun, check_at_once, run_all, with_client
 from coder.net.errors import HttpError, NetError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def remove_all(
 ) -> int:
     """Workspaces, and then their users, which cannot go before; all, or those of `names`. 1 when something stayed."""
     viewer = await _viewer(http)
-    failed: list[Run] = []
+    failed: list[ScaletestRun] = []
     removed = 0
     for kind, remove in (("workspace", _remove_workspace), ("user", _remove_user)):
         if kind == "user" and template:
@@ -101,7 +101,7 @@ async def _viewer(http: HttpClient) -> Viewer:
 
 
 async def _remove_workspace(
-    http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, template: str, run: Run
+    http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, template: str, run: ScaletestRun
 ) -> None:
     from coder.api.workspaces.workspaces import Workspace
     from coder.client.answers import read
@@ -147,7 +147,9 @@ async def _delete(http: HttpClient, workspace: Workspace) -> None:
         workspace = read(answer, Workspace)
 
 
-async def _remove_user(http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, _template: str, _run: Run) -> None:
+async def _remove_user(
+    http: HttpClient, ledger: Ledger, made: Made, viewer: Viewer, _template: str, _run: ScaletestRun
+) -> None:
     path = f"/api/v2/users/{quote(made.name, safe='')}"
     answer = await http.request("DELETE", path, expect=(200, 204, 400, 404))
     found = await http.request("GET", path, expect=(200, 400, 404))

@@ -21,7 +21,7 @@ from coder.cli.scaletest.runs import (
     MOST_JOBS,
     RUN_OPTIONS,
     Job,
-    Run,
+    ScaletestRun,
     check_at_once,
     check_outputs,
     run_all,
@@ -107,7 +107,7 @@ async def _make(
     values: list[dict[str, str]],
     me: str,
     name: str,
-    run: Run,
+    run: ScaletestRun,
 ) -> None:
     import trio
 

@@ -17,7 +17,7 @@ from coder.cli.scaletest.runs import (
     RUN_OPTIONS,
     UNUSED_CLEANUP_OPTIONS,
     Job,
-    Run,
+    ScaletestRun,
     check_outputs,
     chosen_range,
     run_all,
@@ -65,7 +65,7 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     return write_report(invocation, "dashboard", began, runs)
 
 
-async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds: float, run: Run) -> None:
+async def _visit(invocation: Invocation, http: HttpClient, number: int, seconds: float, run: ScaletestRun) -> None:
     """One page after the other for that long; at least one."""
     import trio
 

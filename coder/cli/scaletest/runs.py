@@ -53,7 +53,7 @@ UNSUPPORTED = {
 
 
 @dataclass(slots=True)
-class Run:
+class ScaletestRun:
     """One job that was run."""
 
     name: str
@@ -63,23 +63,23 @@ class Run:
     "What it measured, by name."
 
 
-Job = tuple[str, Callable[[Run], Awaitable[None]]]
+Job = tuple[str, Callable[[ScaletestRun], Awaitable[None]]]
 """Its name, and what to do; it fills in figures and raises what went wrong."""
 
 
 async def run_all(
     jobs: Sequence[Job], *, at_once: int, timeout: float, job_timeout: float, most: int = MOST_JOBS
-) -> list[Run]:
+) -> list[ScaletestRun]:
     """All of them, in order, `at_once` at a time. What raises is that run's error; times are seconds."""
     import trio
 
     if len(jobs) > most or not 0 < at_once <= MOST_AT_ONCE:
         raise CoderError("scaletest", f"at most {most} runs, and 1 to {MOST_AT_ONCE} at a time")
-    runs = [Run(name) for name, _ in jobs]
+    runs = [ScaletestRun(name) for name, _ in jobs]
     limit = trio.CapacityLimiter(at_once)
     deadline = trio.current_time() + timeout
 
-    async def one(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
+    async def one(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[None]]) -> None:
         async with limit:
             began = trio.current_time()
             run.error = await _error_of(run, work, min(deadline, began + job_timeout))
@@ -91,7 +91,7 @@ async def run_all(
     return runs
 
 
-async def _error_of(run: Run, work: Callable[[Run], Awaitable[None]], deadline: float) -> str:
+async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[None]], deadline: float) -> str:
     import msgspec
     import trio
 
@@ -113,7 +113,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {name: round(ordered[math.ceil(share * len(ordered)) - 1] * 1000, 3) for name, share in ranks.items()}
 
 
-def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[Run]) -> int:
+def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequence[ScaletestRun]) -> int:
     """To every place that --output names. The exit status: 1 when a run failed.
 
     Raises the first OSError once all other places have it.
@@ -153,7 +153,7 @@ def _places(invocation: Invocation) -> list[tuple[str, Path | None]]:
     return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
 
-def _text(title: str, document: Mapping[str, Any], runs: Sequence[Run]) -> str:
+def _text(title: str, document: Mapping[str, Any], runs: Sequence[ScaletestRun]) -> str:
     lines = [f"{run.name}: {run.error}" for run in runs if run.error]
     lines += [f"{title}: {document['total_runs']} runs, {document['total_fail']} failed"]
     lines += [f"  {name.removesuffix('_ms')}: {value:g} ms" for name, value in document["durations"].items()]

@@ -19,7 +19,7 @@ from coder.cli.scaletest.runs import (
     RUN_OPTIONS,
     UNUSED_CLEANUP_OPTIONS,
     Job,
-    Run,
+    ScaletestRun,
     check_outputs,
     chosen_range,
     run_all,
@@ -71,7 +71,7 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     return write_report(invocation, "workspace-traffic", began, runs)
 
 
-async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds: float, run: Run) -> None:
+async def _type(invocation: Invocation, http: HttpClient, target: Made, seconds: float, run: ScaletestRun) -> None:
     import trio
 
     from coder.api.workspaces.workspaces import Workspace

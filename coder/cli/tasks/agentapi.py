@@ -10,7 +10,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.cli.output import say
-from coder.cli.tasks.app_status import EventStream, Reporter
+from coder.cli.tasks.app_status import AppStatusReporter, EventStream
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
@@ -18,7 +18,7 @@ AGAIN = 1.0
 """Seconds until AgentAPI is asked again: it starts beside us, and its stream ends with it (ours)."""
 
 
-async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy, reporter: Reporter) -> None:
+async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy, reporter: AppStatusReporter) -> None:
     """Answers standard input's lines, AgentAPI watched meanwhile, until the input ends."""
     readline = sys.stdin.readline
     async with trio.open_nursery() as nursery:
@@ -32,7 +32,7 @@ async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy
         nursery.cancel_scope.cancel()
 
 
-async def _watch(policy: DialPolicy, reporter: Reporter) -> None:
+async def _watch(policy: DialPolicy, reporter: AppStatusReporter) -> None:
     is_told = False
     while True:
         try:

@@ -70,7 +70,7 @@ class AppStatus:
         return self._last
 
 
-class Reporter:
+class AppStatusReporter:
     """Tells the server how the app is; one at a time, whoever asks."""
 
     def __init__(self, tell: Callable[[Report], object]) -> None:

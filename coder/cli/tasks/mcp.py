@@ -22,7 +22,7 @@ from coder.cli.output import say
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
-    from coder.cli.tasks.app_status import Report, Reporter
+    from coder.cli.tasks.app_status import AppStatusReporter, Report
 
 
 def _serve(invocation: Invocation) -> int:
@@ -44,7 +44,7 @@ def _serve(invocation: Invocation) -> int:
     return 0
 
 
-def _tools(invocation: Invocation, reporter: Reporter | None) -> list[Any]:
+def _tools(invocation: Invocation, reporter: AppStatusReporter | None) -> list[Any]:
     """The tools whose credentials are at hand, of those that are allowed. Raises CoderError when none is left."""
     from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
     from coder.cli.tasks.mcp_tools import person_tools, report_tool
@@ -69,9 +69,9 @@ def _tools(invocation: Invocation, reporter: Reporter | None) -> list[Any]:
     return found
 
 
-def _reporter(invocation: Invocation) -> Reporter | None:
+def _reporter(invocation: Invocation) -> AppStatusReporter | None:
     """Who tells the server how the app is: by the agent's token, or its socket; None where neither is known."""
-    from coder.cli.tasks.app_status import Reporter
+    from coder.cli.tasks.app_status import AppStatusReporter
 
     slug, token = invocation["app_status_slug"], invocation["agent_token"]
     url = invocation["agent_url"] or invocation.globals["url"]
@@ -82,13 +82,13 @@ def _reporter(invocation: Invocation) -> Reporter | None:
 
         policy = session.with_tls_files(session.dial_policy(invocation, url=url, token=""), invocation)
         agent = BlockingClient(policy.with_token(Secret(token)))
-        return Reporter(
+        return AppStatusReporter(
             lambda report: agent.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=_body(slug, report))
         )
     if invocation["socket_path"]:
         from coder.cli.agents.sync import ask_agent
 
-        return Reporter(lambda report: ask_agent(invocation, "report", patience=60, **_body(slug, report)))
+        return AppStatusReporter(lambda report: ask_agent(invocation, "report", patience=60, **_body(slug, report)))
     return None
 
 

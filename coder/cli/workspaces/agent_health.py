@@ -19,7 +19,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthAnswers:
     """What the server knows of an agent, and how it said it."""
 
     lights: AgentLights
@@ -42,17 +42,17 @@ def health_lines(client: BlockingClient, agent_id: UUID, shown: int = _SHOWN) ->
     return lines_of(found, shown)
 
 
-def lines_of(found: Health, shown: int) -> list[str]:
+def lines_of(found: HealthAnswers, shown: int) -> list[str]:
     """The lights, then the latest absences."""
     lines = [_light_line(name, getattr(found.lights, name)) for name in LIGHTS]
     return lines + [_disconnect_line(item) for item in found.disconnects[:shown]]
 
 
-def fetch_health(client: BlockingClient, agent_id: UUID) -> Health:
+def fetch_health(client: BlockingClient, agent_id: UUID) -> HealthAnswers:
     path = f"/api/v2/workspaceagents/{agent_id}"
     lights = client.request("GET", f"{path}/lights")
     disconnects = client.request("GET", f"{path}/disconnects")
-    return Health(read(lights, AgentLights), read(disconnects, list[AgentDisconnect]), (lights, disconnects))
+    return HealthAnswers(read(lights, AgentLights), read(disconnects, list[AgentDisconnect]), (lights, disconnects))
 
 
 def _light_line(name: str, light: AgentLight) -> str:

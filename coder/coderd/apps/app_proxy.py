@@ -17,7 +17,7 @@ import h11
 import trio
 
 from coder.base.log import get_logger
-from coder.coderd.apps.proxy import BadAnswerError, UpstreamRequest, forward
+from coder.coderd.apps.proxy import BadUpstreamAnswerError, UpstreamRequest, forward
 from coder.coderd.apps.proxy_request import ProxyRequest
 from coder.coderd.apps.upstream import Target
 from coder.coderd.services.access.credentials import SIGNED_OUT, Credentials
@@ -195,7 +195,7 @@ class AppProxy:
                 await forward(self._authorizer.pool, visit, upstream_request, self._authorizer.stopping)
             except BadGateway:
                 await visit.show(await self._explain(ticket, visitor, upstream_request.place.port), entry.cookies)
-            except BadAnswerError:
+            except BadUpstreamAnswerError:
                 await visit.show(pages.broken_answer(self._dashboard), entry.cookies)
         if scope.cancelled_caught:
             visit.gone = True

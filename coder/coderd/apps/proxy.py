@@ -26,7 +26,7 @@ _RETRIED = frozenset({"GET", "HEAD", "OPTIONS"})
 """Requests that may be sent twice when a kept connection turns out dead (RFC 9110 section 9.2.2)."""
 
 
-class BadAnswerError(Exception):
+class BadUpstreamAnswerError(Exception):
     """The application's answer cannot be understood; nothing was sent to the browser yet."""
 
 
@@ -45,7 +45,7 @@ class UpstreamRequest:
 
 
 async def forward(pool: AppPool, visit: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event) -> None:
-    """One exchange. Raises BadGateway (nobody there) and BadAnswerError while the visit is unanswered."""
+    """One exchange. Raises BadGateway (nobody there) and BadUpstreamAnswerError while the request is unanswered."""
     with trio.CancelScope() as scope:
         pool.exchanges.add(scope)
         try:
@@ -63,7 +63,7 @@ async def _forward(pool: AppPool, visit: ProxyRequest, upstream_request: Upstrea
         connection = await pool.connect(upstream_request.place, fresh=fresh)
         try:
             await _exchange(visit, upstream_request, connection, stopping)
-        except BadAnswerError:
+        except BadUpstreamAnswerError:
             await connection.aclose()
             if connection.reused:
                 fresh = True  # it was closed while it lay idle
@@ -83,7 +83,7 @@ async def _exchange(
     try:
         await connection.send(head)
     except trio.BrokenResourceError as error:
-        raise BadAnswerError from error
+        raise BadUpstreamAnswerError from error
     switched: h11.InformationalResponse | None = None
     with single_failure():
         async with trio.open_nursery() as nursery:
@@ -158,7 +158,7 @@ async def _answer(
                 continue
         except (h11.RemoteProtocolError, trio.BrokenResourceError) as error:
             if not visit.answered:
-                raise BadAnswerError from error
+                raise BadUpstreamAnswerError from error
             raise
         if isinstance(event, h11.InformationalResponse):
             if event.status_code == 101:
@@ -178,7 +178,7 @@ async def _answer(
             await visit.stream.send_all(bytes(pending))
             return None
         elif not visit.answered:
-            raise BadAnswerError
+            raise BadUpstreamAnswerError
         else:
             raise trio.BrokenResourceError("the application ended in the middle of its answer")
 

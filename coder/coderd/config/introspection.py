@@ -22,7 +22,7 @@ from coder.coderd.config.setting import HostPort, concern, setting
 # fmt: off
 @concern(HEALTH_CHECK)
 @dataclass(frozen=True, kw_only=True)
-class HealthConfig:
+class HealthCheckSettings:
     """The health report."""
 
     health_check_refresh: timedelta = setting(timedelta(minutes=10), "Health Check Refresh", "How long a health report is kept.", yaml="refresh", path="healthcheck.refresh")
@@ -31,7 +31,7 @@ class HealthConfig:
 
 @concern(LOGGING)
 @dataclass(frozen=True, kw_only=True)
-class LoggingConfig:
+class LoggingSettings:
     """Where log lines go."""
 
     log_human: str = setting("/dev/stderr", "Human Log Location", "File for logs as text.", env="CODER_LOGGING_HUMAN", yaml="humanPath", path="logging.human", proxies=True)
@@ -44,7 +44,7 @@ class LoggingConfig:
 
 @concern(PROMETHEUS)
 @dataclass(frozen=True, kw_only=True)
-class PrometheusConfig:
+class PrometheusSettings:
     """Metrics."""
 
     prometheus_enable: bool = setting(False, "Prometheus Enable", "Serve metrics.", yaml="enable", path="prometheus.enable", proxies=True)
@@ -57,7 +57,7 @@ class PrometheusConfig:
 
 @concern(TRACING)
 @dataclass(frozen=True, kw_only=True)
-class TracingConfig:
+class TracingSettings:
     """Traces by OpenTelemetry."""
 
     trace: bool = setting(False, "Trace Enable", "Send traces by OpenTelemetry.", env="CODER_TRACE_ENABLE", yaml="enable", path="trace.enable", proxies=True)
@@ -68,7 +68,7 @@ class TracingConfig:
 
 @concern(PPROF)
 @dataclass(frozen=True, kw_only=True)
-class PprofConfig:
+class PprofSettings:
     """Debug endpoints."""
 
     pprof_enable: bool = setting(False, "pprof Enable", "Refused: owners read profiles under /api/v2/debug/pprof.", yaml="enable", path="pprof.enable", proxies=True)
@@ -77,7 +77,7 @@ class PprofConfig:
 
 @concern(USAGE_STATS)
 @dataclass(frozen=True, kw_only=True)
-class UsageConfig:
+class UsageSettings:
     """What is counted, and told to others."""
 
     stats_collection_usage_stats_enable: bool = setting(True, "Stats Collection Usage Stats Enable", "Collect usage for insights.", yaml="enable", path="stats_collection.usage_stats.enable")

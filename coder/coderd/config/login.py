@@ -13,7 +13,7 @@ from coder.coderd.config.setting import concern, setting
 # fmt: off
 @concern(HTTP)
 @dataclass(frozen=True, kw_only=True)
-class SessionConfig:
+class SessionSettings:
     """How long sessions and tokens last."""
 
     disable_password_auth: bool = setting(False, "Disable Password Authentication", "Refuse password logins (owners excepted).", yaml="disablePasswordAuth", path="disable_password_auth?")
@@ -27,7 +27,7 @@ class SessionConfig:
 
 @concern(GITHUB)
 @dataclass(frozen=True, kw_only=True)
-class GithubConfig:
+class GithubSettings:
     """Signing in with GitHub."""
 
     oauth2_github_client_id: str = setting("", "OAuth2 GitHub Client ID", "Client id of the GitHub application.", yaml="clientID", path="oauth2.github.client_id")
@@ -43,7 +43,7 @@ class GithubConfig:
 
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
-class ExternalAuthConfig:
+class ExternalAuthSettings:
     """Logins at other services that workspaces need."""
 
     external_auth_github_default_provider_enable: bool = setting(True, "External Auth GitHub Default Provider Enable", "Without effect: there is no default application.", yaml="externalAuthGithubDefaultProviderEnable", path="external_auth_github_default_provider_enable?")
@@ -51,7 +51,7 @@ class ExternalAuthConfig:
 
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
-class ScimConfig:
+class ScimSettings:
     """Users by SCIM."""
 
     scim_auth_header: Secret = setting(Secret(""), "SCIM API Key", "Key of the SCIM API.", enterprise=True)

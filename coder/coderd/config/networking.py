@@ -12,7 +12,7 @@ from coder.coderd.config.setting import Url, concern, setting
 # fmt: off
 @concern(NETWORKING)
 @dataclass(frozen=True, kw_only=True)
-class AddressConfig:
+class AddressSettings:
     """Where people and workspaces find this server, and which proxies in front of it are believed."""
 
     access_url: Url = setting("", "Access URL", "The URL people and workspaces use to reach this server.", yaml="accessURL", path="access_url", proxies=True)
@@ -26,7 +26,7 @@ class AddressConfig:
 
 @concern(NETWORKING)
 @dataclass(frozen=True, kw_only=True)
-class CookieConfig:
+class CookieSettings:
     """Session cookies."""
 
     secure_auth_cookie: bool = setting(False, "Secure Auth Cookie", "Set Secure on session cookies; the default follows the access URL.", yaml="secureAuthCookie", path="http_cookies.secure_auth_cookie?", proxies=True, shown="false")
@@ -36,7 +36,7 @@ class CookieConfig:
 
 @concern(HTTP)
 @dataclass(frozen=True, kw_only=True)
-class HttpConfig:
+class HttpSettings:
     """The plain listener and what every answer carries."""
 
     http_address: str = setting("127.0.0.1:3000", "HTTP Address", "Where plain HTTP listens; empty turns it off.", yaml="httpAddress", path="http_address", proxies=True)
@@ -49,7 +49,7 @@ class HttpConfig:
 
 @concern(TLS)
 @dataclass(frozen=True, kw_only=True)
-class TlsConfig:
+class TlsSettings:
     """The TLS listener and the certificates this server shows."""
 
     tls_enable: bool = setting(False, "TLS Enable", "Listen with TLS.", yaml="enable", path="tls.enable", proxies=True)

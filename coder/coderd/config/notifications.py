@@ -13,7 +13,7 @@ from coder.coderd.config.setting import Url, concern, setting
 # fmt: off
 @concern(NOTIFICATIONS)
 @dataclass(frozen=True, kw_only=True)
-class NotificationConfig:
+class NotificationSettings:
     """How notifications go out."""
 
     notifications_method: str = setting("smtp", "Notifications: Method", "How messages go out (smtp, webhook).", yaml="method", path="notifications.method")
@@ -31,7 +31,7 @@ class NotificationConfig:
 
 @concern(EMAIL)
 @dataclass(frozen=True, kw_only=True)
-class EmailConfig:
+class EmailSettings:
     """The mail server."""
 
     email_from: str = setting("", "Email: From Address", "Sender of e-mails.", yaml="from", path="notifications.email.from")

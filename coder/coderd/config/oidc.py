@@ -13,7 +13,7 @@ from coder.coderd.config.setting import Regexp, Url, concern, setting
 # fmt: off
 @concern(OIDC)
 @dataclass(frozen=True, kw_only=True)
-class OidcConfig:
+class OidcSettings:
     """Signing in with OpenID Connect."""
 
     oidc_allow_signups: bool = setting(True, "OIDC Allow Signups", "Let new users sign up.", yaml="allowSignups", path="oidc.allow_signups")

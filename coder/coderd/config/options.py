@@ -11,30 +11,30 @@ from typing import Any
 
 from coder.coderd.config.groups import CONFIG, EMAIL, GENERAL, NETWORKING, NOTIFICATIONS, TELEMETRY
 from coder.coderd.config.introspection import (
-    HealthConfig,
-    LoggingConfig,
-    PprofConfig,
-    PrometheusConfig,
-    TracingConfig,
-    UsageConfig,
+    HealthCheckSettings,
+    LoggingSettings,
+    PprofSettings,
+    PrometheusSettings,
+    TracingSettings,
+    UsageSettings,
 )
-from coder.coderd.config.login import ExternalAuthConfig, GithubConfig, ScimConfig, SessionConfig
-from coder.coderd.config.networking import AddressConfig, CookieConfig, HttpConfig, TlsConfig
-from coder.coderd.config.notifications import EmailConfig, NotificationConfig
-from coder.coderd.config.oidc import OidcConfig
-from coder.coderd.config.overlay import DerpConfig, WireguardConfig
-from coder.coderd.config.provisioning import PrebuildConfig, ProvisionerConfig
+from coder.coderd.config.login import ExternalAuthSettings, GithubSettings, ScimSettings, SessionSettings
+from coder.coderd.config.networking import AddressSettings, CookieSettings, HttpSettings, TlsSettings
+from coder.coderd.config.notifications import EmailSettings, NotificationSettings
+from coder.coderd.config.oidc import OidcSettings
+from coder.coderd.config.overlay import DerpSettings, WireguardSettings
+from coder.coderd.config.provisioning import PrebuildSettings, ProvisionerSettings
 from coder.coderd.config.setting import ServerOption, concern, options_of, setting
-from coder.coderd.config.site import ClientConfig, SiteConfig
-from coder.coderd.config.storage import PostgresConfig, RetentionConfig
-from coder.coderd.config.workspaces import QuietHoursConfig, WorkspaceConfig
+from coder.coderd.config.site import ClientSettings, SiteSettings
+from coder.coderd.config.storage import PostgresSettings, RetentionSettings
+from coder.coderd.config.workspaces import QuietHoursSettings, WorkspaceSettings
 
 CONCERNS = (
-    AddressConfig, CookieConfig, HttpConfig, TlsConfig, DerpConfig, WireguardConfig,
-    HealthConfig, LoggingConfig, PrometheusConfig, TracingConfig, PprofConfig, UsageConfig,
-    SessionConfig, GithubConfig, OidcConfig, ExternalAuthConfig, ScimConfig,
-    ProvisionerConfig, PrebuildConfig, RetentionConfig, QuietHoursConfig, ClientConfig,
-    NotificationConfig, EmailConfig, PostgresConfig, WorkspaceConfig, SiteConfig,
+    AddressSettings, CookieSettings, HttpSettings, TlsSettings, DerpSettings, WireguardSettings,
+    HealthCheckSettings, LoggingSettings, PrometheusSettings, TracingSettings, PprofSettings, UsageSettings,
+    SessionSettings, GithubSettings, OidcSettings, ExternalAuthSettings, ScimSettings,
+    ProvisionerSettings, PrebuildSettings, RetentionSettings, QuietHoursSettings, ClientSettings,
+    NotificationSettings, EmailSettings, PostgresSettings, WorkspaceSettings, SiteSettings,
 )  # fmt: skip
 """One frozen dataclass a concern, in the order of the help; `ServerConfig` is all of them."""
 
@@ -79,7 +79,7 @@ def _former_email(option: ServerOption) -> ServerOption:
 
 OPTIONS: tuple[ServerOption, ...] = (
     *options_of(*CONCERNS),
-    *(_former_email(option) for option in options_of(EmailConfig)),
+    *(_former_email(option) for option in options_of(EmailSettings)),
     *(replace(option, env="") if option.name in _NO_VARIABLE else option for option in options_of(_Sources)),
 )
 """In the order of `coder server --help`."""
@@ -87,6 +87,6 @@ OPTIONS: tuple[ServerOption, ...] = (
 FORMER = {
     "address": "http_address",
     "telemetry_enable": "telemetry",
-    **{f"notifications_{option.name}": option.name for option in options_of(EmailConfig)},
+    **{f"notifications_{option.name}": option.name for option in options_of(EmailSettings)},
 }
 """Deprecated names of settings; what is given under one of them counts, as upstream has it."""

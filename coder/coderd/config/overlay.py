@@ -11,7 +11,7 @@ from coder.coderd.config.setting import concern, setting
 # fmt: off
 @concern(DERP)
 @dataclass(frozen=True, kw_only=True)
-class DerpConfig:
+class DerpSettings:
     """The embedded relay, the relays of others, and whether there is a direct way."""
 
     derp_server_enable: bool = setting(True, "DERP Server Enable", "Serve the embedded relay.", yaml="enable", path="derp.server.enable", proxies=True)
@@ -30,7 +30,7 @@ class DerpConfig:
 
 @concern(DERP)
 @dataclass(frozen=True, kw_only=True)
-class WireguardConfig:
+class WireguardSettings:
     """The door for plain WireGuard clients."""
 
     wireguard_address: str = setting("", "Wireguard Address", "Where plain WireGuard clients are served (UDP host:port, such as :51820); empty turns it off.", group=NETWORKING, yaml="wireguardAddress")

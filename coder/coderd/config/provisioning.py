@@ -13,7 +13,7 @@ from coder.coderd.config.setting import concern, setting
 # fmt: off
 @concern(PROVISIONING)
 @dataclass(frozen=True, kw_only=True)
-class ProvisionerConfig:
+class ProvisionerSettings:
     """Provisioner daemons and the jobs they run."""
 
     provisioner_daemons: int = setting(3, "Provisioner Daemons", "Built-in provisioners.", yaml="daemons", path="provisioner.daemons")
@@ -32,7 +32,7 @@ class ProvisionerConfig:
 
 @concern(PREBUILDS)
 @dataclass(frozen=True, kw_only=True)
-class PrebuildConfig:
+class PrebuildSettings:
     """Prebuilt workspaces."""
 
     workspace_prebuilds_reconciliation_interval: timedelta = setting(timedelta(minutes=1), "Reconciliation Interval", "How often prebuilt workspaces are counted.", yaml="reconciliation_interval", path="workspace_prebuilds.reconciliation_interval")

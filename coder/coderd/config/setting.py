@@ -2,7 +2,7 @@
 
     @concern(TLS)
     @dataclass(frozen=True, kw_only=True)
-    class TlsConfig:
+    class TlsSettings:
         tls_enable: bool = setting(False, "TLS Enable", "Listen with TLS.", yaml="enable", path="tls.enable")
 
 The flag is the attribute's name with dashes, the environment variable `CODER_` and that in capitals, the kind of value
@@ -43,15 +43,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SettingGroup:
     """A heading of the help and a level of the YAML file."""
 
     name: str
     yaml: str = ""
     description: str = ""
-    parent: Group | None = None
+    parent: SettingGroup | None = None
 
-    def chain(self) -> Iterator[Group]:
+    def chain(self) -> Iterator[SettingGroup]:
         """From the outermost to this one."""
         if self.parent is not None:
             yield from self.parent.chain()
@@ -63,7 +63,7 @@ class ServerOption(Option):
     """A setting of the server as an option: what `base.config` needs, and what the API shows beside it."""
 
     title: str = ""
-    group_of: Group | None = None
+    group_of: SettingGroup | None = None
     annotations: tuple[tuple[str, str], ...] = ()
     instead: tuple[str, ...] = ()
     "Flags that replace this deprecated one."
@@ -79,7 +79,7 @@ class _Declared:
     title: str
     help: str
     env: str
-    group: Group | None
+    group: SettingGroup | None
     yaml: str
     path: str
     short: str
@@ -98,7 +98,7 @@ def setting(
     help: str,
     *,
     env: str = "",
-    group: Group | None = None,
+    group: SettingGroup | None = None,
     yaml: str = "",
     path: str = "",
     short: str = "",
@@ -123,7 +123,7 @@ def setting(
     return field(default=default, metadata={"setting": declared})
 
 
-def concern(group: Group) -> Callable[[type[T]], type[T]]:
+def concern(group: SettingGroup) -> Callable[[type[T]], type[T]]:
     """Names the group of a dataclass's settings."""
 
     def mark(cls: type[T]) -> type[T]:
@@ -143,7 +143,7 @@ def options_of(*classes: type) -> tuple[ServerOption, ...]:
     )
 
 
-def _option(item: Field[Any], declared: _Declared, of_class: Group) -> ServerOption:
+def _option(item: Field[Any], declared: _Declared, of_class: SettingGroup) -> ServerOption:
     group = declared.group or of_class
     kind = _KINDS[str(item.type)]
     default = item.default if isinstance(item.default, str | int | timedelta | tuple) else _text(item.default)

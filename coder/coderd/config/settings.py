@@ -1,7 +1,7 @@
 """The server's settings: one frozen dataclass a concern, and `ServerConfig`, which is all of them.
 
 `ctx.config.tls_enable` is one attribute away, and a function that needs one concern asks for that: a `ServerConfig` is
-a `TlsConfig`. Attributes are the settings code of this server reads; the option table is made from them (`options`).
+a `TlsSettings`. Attributes are the settings code of this server reads; the option table is made from them (`options`).
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Any
 from coder.base.config import Resolved
 from coder.base.secret import Secret
 from coder.coderd.config.introspection import (
-    HealthConfig,
-    LoggingConfig,
-    PprofConfig,
-    PrometheusConfig,
-    TracingConfig,
-    UsageConfig,
+    HealthCheckSettings,
+    LoggingSettings,
+    PprofSettings,
+    PrometheusSettings,
+    TracingSettings,
+    UsageSettings,
 )
-from coder.coderd.config.login import ExternalAuthConfig, GithubConfig, ScimConfig, SessionConfig
-from coder.coderd.config.networking import AddressConfig, CookieConfig, HttpConfig, TlsConfig
-from coder.coderd.config.notifications import EmailConfig, NotificationConfig
-from coder.coderd.config.oidc import OidcConfig
+from coder.coderd.config.login import ExternalAuthSettings, GithubSettings, ScimSettings, SessionSettings
+from coder.coderd.config.networking import AddressSettings, CookieSettings, HttpSettings, TlsSettings
+from coder.coderd.config.notifications import EmailSettings, NotificationSettings
+from coder.coderd.config.oidc import OidcSettings
 from coder.coderd.config.options import FORMER
-from coder.coderd.config.overlay import DerpConfig, WireguardConfig
-from coder.coderd.config.provisioning import PrebuildConfig, ProvisionerConfig
-from coder.coderd.config.site import ClientConfig, SiteConfig
-from coder.coderd.config.storage import PostgresConfig, RetentionConfig
-from coder.coderd.config.workspaces import QuietHoursConfig, WorkspaceConfig
+from coder.coderd.config.overlay import DerpSettings, WireguardSettings
+from coder.coderd.config.provisioning import PrebuildSettings, ProvisionerSettings
+from coder.coderd.config.site import ClientSettings, SiteSettings
+from coder.coderd.config.storage import PostgresSettings, RetentionSettings
+from coder.coderd.config.workspaces import QuietHoursSettings, WorkspaceSettings
 from coder.domain.login.external_providers import ExternalProvider
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig(
-    AddressConfig, CookieConfig, HttpConfig, TlsConfig, DerpConfig, WireguardConfig,
-    HealthConfig, LoggingConfig, PrometheusConfig, TracingConfig, PprofConfig, UsageConfig,
-    SessionConfig, GithubConfig, OidcConfig, ExternalAuthConfig, ScimConfig,
-    ProvisionerConfig, PrebuildConfig, RetentionConfig, QuietHoursConfig, ClientConfig,
-    NotificationConfig, EmailConfig, PostgresConfig, WorkspaceConfig, SiteConfig,
+    AddressSettings, CookieSettings, HttpSettings, TlsSettings, DerpSettings, WireguardSettings,
+    HealthCheckSettings, LoggingSettings, PrometheusSettings, TracingSettings, PprofSettings, UsageSettings,
+    SessionSettings, GithubSettings, OidcSettings, ExternalAuthSettings, ScimSettings,
+    ProvisionerSettings, PrebuildSettings, RetentionSettings, QuietHoursSettings, ClientSettings,
+    NotificationSettings, EmailSettings, PostgresSettings, WorkspaceSettings, SiteSettings,
 ):  # fmt: skip
     """Everything `run_server` needs to know. Defaults are those of a bare `coder server`."""
 

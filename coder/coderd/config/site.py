@@ -12,7 +12,7 @@ from coder.coderd.config.setting import concern, setting
 # fmt: off
 @concern(CLIENT)
 @dataclass(frozen=True, kw_only=True)
-class ClientConfig:
+class ClientSettings:
     """What clients are told."""
 
     ssh_hostname_prefix: str = setting("coder.", "SSH Host Prefix", "Prefix of host names in SSH configurations.", yaml="sshHostnamePrefix", path="config_ssh.DeploymentName", hidden=True, instead=("workspace-hostname-suffix",))
@@ -26,7 +26,7 @@ class ClientConfig:
 
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
-class SiteConfig:
+class SiteSettings:
     """The site as a whole."""
 
     experiments: tuple[str, ...] = setting((), "Experiments", "Experiments to turn on.", yaml="experiments", path="experiments?", proxies=True)

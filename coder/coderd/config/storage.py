@@ -14,7 +14,7 @@ from coder.coderd.config.setting import concern, setting
 # fmt: off
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
-class PostgresConfig:
+class PostgresSettings:
     """The database."""
 
     postgres_url: Secret = setting(Secret(""), "Postgres Connection URL", "URL of a PostgreSQL database; empty starts a built-in one.", env="CODER_PG_CONNECTION_URL")
@@ -29,7 +29,7 @@ class PostgresConfig:
 
 @concern(RETENTION)
 @dataclass(frozen=True, kw_only=True)
-class RetentionConfig:
+class RetentionSettings:
     """How long records are kept."""
 
     audit_logs_retention: timedelta = setting(timedelta(), "Audit Logs Retention", "Audit entries older than this are deleted; 0 keeps them.", yaml="audit_logs", path="retention.audit_logs", shown="0")

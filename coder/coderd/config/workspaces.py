@@ -12,7 +12,7 @@ from coder.coderd.config.setting import concern, setting
 # fmt: off
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
-class WorkspaceConfig:
+class WorkspaceSettings:
     """What may be done with workspaces."""
 
     disable_path_apps: bool = setting(False, "Disable Path Apps", "Refuse applications by path.", yaml="disablePathApps", path="disable_path_apps?", proxies=True)
@@ -29,7 +29,7 @@ class WorkspaceConfig:
 
 @concern(QUIET_HOURS)
 @dataclass(frozen=True, kw_only=True)
-class QuietHoursConfig:
+class QuietHoursSettings:
     """When workspaces may be stopped for a requirement of their template."""
 
     default_quiet_hours_schedule: str = setting("CRON_TZ=UTC 0 0 * * *", "Default Quiet Hours Schedule", "When workspaces may be stopped for a template's requirement.", env="CODER_QUIET_HOURS_DEFAULT_SCHEDULE", yaml="defaultQuietHoursSchedule", path="user_quiet_hours_schedule.default_schedule")

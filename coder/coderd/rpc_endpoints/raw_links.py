@@ -189,7 +189,7 @@ the stream."""
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class RpcEndpoint:
     """One path and who may come in there."""
 
     pattern: str
@@ -207,7 +207,7 @@ class Endpoint:
 class EndpointTable:
     """Path patterns and their handlers."""
 
-    routes: list[tuple[re.Pattern[str], Endpoint]] = field(default_factory=list)
+    routes: list[tuple[re.Pattern[str], RpcEndpoint]] = field(default_factory=list)
     _beginnings: tuple[str, ...] = ()
     "What every path of a route begins with, one of them: every request of the API is asked about here."
 
@@ -222,17 +222,17 @@ class EndpointTable:
     ) -> None:
         """Raises LookupError when no budget is said and none follows from the pattern."""
         expression = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
-        endpoint = Endpoint(pattern, handler, scope, tuple(refuses), budgets_of(pattern, budgets))
+        endpoint = RpcEndpoint(pattern, handler, scope, tuple(refuses), budgets_of(pattern, budgets))
         self.routes.append((re.compile(expression), endpoint))
         beginning = re.match(r"[\w/-]*", pattern)
         self._beginnings = (*self._beginnings, beginning[0] if beginning else "")
 
     @property
-    def endpoints(self) -> list[Endpoint]:
+    def endpoints(self) -> list[RpcEndpoint]:
         """All of them, in the order they were added."""
         return [endpoint for _, endpoint in self.routes]
 
-    def find(self, path: str) -> tuple[Endpoint, dict[str, str]] | None:
+    def find(self, path: str) -> tuple[RpcEndpoint, dict[str, str]] | None:
         """What `path` matches, and its parameters, percent-decoded: none of them has a zero byte, which is in nobody's
         name, and which no database can be asked about."""
         if not path.startswith(self._beginnings):
@@ -282,7 +282,7 @@ def upgrade_request(request: h11.Request, remote_ip: str, secure: bool) -> Upgra
 Explain = Callable[[BaseException], tuple[int, bytes, list[tuple[str, str]]]]
 
 
-def draw_on(limits: RateLimits, endpoint: Endpoint, upgrade: Upgrade) -> None:
+def draw_on(limits: RateLimits, endpoint: RpcEndpoint, upgrade: Upgrade) -> None:
     """Lets the request be counted: by who asks once that is known, or by the address. A `guess` draws on the budgets of
     refusals, before the secret is looked at that people choose; everything else on the others."""
     request = upgrade.request
@@ -301,7 +301,7 @@ def draw_on(limits: RateLimits, endpoint: Endpoint, upgrade: Upgrade) -> None:
 
 async def serve_endpoint(
     ctx: Any,
-    endpoint: Endpoint,
+    endpoint: RpcEndpoint,
     upgrade: Upgrade,
     stream: trio.abc.Stream,
     explain: Explain,

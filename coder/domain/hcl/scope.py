@@ -14,7 +14,7 @@ Function = Callable[..., Value]
 
 
 @dataclass(slots=True)
-class Budget:
+class EvaluationBudget:
     """What all expressions of one rendering may cost together; templates of strangers must not hold a server up."""
 
     left: int = 1_000_000
@@ -30,7 +30,7 @@ class Budget:
 class EvaluationScope:
     names: Mapping[str, Value]
     functions: Mapping[str, Function] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
+    budget: EvaluationBudget = field(default_factory=EvaluationBudget)
 
     def with_names(self, **names: Value) -> EvaluationScope:
         return EvaluationScope({**self.names, **names}, self.functions, self.budget)

@@ -17,7 +17,7 @@ Claims = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class ClaimFields:
     """Which claims hold what (`--oidc-email-field` and its kin)."""
 
     email: str = "email"
@@ -50,7 +50,9 @@ def text_of(claims: Claims, field: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def person_of(claims: Claims, fields: Fields, *, domains: Sequence[str] = (), ignore_verified: bool = False) -> Person:
+def person_of(
+    claims: Claims, fields: ClaimFields, *, domains: Sequence[str] = (), ignore_verified: bool = False
+) -> Person:
     """Raises ClaimProblem: no usable e-mail address, not verified, of a foreign domain."""
     username, email = text_of(claims, fields.username), text_of(claims, fields.email)
     if not email:

@@ -13,7 +13,7 @@ from coder.domain.templates import parameter_rules as rules
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenValues:
     """Values by parameter name."""
 
     build: Mapping[str, str] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class Given:
     first_build: bool = False
 
 
-def build_values(files: Files, request: RenderRequest, given: Given) -> tuple[dict[str, str], Json | None]:
+def build_values(files: Files, request: RenderRequest, given: GivenValues) -> tuple[dict[str, str], Json | None]:
     """(values to store, None), or ({}, the refusal)."""
     chosen = {**given.build, **given.preset}
     # An ephemeral value counts for one build only, so those of earlier ones are not carried over.
@@ -38,7 +38,7 @@ def _values(rendered: Rendered) -> dict[str, str]:
     return {one["name"]: one["value"]["value"] for one in rendered.parameters if one["value"]["valid"]}
 
 
-def _problems(parameter: Json, given: Given) -> list[Json]:
+def _problems(parameter: Json, given: GivenValues) -> list[Json]:
     name, value = parameter["name"], parameter["value"]
     found = [
         {"field": name, "detail": f"{one['summary']}; {one['detail']}"}

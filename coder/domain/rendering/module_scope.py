@@ -14,7 +14,7 @@ from coder.domain.hcl import tree
 from coder.domain.hcl import values as v
 from coder.domain.hcl.evaluate import evaluate, pairs
 from coder.domain.hcl.functions import function_table
-from coder.domain.hcl.scope import Budget, EvaluationScope
+from coder.domain.hcl.scope import EvaluationBudget, EvaluationScope
 from coder.domain.hcl.types import convert
 from coder.domain.hcl.values import UNKNOWN, UNTYPED, EvaluationError, Value, to_json
 from coder.domain.rendering.sources import Files, Located, TemplateSource, module_folder, read_source, variable_files
@@ -76,7 +76,7 @@ class ModuleScope:
         request: RenderRequest,
         address: str = "",
         arguments: Mapping[str, Value] | None = None,
-        budget: Budget | None = None,
+        budget: EvaluationBudget | None = None,
         path: tuple[str, ...] = (),
     ) -> None:
         self.address = address
@@ -89,7 +89,7 @@ class ModuleScope:
         self._running: set[tuple[str, ...]] = set()
         self._expanding = 0
         self._children: dict[str, dict[Value, ModuleScope] | None] = {}
-        self.scope = EvaluationScope(self._names(), function_table(_by_path(files)), budget or Budget())
+        self.scope = EvaluationScope(self._names(), function_table(_by_path(files)), budget or EvaluationBudget())
 
     # --- names
     def _names(self) -> dict[str, Value]:

@@ -18,7 +18,7 @@ CONTROL_FRAMES = 256
 """Ours: pongs waiting for a relay; one that floods pings without reading loses answers, as at the other end."""
 
 
-class SendQueue:
+class DerpSendQueue:
     """Runs of ready frames, and how many packets each holds."""
 
     __slots__ = ("_bytes", "_control", "_packets", "_runs", "dropped", "is_long")

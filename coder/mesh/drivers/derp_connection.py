@@ -16,9 +16,9 @@ from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.errors import CryptoError, MeshError, WireError
 from coder.mesh.core.paths.relays import IDLE_CLOSE
 from coder.mesh.core.wire import derp, derp_info, derp_reader
-from coder.mesh.drivers.derp_client_queue import SendQueue
+from coder.mesh.drivers.derp_client_queue import DerpSendQueue
 from coder.mesh.drivers.derp_regions import RelayRegions
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MANY_FRAMES, Inbox
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, MANY_FRAMES, FrameBuffer
 from coder.mesh.errors import RelayError
 
 READ_TIMEOUT = 120.0
@@ -69,7 +69,7 @@ class RelayConnection:
 
     def __init__(self, region: int, regions: RelayRegions, events: RelayEvents) -> None:
         self.region = region
-        self.queue = SendQueue()
+        self.queue = DerpSendQueue()
         self._regions = regions
         self._events = events
         self.wake = trio.Event()
@@ -206,7 +206,7 @@ class RelayConnection:
             self.unanswered = interval
             raise RelayError("the relay did not answer")
 
-    async def _read(self, inbox: Inbox, shared: SharedBox) -> None:
+    async def _read(self, inbox: FrameBuffer, shared: SharedBox) -> None:
         while True:
             while self._digest(inbox.buffer, shared):
                 await trio.lowlevel.checkpoint()

@@ -18,7 +18,7 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.errors import CryptoError, MeshError, WireError
 from coder.mesh.core.wire import derp, derp_info
 from coder.mesh.drivers.derp_server import DerpServer
-from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, Inbox
+from coder.mesh.drivers.framing import HEADER_SIZE, KEY_END, FrameBuffer
 from coder.mesh.drivers.transport import DerpTransport
 
 Dial = Callable[[], Awaitable[DerpTransport]]
@@ -100,7 +100,7 @@ async def keep_meshed(server: DerpServer, dial: Dial, mesh_key: str, private: Pr
 
 
 async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own: PrivateKey) -> None:
-    inbox, stream = Inbox(transport.stream, transport.leftover), transport.stream
+    inbox, stream = FrameBuffer(transport.stream, transport.leftover), transport.stream
     hello = await inbox.frame()
     if not isinstance(hello, derp.ServerKey):
         raise WireError("unexpected_frame", "the first frame of a relay is its key")

@@ -18,7 +18,7 @@ from coder.mesh.core.errors import WireError
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.mesh.core.paths.keepalive import Keepalive
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers.framing import Inbox, keep_unsent_short
+from coder.mesh.drivers.framing import FrameBuffer, keep_unsent_short
 from coder.mesh.drivers.region import first_to_answer
 from coder.mesh.drivers.transport import DerpDialer, DerpTransport
 from coder.mesh.errors import RelayError
@@ -32,7 +32,7 @@ class Reached:
 
     node: str
     transport: DerpTransport
-    inbox: Inbox
+    inbox: FrameBuffer
     shared: SharedBox
 
     async def drop(self) -> None:
@@ -88,14 +88,14 @@ class RelayRegions:
         transport = await self._dialer(region, node)
         try:
             keep_unsent_short(transport.stream)
-            inbox = Inbox(transport.stream, transport.leftover)
+            inbox = FrameBuffer(transport.stream, transport.leftover)
             return Reached(node.name, transport, inbox, await self._log_in(transport.stream, inbox))
         except BaseException:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(transport.stream)
             raise
 
-    async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> SharedBox:
+    async def _log_in(self, stream: trio.abc.Stream, inbox: FrameBuffer) -> SharedBox:
         hello = await inbox.frame()
         if not isinstance(hello, derp.ServerKey):
             raise WireError("unexpected_frame", "the first frame of a relay is its key")

@@ -29,7 +29,7 @@ from coder.mesh.drivers.framing import (
     MANY_FRAMES,
     MAX_PACKET_BODY,
     READ_SIZE,
-    Inbox,
+    FrameBuffer,
     keep_unsent_short,
 )
 from coder.mesh.drivers.pipe import pipe_pair
@@ -139,7 +139,7 @@ class DerpServer:
         self.counters.current += 1
         keep_unsent_short(stream)
         try:
-            inbox = Inbox(stream, leftover)
+            inbox = FrameBuffer(stream, leftover)
             client = None
             with trio.move_on_after(LOGIN_TIMEOUT):
                 client = await self._log_in(stream, inbox)
@@ -152,7 +152,7 @@ class DerpServer:
             await trio.aclose_forcefully(stream)
 
     # -- one connection ---------------------------------------------------------------------------------------------
-    async def _log_in(self, stream: trio.abc.Stream, inbox: Inbox) -> ConnectedClient:
+    async def _log_in(self, stream: trio.abc.Stream, inbox: FrameBuffer) -> ConnectedClient:
         await stream.send_all(derp.ServerKey(self.public_key).encode())
         sealed = await inbox.frame()
         if not isinstance(sealed, derp.SealedClientInfo):
@@ -167,7 +167,7 @@ class DerpServer:
         client.put_control(answer.encode())
         return client
 
-    async def _serve(self, client: ConnectedClient, inbox: Inbox) -> None:
+    async def _serve(self, client: ConnectedClient, inbox: FrameBuffer) -> None:
         others = self._clients.setdefault(client.key, [])
         others.append(client)
         if len(others) == 1:
@@ -183,7 +183,7 @@ class DerpServer:
         finally:
             self._remove(client)
 
-    async def _read(self, client: ConnectedClient, inbox: Inbox) -> None:
+    async def _read(self, client: ConnectedClient, inbox: FrameBuffer) -> None:
         buffer = inbox.buffer
         while True:
             used, is_more = self._digest(client, buffer)

@@ -26,7 +26,7 @@ MANY_FRAMES = 500
 without a body is fifty thousand."""
 
 
-class Inbox:
+class FrameBuffer:
     """Bytes of a connection that are not digested yet."""
 
     __slots__ = ("_frames", "buffer", "stream")

@@ -10,7 +10,7 @@ from coder.mesh.core.crypto.box import NONCE_SIZE, SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers.framing import Inbox
+from coder.mesh.drivers.framing import FrameBuffer
 from coder.mesh.drivers.transport import DerpTransport
 
 _MESSAGE = b"coder netcheck"
@@ -23,7 +23,7 @@ class _Client:
     def __init__(self, transport: DerpTransport) -> None:
         self.private = PrivateKey.generate(os.urandom)
         self.stream = transport.stream
-        self.inbox = Inbox(transport.stream, transport.leftover)
+        self.inbox = FrameBuffer(transport.stream, transport.leftover)
 
     async def log_in(self) -> None:
         hello = await self.inbox.frame()

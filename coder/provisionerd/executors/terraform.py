@@ -36,7 +36,7 @@ from coder.provisionerd.terraform.extract.extract import extract_plan, extract_s
 from coder.provisionerd.terraform.graph_cache import GraphCache, template_key
 from coder.provisionerd.terraform.graph_run import GraphRun
 from coder.provisionerd.terraform.init_lock import PluginCache
-from coder.provisionerd.terraform.log_lines import Timings
+from coder.provisionerd.terraform.log_lines import StageTimings
 from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
 from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
 from coder.provisionerd.terraform.stage import Stage
@@ -135,7 +135,7 @@ class _TerraformSession:
         return self._last_state or self._given_state
 
     def _stage(self, name: str, emit: Emit) -> Stage:
-        return Stage(name, at_least(self._settings.log_level, emit), Timings(name), on_flood=self.cancel)
+        return Stage(name, at_least(self._settings.log_level, emit), StageTimings(name), on_flood=self.cancel)
 
     def _base_environment(self) -> dict[str, str]:
         base = dict(self._executor.environment)

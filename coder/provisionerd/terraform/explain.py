@@ -19,7 +19,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from coder.base.errors import CoderError, explain_error
-from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
@@ -119,7 +119,7 @@ def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any
 
 
 def _build_values(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    given = Given(
+    given = GivenValues(
         build=entry.get("build") or {},
         previous=entry.get("previous") or {},
         preset=entry.get("preset") or {},

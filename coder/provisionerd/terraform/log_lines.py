@@ -79,7 +79,7 @@ def format_diagnostic(diagnostic: dict[str, Any]) -> str:
 
 # --- timings
 @dataclass(slots=True)
-class Timings:
+class StageTimings:
     """Collects spans of one stage from the events of its terraform runs."""
 
     stage: str

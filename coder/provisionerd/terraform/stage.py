@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from coder.provisionerd.executors.contract import Emit
-from coder.provisionerd.terraform.log_lines import Timings, log_lines, read_line
+from coder.provisionerd.terraform.log_lines import StageTimings, log_lines, read_line
 from coder.rpc.proto import provisioner_pb2 as pb
 
 MAX_OUTPUT = 256 * 1024 * 1024
@@ -23,7 +23,7 @@ class Stage:
 
     name: str
     emit: Emit
-    timings: Timings
+    timings: StageTimings
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     replaces: bool = False
     "terraform announced that it will replace something."

@@ -14,7 +14,7 @@ import trio.testing
 
 from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig
-from coder.agent.ending import Ending, Given, LifeEnd, Stop, Upgrade
+from coder.agent.ending import Ending, Given, LifeEnd, ProgramUpgrade, Stop
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.ssh.acceptor import SshAcceptor
 from coder.agent.upgrade import upgrader
@@ -26,7 +26,7 @@ from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents import AgentWorld, workspace_world
 
-UPGRADE = Upgrade(NewProgram(Path("/fetched"), "v99.0.0", "0" * 64))
+UPGRADE = ProgramUpgrade(NewProgram(Path("/fetched"), "v99.0.0", "0" * 64))
 ALL: tuple[Ending, ...] = (Stop(), Given(), UPGRADE)
 
 
@@ -34,7 +34,7 @@ ALL: tuple[Ending, ...] = (Stop(), Given(), UPGRADE)
 async def test_the_first_stays_and_only_an_upgrade_yields(first: Ending, second: Ending) -> None:
     end = LifeEnd()
     assert end.choose(first)
-    overtakes = isinstance(first, Upgrade) and not isinstance(second, Upgrade)
+    overtakes = isinstance(first, ProgramUpgrade) and not isinstance(second, ProgramUpgrade)
     assert end.choose(second) is overtakes
     assert await end.wait() == end.seal() == (second if overtakes else first)
     assert end.preparing.cancel_called is overtakes

@@ -10,7 +10,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.cli.tasks import agentapi
-from coder.cli.tasks.app_status import MAX_LINE, AppStatus, EventStream, Report, Reporter
+from coder.cli.tasks.app_status import MAX_LINE, AppStatus, AppStatusReporter, EventStream, Report
 from coder.net.policy import DialPolicy
 from tests.kit.odd_server import odd_server, reply
 
@@ -89,7 +89,7 @@ async def test_agentapi_is_asked_until_it_answers_and_again_when_it_ends(
     with odd_server() as server:
         server.answer = lambda _method, _path: next(answers, b"")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(agentapi._watch, DialPolicy(server.url), Reporter(tell))
+            nursery.start_soon(agentapi._watch, DialPolicy(server.url), AppStatusReporter(tell))
             with trio.fail_after(60):
                 await done.wait()
             nursery.cancel_scope.cancel()

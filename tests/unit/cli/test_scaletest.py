@@ -12,7 +12,7 @@ import trio.testing
 
 from coder.base.errors import CoderError
 from coder.cli.scaletest.ledger import FILE, Ledger, new_names
-from coder.cli.scaletest.runs import Run, chosen_range, run_all, spread
+from coder.cli.scaletest.runs import ScaletestRun, chosen_range, run_all, spread
 from coder.net.policy import DialPolicy
 from tests.kit.agents import workspace_world as agent_world
 from tests.kit.cli import Result, run_cli
@@ -119,7 +119,7 @@ async def test_what_is_not_done_is_refused_before_anything_is(words: str, said: 
 async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_clock: trio.testing.MockClock) -> None:
     running, most = 0, 0
 
-    async def work(seconds: float, _run: Run) -> None:
+    async def work(seconds: float, _run: ScaletestRun) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -131,7 +131,7 @@ async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_c
             running -= 1
 
     def job(number: int) -> Any:
-        async def do(run: Run) -> None:
+        async def do(run: ScaletestRun) -> None:
             await work(number, run)
 
         return f"run-{number}", do

@@ -21,7 +21,7 @@ from wsproto.connection import Connection, ConnectionType
 
 from coder.agent.network.http_api import MAX_BODY, _read_request
 from coder.base.groups import single_failure
-from coder.coderd.apps.proxy import BadAnswerError as AppAnswerError
+from coder.coderd.apps.proxy import BadUpstreamAnswerError as AppAnswerError
 from coder.coderd.apps.proxy import _answer
 from coder.coderd.apps.upstream import AppConnection
 from coder.coderd.http.server.hypercorn_fixes import OneWriteH11, _OneFraming

@@ -7,17 +7,17 @@ import pytest
 import trio
 
 from coder.base.errors import CoderError
-from coder.provisionerd.activity import Activity
+from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.metrics import metrics_text, serve_metrics
 
 
-def _samples(activity: Activity) -> dict[str, float]:
+def _samples(activity: ProvisionerActivity) -> dict[str, float]:
     lines = metrics_text(activity).splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
 
 def test_each_family_moves() -> None:
-    activity = Activity()
+    activity = ProvisionerActivity()
     current = 'coderd_provisionerd_jobs_current{provisioner="terraform"}'
     assert _samples(activity)[current] == 0 and _samples(activity)["coderd_provisionerd_num_daemons"] == 1
     with activity.working("a", "terraform"):
@@ -35,7 +35,7 @@ def test_each_family_moves() -> None:
 
 async def test_the_listener_answers_and_knows_one_page() -> None:
     async with trio.open_nursery() as nursery:
-        (listener, *_) = await nursery.start(serve_metrics, "127.0.0.1:0", Activity())
+        (listener, *_) = await nursery.start(serve_metrics, "127.0.0.1:0", ProvisionerActivity())
         url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url) as client:
             assert "coderd_provisionerd_num_daemons 1" in (await client.get("/metrics?x=1")).text
@@ -49,4 +49,4 @@ async def test_the_listener_answers_and_knows_one_page() -> None:
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:http", "127.0.0.1:99999", "192.0.2.1:1"])
 async def test_an_address_that_cannot_be_used_is_told(address: str) -> None:
     with pytest.raises(CoderError, match=r"prometheus-address is no address|cannot be served at"):
-        await serve_metrics(address, Activity())
+        await serve_metrics(address, ProvisionerActivity())

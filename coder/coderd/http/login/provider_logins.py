@@ -34,7 +34,7 @@ from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.access.route_scopes import PUBLIC
-from coder.domain.login.identity import ClaimProblem, Fields, person_of
+from coder.domain.login.identity import ClaimFields, ClaimProblem, person_of
 
 blueprint = Blueprint("provider_logins", __name__, url_prefix="/api/v2/users")
 
@@ -75,7 +75,7 @@ async def oidc_callback() -> Response:
     try:
         person = person_of(
             told.merged,
-            Fields(config.oidc_email_field, config.oidc_username_field, config.oidc_name_field),
+            ClaimFields(config.oidc_email_field, config.oidc_username_field, config.oidc_name_field),
             domains=config.oidc_email_domain,
             ignore_verified=config.oidc_ignore_email_verified,
         )

@@ -51,7 +51,7 @@ class BodyBudget:
         "By account, who has to wait: of one only the first looks, and nobody for what others give back."
 
     @contextlib.contextmanager
-    def sender(self, who: str, address: str = "") -> Iterator[Share]:
+    def sender(self, who: str, address: str = "") -> Iterator[BodyShare]:
         """What one request holds, given back at the end of the block; `address`: where a stranger asks from."""
         limits = (
             {who: PERSON_BYTES} if who else {STRANGERS: STRANGERS_BYTES, f"from {network_of(address)}": ADDRESS_BYTES}
@@ -60,8 +60,8 @@ class BodyBudget:
             yield share
 
     @contextlib.contextmanager
-    def _share(self, limits: dict[str, int]) -> Iterator[Share]:
-        share = Share(self, limits)
+    def _share(self, limits: dict[str, int]) -> Iterator[BodyShare]:
+        share = BodyShare(self, limits)
         try:
             yield share
         finally:
@@ -119,7 +119,7 @@ class _Queue:
 
 
 @dataclass(slots=True)
-class Share:
+class BodyShare:
     """One request's part of the budget: of each of the accounts it counts for."""
 
     budget: BodyBudget

@@ -17,7 +17,7 @@ import trio
 from quart import request
 
 from coder.coderd.http.server.auth import account, context, remote_ip
-from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, Share
+from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, BodyShare
 from coder.coderd.services.foundation.errors import TooLarge, TooSlow
 
 BODY_PATIENCE = 30.0
@@ -97,7 +97,7 @@ async def read_file(limit: int) -> AsyncIterator[BinaryIO]:
         yield file
 
 
-def _share() -> AbstractContextManager[Share]:
+def _share() -> AbstractContextManager[BodyShare]:
     return context().part(BodyBudget).sender(account(), remote_ip())
 
 

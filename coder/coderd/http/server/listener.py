@@ -83,7 +83,7 @@ class UpgradeAwareH11(OneWriteH11):
         )
 
 
-class HttpConnection(PatientServer):
+class AcceptedConnection(PatientServer):
     """One accepted connection, or what follows on it after a request that went another way."""
 
     def __init__(self, server: HttpServer, stream: Any, replayed: bytes = b"") -> None:
@@ -198,7 +198,7 @@ class HttpServer:
         try:
             following: bytes | None = b""
             while following is not None:
-                following = await HttpConnection(self, stream, following).serve()
+                following = await AcceptedConnection(self, stream, following).serve()
         except Exception as error:
             # One connection must never take the server with it.
             _log.error("a connection failed", error=error)

@@ -64,7 +64,7 @@ class Watch:
         return found
 
 
-class WorkspaceChanges:
+class WorkspaceChangeFeed:
     """The sorter of one server process. Made once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:

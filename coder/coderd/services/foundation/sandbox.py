@@ -60,11 +60,11 @@ NewFile = Callable[[], BinaryIO]
 LoadFiles = Callable[[NewFile], Awaitable[None]]
 
 
-class EvaluationError(CoderError):
+class SandboxEvaluationError(CoderError):
     """What somebody wrote was not evaluated; the message says why, the hint what to do."""
 
 
-class SandboxFailedError(EvaluationError):
+class SandboxFailedError(SandboxEvaluationError):
     """Our own fault, whatever was written."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class SandboxFailedError(EvaluationError):
         )
 
 
-class TooMuchWorkError(EvaluationError):
+class TooMuchWorkError(SandboxEvaluationError):
     """What somebody wrote takes more to evaluate than anybody may ask for."""
 
     def __init__(self, what: str) -> None:
@@ -87,7 +87,7 @@ class TooMuchWorkError(EvaluationError):
         )
 
 
-def refused_evaluation(error: EvaluationError) -> Refusal:
+def refused_evaluation(error: SandboxEvaluationError) -> Refusal:
     """The same for whoever asked: their fault, or ours."""
     kind = Failed if isinstance(error, SandboxFailedError) else Invalid
     return kind(error.message, error.hint)
@@ -138,7 +138,7 @@ class Sandbox:
     async def call(
         self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
     ) -> Any:
-        """The answer of one call. Raises EvaluationError, and whatever loading the documents raises.
+        """The answer of one call. Raises SandboxEvaluationError, and whatever loading the documents raises.
 
         One call at a time for each `caller`: who asks for much waits for himself.
         """
@@ -219,7 +219,7 @@ class _Worker:
         return cls(process, process.stdin, process.stdout)
 
     async def exchange(self, head: Mapping[str, Any]) -> Any:
-        """Sends a frame and waits for the answer's. Raises EvaluationError when there is none, or none in time."""
+        """Sends a frame and waits for the answer's. Raises SandboxEvaluationError when none comes in time."""
         text = json.dumps(head).encode()
         with trio.move_on_after(WALL_SECONDS):
             try:
@@ -232,7 +232,7 @@ class _Worker:
                 raise await self._why_it_ended() from error
         raise TooMuchWorkError("time")
 
-    async def _why_it_ended(self) -> EvaluationError:
+    async def _why_it_ended(self) -> SandboxEvaluationError:
         """A limit ends a process by a signal; one that ends by itself does so for a reason of ours."""
         with trio.move_on_after(_MOMENT):
             await self._process.wait()

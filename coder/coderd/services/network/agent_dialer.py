@@ -18,14 +18,14 @@ from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.network.coordination_rules import FullAccess
-from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.node import NodeConfig, open_node, pipe_pair
-from coder.mesh.relay import DerpDialer, DerpTransport
+from coder.mesh.relay import DerpDialer
 from coder.net.policy import DialPolicy
 from coder.rpc.session import Session, open_session
 from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.tailnet.controller import Controller, open_controller
+from coder.tailnet.own_relay import OwnRelayDialer
 from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 
@@ -77,18 +77,6 @@ def relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
     """Our own relay through memory, others over the network."""
     relay = ctx.part(Relay)
     others = RelayDialer(DialPolicy(ctx.access_url, Secret("")))
-    inside = relay.server.in_memory_dialer(nursery) if relay.server is not None else None
-
-    class Dialer:
-        async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
-            if region.embedded_relay and inside is not None:
-                return await inside(region, node)
-            return await others(region, node)
-
-        async def probe(self, region: DerpRegion, node: DerpNode) -> float:
-            if region.embedded_relay and inside is not None:
-                await trio.lowlevel.checkpoint()
-                return 0.0001  # memory: nearer than anything that can be measured
-            return await others.probe(region, node)
-
-    return Dialer()
+    if relay.server is None:
+        return others
+    return OwnRelayDialer(relay.server.in_memory_dialer(nursery), others, lambda region: region.embedded_relay)

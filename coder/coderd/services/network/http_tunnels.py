@@ -19,7 +19,7 @@ import trio
 
 from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unavailable
-from coder.net.http_tunnel import FIRST_WAIT, LEAST_WAIT, MARK, PIECE, WINDOW, Outbox
+from coder.net.http_tunnel import FIRST_WAIT, LEAST_WAIT, MARK, PIECE, WINDOW, RetransmitBuffer
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -61,7 +61,7 @@ class TunnelServerStream(trio.abc.HalfCloseableStream):
         self.held = 0
         "Bytes kept, as its pool counts them."
         self._pool = pool
-        self._out = Outbox()
+        self._out = RetransmitBuffer()
         self._in = bytearray()
         self._in_offset = 0
         self._in_ended = False

@@ -17,7 +17,12 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound, Refusal
 from coder.coderd.services.foundation.object_limits import within_limit
-from coder.coderd.services.foundation.sandbox import EvaluationError, Sandbox, SandboxFailedError, refused_evaluation
+from coder.coderd.services.foundation.sandbox import (
+    Sandbox,
+    SandboxEvaluationError,
+    SandboxFailedError,
+    refused_evaluation,
+)
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
@@ -171,7 +176,7 @@ async def _parse(ctx: Context, user: UserRow, format_name: str, content: str) ->
         pairs = await sandbox.call("secrets", {"format": format_name, "content": content}, caller=str(user.id))
     except SandboxFailedError as error:
         raise refused_evaluation(error) from error
-    except EvaluationError as error:
+    except SandboxEvaluationError as error:
         raise InvalidFields(("content", error.message)) from error
     if isinstance(pairs, str):
         raise InvalidFields(("content", pairs))

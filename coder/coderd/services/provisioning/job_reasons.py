@@ -55,7 +55,7 @@ _NOBODY = "a provisioner"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitExplanation:
     """Everything there is to say about why a job waits."""
 
     job: JobRow
@@ -110,7 +110,7 @@ async def _people(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
     return job.organization_id, {job.initiator_id} | ({place[0]} if place else set())
 
 
-async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Waiting:
+async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> WaitExplanation:
     """Asks the database everything in one transaction, so that the answer is of one moment."""
     job = await job_store.get_job(tx, job_id)
     if job is None:
@@ -119,7 +119,7 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
         nothing = NoForecast("the job does not wait")
         name = names.get(job.worker_id, "") if job.worker_id else ""
-        return Waiting(job, "not_waiting", NO_PLACE, [], nothing, None, name)
+        return WaitExplanation(job, "not_waiting", NO_PLACE, [], nothing, None, name)
     wanted = as_wanted(job)
     running = await store.list_running(tx)
     rows, health = await store.list_all_daemons(tx), await list_health(tx)
@@ -131,7 +131,7 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
     place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
     history = await _history(tx, job, waiting, running, now)
     helpless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
-    return Waiting(
+    return WaitExplanation(
         job=job,
         verdict=judge(reasons, starts_now=starts_now(wanted, waiting, here, strict=strict)),
         place=place,
@@ -175,7 +175,7 @@ async def _history(
 # ---- presentation
 
 
-def _present(found: Waiting, sees: set[UUID]) -> ProvisionerJobWhy:
+def _present(found: WaitExplanation, sees: set[UUID]) -> ProvisionerJobWhy:
     job, start = found.job, found.start
     # Daemons of organizations the caller has no business with are nobody's news, not even as a number.
     shown = [one for one in found.reasons if one.daemon.offer.organization_id in {*sees, job.organization_id}]
@@ -228,7 +228,7 @@ def _present_remedy(remedy: Remedy, *, named: bool) -> WaitingRemedy:
     )
 
 
-def summarize(found: Waiting) -> str:
+def summarize(found: WaitExplanation) -> str:
     """One sentence."""
     fitting = sum(1 for one in found.reasons if one.code in COMES)
     match found.verdict:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from coder.coderd.config.options import OPTIONS
-from coder.coderd.config.setting import Group, ServerOption
+from coder.coderd.config.setting import ServerOption, SettingGroup
 from coder.coderd.config.settings import effective_name, struct_value
 from coder.coderd.services.access.authorization import require
 from coder.domain.access.policy import Resource, Subject
@@ -117,7 +117,7 @@ def _source(ctx: Context, option: ServerOption) -> str:
     return "" if source == "default" and not option.shown_default else source
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: SettingGroup) -> dict[str, Any]:
     shown: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
     shown["name"] = group.name
     if group.yaml:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Invalid, TooEarly
-from coder.coderd.services.foundation.sandbox import Documents, EvaluationError, Sandbox
+from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxEvaluationError
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.provisioning import build_owner as owner_store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 async def render_in_sandbox(
     ctx: Context, call: str, request: RenderRequest, documents: Documents, caller: UUID, **more: Any
 ) -> Any:
-    """What the call of `sandbox_worker.py` gives. Raises EvaluationError."""
+    """What the call of `sandbox_worker.py` gives. Raises SandboxEvaluationError."""
     values = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **more}
     sandbox = ctx.part(Sandbox)
     return await sandbox.call(call, values, documents, caller=str(caller))
@@ -138,7 +138,7 @@ class ParameterForm:
         caller = self._subject.user_id
         try:
             found: Json = await render_in_sandbox(self._ctx, "form", request, version.files, caller, number=number)
-        except EvaluationError as error:
+        except SandboxEvaluationError as error:
             told = diagnostic(error.message, error.hint, error.code)
             return {"id": number, "diagnostics": [told], "parameters": None}
         return found

@@ -18,7 +18,7 @@ from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import lock_template, template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Refusal
-from coder.coderd.services.foundation.sandbox import Documents, EvaluationError
+from coder.coderd.services.foundation.sandbox import Documents, SandboxEvaluationError
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.provisioning.jobs import match_provisioners
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
@@ -98,7 +98,7 @@ async def _with_all_tags(ctx: Context, subject: Subject, spec: _Wish) -> _Wish:
     request = RenderRequest({}, owner or {}, variables)
     try:
         tags, refusal = await render_in_sandbox(ctx, "version", request, files, subject.user_id)
-    except EvaluationError as error:
+    except SandboxEvaluationError as error:
         # The version is made, so that its author sees in its import what is wrong with it.
         return replace(spec, tags=normalize_tags(str(spec.user_id), spec.tags), failure=f"{error.message} {error.hint}")
     told = refusal_of(refusal)

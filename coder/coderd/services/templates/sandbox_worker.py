@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from coder.coderd.services.templates.template_sources import parse_archives
 from coder.domain.people.user_secrets import read_pairs
-from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
@@ -51,7 +51,7 @@ def _form(files: ParsedFiles, values: Json) -> Any:
 def _build(files: ParsedFiles, values: Json) -> Any:
     """`[parameter values, tags, refusal]` of a build."""
     request = _request(values)
-    chosen, refusal = build_values(files, request, Given(**values["given"]))
+    chosen, refusal = build_values(files, request, GivenValues(**values["given"]))
     if refusal is not None:
         return [{}, {}, refusal]
     tags, refusal = render_tags(render(files, replace(request, inputs=chosen)))
@@ -94,7 +94,7 @@ CALLS: Mapping[str, Callable[[ParsedFiles, Json], Any]] = {
 }
 
 
-class Worker:
+class SandboxWorker:
     """Answers frames, one after the other."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ def serve(cpu_seconds: int, memory: int) -> int:
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not become a frame
     limit = _limits(cpu_seconds, memory)
-    worker = Worker()
+    worker = SandboxWorker()
     while (frame := _read(source)) is not None:
         limit()
         text = _encoded(worker.answer(frame))

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from coder.coderd.services.foundation.sandbox import EvaluationError, refused_evaluation
+from coder.coderd.services.foundation.sandbox import SandboxEvaluationError, refused_evaluation
 from coder.coderd.services.login.required_logins import missing_logins
 from coder.coderd.services.templates.dynamic_parameters import (
     load_version_files,
@@ -31,7 +31,7 @@ from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
-from coder.domain.rendering.builds import Given
+from coder.domain.rendering.builds import GivenValues
 from coder.domain.rendering.module_scope import RenderRequest
 
 if TYPE_CHECKING:
@@ -135,12 +135,12 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
     if files is None:
         return request
     rendering = RenderRequest({}, inputs.owner, version.variables)
-    given = Given(request.given, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
+    given = GivenValues(request.given, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
     try:
         values, tags, refusal = await render_in_sandbox(
             ctx, "build", rendering, files, target.owner_id, given=asdict(given)
         )
-    except EvaluationError as error:
+    except SandboxEvaluationError as error:
         raise refused_evaluation(error) from error
     return replace(
         request,
@@ -162,7 +162,7 @@ async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -
     rendering = RenderRequest(inputs.previous, inputs.owner, version.variables)
     try:
         form = await render_in_sandbox(ctx, "form", rendering, version.files, target.owner_id, number=0)
-    except EvaluationError:
+    except SandboxEvaluationError:
         return frozenset()
     return frozenset(parameter["name"] for parameter in form["parameters"] if parameter["ephemeral"])
 

@@ -18,7 +18,7 @@ from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.log import get_logger
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
-from coder.coderd.services.events.change_feed import WorkspaceChanges
+from coder.coderd.services.events.change_feed import WorkspaceChangeFeed
 from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
@@ -61,7 +61,7 @@ class BuildMoves:
     async def wait_ready(self) -> None:
         """Returns once no move is missed any more."""
         await self._following.wait()
-        await self._ctx.part(WorkspaceChanges).wait_ready()
+        await self._ctx.part(WorkspaceChangeFeed).wait_ready()
 
     @contextmanager
     def watch(self) -> Iterator[trio.MemoryReceiveChannel[_Move]]:
@@ -75,7 +75,7 @@ class BuildMoves:
             self._watchers.discard(send)
 
     async def _follow(self) -> None:
-        with self._ctx.part(WorkspaceChanges).watch(everything=True) as watch:
+        with self._ctx.part(WorkspaceChangeFeed).watch(everything=True) as watch:
             self._following.set()
             while True:
                 change = await watch.next()

@@ -28,7 +28,7 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents.agents import UNKNOWN, find_by_token, load_agent, present_logs
-from coder.coderd.services.events.change_feed import Watch, WorkspaceChanges
+from coder.coderd.services.events.change_feed import Watch, WorkspaceChangeFeed
 from coder.coderd.services.foundation.errors import Conflict, NotFound, Unauthenticated
 from coder.coderd.services.workspaces.builds import strict_tags
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
@@ -83,7 +83,7 @@ class Snapshots:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._changes: WorkspaceChanges = ctx.part(WorkspaceChanges)
+        self._changes: WorkspaceChangeFeed = ctx.part(WorkspaceChangeFeed)
         self._kept: dict[UUID, SharedReading] = {}
         self._reading: dict[UUID, trio.Event] = {}
         "Set when a reading that is under way has ended, however."
@@ -137,7 +137,7 @@ async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) ->
 
 
 async def _watch_snapshots(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[SharedReading | None]:
-    changes = ctx.part(WorkspaceChanges)
+    changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
     with changes.watch(workspace_id=workspace_id) as watch:
         shown = b""
@@ -240,7 +240,7 @@ async def watch_metadata(
 ) -> AsyncIterator[list[WorkspaceAgentMetadata] | None]:
     """The whole set at once, then after every report. Raises NotFound before the first one."""
     await load_agent(ctx, subject, agent_id)
-    changes = ctx.part(WorkspaceChanges)
+    changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
     with changes.watch(agent_id=agent_id) as watch:
         while not ctx.stopping.is_set():
@@ -285,7 +285,7 @@ async def follow_logs(
     Raises NotFound before the first one.
     """
     workspace_id = (await load_agent(ctx, subject, agent_id)).workspace_id
-    changes = ctx.part(WorkspaceChanges)
+    changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
     begun = False
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:

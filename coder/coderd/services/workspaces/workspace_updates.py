@@ -14,7 +14,7 @@ from uuid import UUID
 from google.protobuf.message import Message
 
 from coder.coderd.services.access.workspace_access import readers
-from coder.coderd.services.events.change_feed import WorkspaceChanges
+from coder.coderd.services.events.change_feed import WorkspaceChangeFeed
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import list_current_agents
 from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch, list_views
@@ -55,7 +55,7 @@ async def serve_workspace_updates(
     subject = await subject_now()
     if subject is None or owner_id != subject.user_id or not scope_allows(subject, "read", "workspace"):
         raise NotFound
-    changes = ctx.part(WorkspaceChanges)
+    changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
     known = _Owned()
     with changes.watch(owner_id=owner_id) as watch:

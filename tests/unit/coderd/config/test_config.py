@@ -17,7 +17,7 @@ from coder.coderd.config.checks import idle_connections
 from coder.coderd.config.options import FORMER, OPTIONS
 from coder.coderd.config.reading import server_config
 from coder.coderd.config.refused import REFUSED
-from coder.coderd.config.setting import Group, ServerOption
+from coder.coderd.config.setting import ServerOption, SettingGroup
 from coder.coderd.config.settings import ServerConfig, effective_name
 from coder.coderd.config.without_effect import HARMLESS, WITHOUT_EFFECT, ignored_settings
 from tests.kit.paths import DATA, ROOT
@@ -164,7 +164,7 @@ def as_recorded(option: ServerOption) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def group(of: Group | None) -> dict[str, Any]:
+def group(of: SettingGroup | None) -> dict[str, Any]:
     if of is None:
         return {}
     shown: dict[str, Any] = {"name": of.name} | ({"yaml": of.yaml} if of.yaml else {})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coder.domain.rendering.builds import Given, build_values
+from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.domain.rendering.presets import check_presets, render_presets
@@ -56,7 +56,7 @@ def test_recorded(name: str) -> None:
         assert tags == expected.get("workspace_tags", {})
         assert refusal == expected.get("workspace_tags_check")
     for entry, expected in zip(asked.get("builds", []), want.get("builds", []), strict=True):
-        given = Given(
+        given = GivenValues(
             entry.get("build", {}), entry.get("previous", {}), entry.get("preset", {}), entry.get("first_build", False)
         )
         values, refusal = build_values(files, request({}), given)

@@ -10,11 +10,11 @@ import trio
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.wire import derp
-from coder.mesh.drivers.derp_client_queue import CONTROL_FRAMES, SendQueue
+from coder.mesh.drivers.derp_client_queue import CONTROL_FRAMES, DerpSendQueue
 from coder.mesh.drivers.derp_connection import RelayConnection
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_client import ConnectedClient
-from coder.mesh.drivers.framing import MANY_FRAMES, READ_SIZE, Inbox
+from coder.mesh.drivers.framing import MANY_FRAMES, READ_SIZE, FrameBuffer
 from tests.kit.turns import counted_turns, peer_says
 
 KEY, OTHER = PrivateKey(bytes(31) + b"\1"), PrivateKey(bytes(31) + b"\2")
@@ -46,7 +46,7 @@ async def test_others_run_while_a_relay_reads(kind: str) -> None:
     stream = peer_says(FLOODS[kind])
     client = ConnectedClient(KEY.public, stream, mesh=False)
     async with counted_turns() as turns:
-        await DerpServer(KEY)._read(client, Inbox(stream, b""))
+        await DerpServer(KEY)._read(client, FrameBuffer(stream, b""))
     assert client.bytes_in == len(FLOODS[kind])
     assert turns.count >= frames_of(FLOODS[kind]) // MANY_FRAMES - ENDS
 
@@ -56,7 +56,7 @@ async def test_others_run_while_a_client_reads(kind: str) -> None:
     events = SimpleNamespace(relay_packets=lambda *_: None, relay_flush=lambda: None)
     regions = SimpleNamespace(random=bytes)
     connection = RelayConnection(1, cast("Any", regions), cast("Any", events))
-    inbox = Inbox(peer_says(FLOODS[kind]), b"")
+    inbox = FrameBuffer(peer_says(FLOODS[kind]), b"")
     async with counted_turns() as turns:
         await connection._read(inbox, cast("Any", None))
     assert not inbox.buffer
@@ -64,7 +64,7 @@ async def test_others_run_while_a_client_reads(kind: str) -> None:
 
 
 async def test_others_run_while_a_handshake_is_awaited() -> None:
-    inbox = Inbox(peer_says(b""), FLOODS["unknown"])
+    inbox = FrameBuffer(peer_says(b""), FLOODS["unknown"])
     async with counted_turns() as turns:
         for _ in range(frames_of(FLOODS["unknown"])):
             await inbox.frame()
@@ -73,7 +73,7 @@ async def test_others_run_while_a_handshake_is_awaited() -> None:
 
 
 def test_pongs_for_a_relay_that_does_not_read_are_not_kept() -> None:
-    queue = SendQueue()
+    queue = DerpSendQueue()
     for _ in range(4 * CONTROL_FRAMES):
         queue.put_control(PING)
     assert len(queue.take()) == CONTROL_FRAMES * len(PING)

@@ -17,14 +17,24 @@ from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PUBLIC
 from coder.net import http_tunnel
 from coder.net.errors import HttpError
-from coder.net.http_tunnel import CARRIER, CARRY, MARK, OFFSET, RECEIVED, WAIT, WINDOW, Outbox, connect_carried
+from coder.net.http_tunnel import (
+    CARRIER,
+    CARRY,
+    MARK,
+    OFFSET,
+    RECEIVED,
+    WAIT,
+    WINDOW,
+    RetransmitBuffer,
+    connect_carried,
+)
 from coder.net.policy import DialPolicy
 from tests.kit.coderd import World, running_coderd
 from tests.kit.hostile import IdleCutter, serve_box
 
 
 def test_an_outbox_keeps_what_is_not_acknowledged() -> None:
-    box = Outbox()
+    box = RetransmitBuffer()
     box.write(b"hello world")
     assert (box.read(0, 5), box.read(6, 99), box.read(11, 1)) == (b"hello", b"world", b"")
     box.acknowledge(6)

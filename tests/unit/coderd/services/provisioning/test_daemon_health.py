@@ -16,7 +16,7 @@ from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.provisioning import daemon_health
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
-from coder.provisionerd.activity import Activity
+from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.overlay import JOIN, DaemonOverlay
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import overlay_pb2, tailnet_pb2
@@ -43,7 +43,7 @@ async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pyte
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         policy = DialPolicy(world.url, token=Secret(world.token))
-        activity = Activity()
+        activity = ProvisionerActivity()
         overlay = DaemonOverlay(policy, HostWatch(tmp_path), activity)
         socket = await connect_websocket(policy, serve_path(name="far"))
         with trio.fail_after(60):

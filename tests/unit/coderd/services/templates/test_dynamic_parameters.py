@@ -172,7 +172,7 @@ async def test_modules_kept_by_the_import_are_rendered() -> None:
 
 def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sandbox_worker, "MAX_REMEMBERED", 5000)
-    worker = sandbox_worker.Worker()
+    worker = sandbox_worker.SandboxWorker()
     values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
     for number in range(5):
         call = {"call": "form", "documents": f"city{number}", "values": values}

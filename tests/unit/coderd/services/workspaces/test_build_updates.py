@@ -12,7 +12,7 @@ import trio
 
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
-from coder.coderd.services.events.change_feed import WorkspaceChanges
+from coder.coderd.services.events.change_feed import WorkspaceChangeFeed
 from coder.coderd.services.workspaces.build_updates import BuildMoves, _Move
 from coder.coderd.store.events.change_feed import Change
 from coder.coderd.store.workspaces import workspaces as workspace_store
@@ -98,7 +98,7 @@ async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pyt
         async with await connect_websocket(policy, PATH) as stream:
             await _watching(world, 1)
             if missed == "resync":
-                world.ctx.part(WorkspaceChanges)._tell_everybody(Change("resync"))
+                world.ctx.part(WorkspaceChangeFeed)._tell_everybody(Change("resync"))
             elif missed == "too many":
                 for _ in range(BuildMoves.LIMIT + 2):  # nobody else runs meanwhile
                     moves._pass_on(move)

@@ -12,7 +12,7 @@ from coder.api.base import codec
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import user_subject
-from coder.coderd.services.events.change_feed import Watch, WorkspaceChanges
+from coder.coderd.services.events.change_feed import Watch, WorkspaceChangeFeed
 from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.workspaces.subscriptions import Snapshots, follow_logs, watch_metadata, watch_workspace
 from coder.coderd.store.agents.agent_logs import NewAgentLog, append_logs
@@ -84,7 +84,7 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more() -> None:
         # what the agent says ends for a late stranger, too
         build = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
         agent = UUID(next(one["agents"][0]["id"] for one in build["resources"] if one.get("agents")))
-        changes = world.ctx.part(WorkspaceChanges)
+        changes = world.ctx.part(WorkspaceChangeFeed)
         for watch in (follow_logs, watch_metadata):
             assert (await world.patch(path, {"user_roles": {user_id: "use"}})).status_code == 204
             line = NewAgentLog(world.ctx.clock.now(), "a line", "info")
@@ -108,7 +108,7 @@ async def test_a_timeout_nobody_writes_is_seen() -> None:
                 first = _seen(await anext(stream))
                 assert first.latest_build.resources[0].agents[0].status == "connecting"  # type: ignore[index]
                 clock.advance(121)
-                world.ctx.part(WorkspaceChanges)._tell_everybody(Change("resync"))
+                world.ctx.part(WorkspaceChangeFeed)._tell_everybody(Change("resync"))
                 assert _seen(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"  # type: ignore[index]
 
 

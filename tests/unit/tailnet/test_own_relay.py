@@ -1,0 +1,49 @@
+"""A node beside a relay asks the network for other relays only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+import trio
+import trio.testing
+
+from coder.mesh.derp_map import DerpNode, DerpRegion
+from coder.mesh.relay import DerpTransport
+from coder.tailnet.own_relay import NEARER, OwnRelayDialer
+from coder.tailnet.relay import RelayDialer
+
+
+@dataclass
+class Dialled:
+    """A dialer that only notes what it was asked for."""
+
+    regions: list[int] = field(default_factory=list)
+    probed: list[int] = field(default_factory=list)
+
+    async def __call__(self, region: DerpRegion, node: DerpNode) -> DerpTransport:
+        await trio.lowlevel.checkpoint()
+        self.regions.append(region.region_id)
+        return DerpTransport(trio.testing.memory_stream_pair()[0], b"")
+
+    async def probe(self, region: DerpRegion, node: DerpNode) -> float:
+        await trio.lowlevel.checkpoint()
+        self.probed.append(region.region_id)
+        return 0.02
+
+
+NODE = DerpNode(name="1a", region_id=1, host_name="relay.example.com")
+
+
+@pytest.mark.parametrize(("number", "own"), [(1, True), (2, False)])
+async def test_only_the_own_region_is_dialled_through_memory(number: int, own: bool) -> None:
+    region = DerpRegion(region_id=number, region_code="x", region_name="x", nodes=(NODE,))
+    inside, others = Dialled(), Dialled()
+    dialer = OwnRelayDialer(inside, cast(RelayDialer, others), lambda region: region.region_id == 1)
+
+    await dialer(region, NODE)
+    latency = await dialer.probe(region, NODE)
+
+    assert (inside.regions, others.regions) == (([1], []) if own else ([], [2]))
+    assert (latency, inside.probed, others.probed) == ((NEARER, [], []) if own else (0.02, [], [2]))
