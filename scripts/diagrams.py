@@ -77,11 +77,11 @@ def path() -> str:
 
 def size() -> str:
     arrows = [(before.name, after.name, event.value) for (before, event), after in mtu.TABLE.items()]
-    rungs = ", ".join(map(str, mtu.RUNGS))
+    sizes = ", ".join(map(str, mtu.PROBE_SIZES))
     return f"""## What a path carries
 
 `coder/mesh/core/paths/mtu.py`, as in RFC 8899. One search per UDP address that has answered. Sizes are bytes of UDP
-payload, tried in this order: {rungs}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
+payload, tried in this order: {sizes}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
 again after {mtu.RAISE_AFTER / 60:g} minutes.
 
 {diagram(arrows, start=mtu.MtuState.SEARCHING.name)}

@@ -39,7 +39,7 @@ from coder.tailnet.verdicts import TransportVerdict
 
 SAFE_MTU = 1378
 """Bytes an interface should carry so that packets of ours (1310 and headers) pass in one piece; upstream's number."""
-RUNG_TIMEOUT = 10.0
+TRANSPORT_TIMEOUT = 10.0
 MAPPING_TIMEOUT = 5.0
 """Seconds a router has to lend us a port: PCP's questions, then NAT-PMP's first ones."""
 NANO = 1_000_000_000
@@ -139,12 +139,12 @@ async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult
             continue  # ours alone
         result.log.append(f"trying the relay by {transport}")
         try:
-            with trio.fail_after(RUNG_TIMEOUT):
+            with trio.fail_after(TRANSPORT_TIMEOUT):
                 one = await dialer.try_transport(region, result.node, transport)
                 two = await dialer.try_transport(region, result.node, transport)
                 took = await exchange(one, two)
         except trio.TooSlowError:
-            result.transports[transport] = f"nothing came back within {RUNG_TIMEOUT:g} s"
+            result.transports[transport] = f"nothing came back within {TRANSPORT_TIMEOUT:g} s"
         except (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError) as error:
             result.transports[transport] = str(error)
         else:

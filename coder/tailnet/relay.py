@@ -22,7 +22,7 @@ from coder.net.websocket import is_stripped
 
 UPGRADE, WEBSOCKET, STREAM = "upgrade", "websocket", "stream"
 TRANSPORTS = (UPGRADE, WEBSOCKET, STREAM)
-RUNG_TIMEOUT = 4.0
+TRANSPORT_TIMEOUT = 4.0
 """Seconds a transport has for its answer, and after that for the relay's first bytes: some proxies agree to an
 upgrade and then pass nothing. Two transports fit into the ten seconds a connection may take."""
 
@@ -159,7 +159,7 @@ class RelayDialer:
     async def _upgrade(self, policy: DialPolicy) -> DerpTransport:
         from coder.net.websocket import connect_upgrade
 
-        stream, headers, leftover = await connect_upgrade(policy, "/derp", "DERP", timeout=RUNG_TIMEOUT)
+        stream, headers, leftover = await connect_upgrade(policy, "/derp", "DERP", timeout=TRANSPORT_TIMEOUT)
         if headers.get("upgrade", "").lower() != "derp":
             await trio.aclose_forcefully(stream)
             raise _RelayTransportRefused(f"the upgrade was answered as {headers.get('upgrade', 'nothing')!r}")
@@ -169,10 +169,10 @@ class RelayDialer:
         from coder.net.websocket import connect_websocket
 
         socket = None
-        with trio.move_on_after(RUNG_TIMEOUT):
+        with trio.move_on_after(TRANSPORT_TIMEOUT):
             socket = await connect_websocket(policy, "/derp", subprotocols=("derp",), carry=False)
         if socket is None:
-            raise _RelayTransportRefused(f"a WebSocket was not answered within {RUNG_TIMEOUT:g} s")
+            raise _RelayTransportRefused(f"a WebSocket was not answered within {TRANSPORT_TIMEOUT:g} s")
         return DerpTransport(socket, await _first_bytes(socket, WEBSOCKET), reason, WEBSOCKET)
 
     async def _stream(self, policy: DialPolicy, reason: str) -> DerpTransport:
@@ -195,7 +195,7 @@ async def _first_bytes(stream: trio.abc.Stream, kind: str) -> bytes:
     """What the relay says first. A relay always speaks first, so silence means that something swallows it."""
     data: bytes | bytearray = b""
     try:
-        with trio.move_on_after(RUNG_TIMEOUT):
+        with trio.move_on_after(TRANSPORT_TIMEOUT):
             data = await stream.receive_some()
     except (trio.BrokenResourceError, OSError):
         pass  # as silence: this transport does not work here

@@ -195,8 +195,8 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
     proxies = TrustedProxies(world.config.server)
     apps = None if world.config.derp_only else AppProxy(authorizer)
     if apps is not None:
-        apps.on_served = lambda visit, by_host: world.metrics.count(
-            visit.status, visit.method, BY_HOST if by_host else BY_PATH
+        apps.on_served = lambda proxied, by_host: world.metrics.count(
+            proxied.status, proxied.method, BY_HOST if by_host else BY_PATH
         )
 
     def claims(head: h11.Request) -> bool:

@@ -38,11 +38,11 @@ _AWAY = "The provisioners that may run this were not seen lately; the job waits 
 
 
 def settle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
-    """`settle_unmatched` for a workspace build; whoever does not wait for the build is told, and no more."""
-    settle_unmatched(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
+    """`settle_no_provisioner` for a workspace build; whoever does not wait for the build is told, and no more."""
+    settle_no_provisioner(invocation, client, build, f"/api/v2/workspacebuilds/{build.id}/cancel", waits=waits)
 
 
-def settle_unmatched(
+def settle_no_provisioner(
     invocation: Invocation,
     client: BlockingClient,
     made: WorkspaceBuild | TemplateVersion,

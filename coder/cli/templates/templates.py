@@ -17,7 +17,7 @@ from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.progress import watch_job
-from coder.cli.provisioning.no_provisioner import WAIT, settle_unmatched
+from coder.cli.provisioning.no_provisioner import WAIT, settle_no_provisioner
 from coder.cli.templates.archive import pack_directory
 from coder.cli.templates.examples import example_ids
 from coder.cli.templates.template_variables import variable_values
@@ -222,7 +222,7 @@ def _create_version(
         path = f"/api/v2/organizations/{organization.id}/templateversions"
         version = read(client.request("POST", path, json=body, expect=(201,)), TemplateVersion)
         path = f"/api/v2/templateversions/{version.id}"
-        settle_unmatched(invocation, client, version, f"{path}/cancel")
+        settle_no_provisioner(invocation, client, version, f"{path}/cancel")
         try:
             return watch_job(client, path, TemplateVersion)
         except CoderError:

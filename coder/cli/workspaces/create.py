@@ -52,8 +52,8 @@ def create_workspace(
     require_logins(invocation, client, version.id, owner)
     preset = _preset(invocation, client, version)
     set_by_preset = {one.Name: one.Value for one in preset.Parameters} if preset else {}
-    wishes = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
-    values = resolve_values(invocation, VersionParameters(client, version.id, owner), wishes)
+    known = KnownValues(CREATE_ACTION, copied=_parameters_of(client, source), preset=set_by_preset)
+    values = resolve_values(invocation, VersionParameters(client, version.id, owner), known)
     _say_template(template, version, name)
     show_plan(invocation, client, version.id, name, values)
     confirm(invocation, "Confirm create?", default=True)

@@ -134,7 +134,7 @@ class KnownValues:
     "The server sets these; they beat what is given."
 
 
-def resolve_values(invocation: Invocation, form: VersionParameters, wishes: KnownValues) -> list[dict[str, str]]:
+def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
     """Values to send with a build. Raises CoderError for what the template does not have or does not allow."""
     given = given_values(invocation)
     offered = pairs(invocation["parameter_default"], "parameter-default")
@@ -142,39 +142,39 @@ def resolve_values(invocation: Invocation, form: VersionParameters, wishes: Know
     asked: set[str] = set()
     seen: dict[str, FormParameter] = {}
     for _ in range(_ROUNDS):
-        parameters = form.read({**wishes.previous, **wishes.copied, **chosen, **wishes.preset})
+        parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
         seen |= {one.name: one for one in parameters}
         _refuse_slips(given, seen)
-        open_one = next((one for one in parameters if _wants_answer(invocation, one, chosen, asked, wishes)), None)
+        open_one = next((one for one in parameters if _wants_answer(invocation, one, chosen, asked, known)), None)
         if open_one is None:
             break
         name = open_one.name
-        before = wishes.previous.get(name) or offered.get(name) or open_one.default_value
+        before = known.previous.get(name) or offered.get(name) or open_one.default_value
         chosen[name] = prompt(open_one, before)
         asked.add(name)
-    _check_given(invocation, given, seen, wishes)
-    copied = {name: value for name, value in wishes.copied.items() if name in seen and not seen[name].ephemeral}
+    _check_given(invocation, given, seen, known)
+    copied = {name: value for name, value in known.copied.items() if name in seen and not seen[name].ephemeral}
     return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
 
 
 def _wants_answer(
-    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], asked: set[str], wishes: KnownValues
+    invocation: Invocation, one: FormParameter, chosen: Mapping[str, str], asked: set[str], known: KnownValues
 ) -> bool:
     name = one.name
-    if name in wishes.preset:
+    if name in known.preset:
         return False
     if name in chosen:
         return name in asked and bool(one.problems)  # the last answer was not good: ask again
     wants_all = bool(invocation["always_prompt"]) and one.mutable and not one.ephemeral
     if one.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
-    if name in wishes.previous or name in wishes.copied:
-        return wants_all or (wishes.action == UPDATE and _is_no_option(one))
+    if name in known.previous or name in known.copied:
+        return wants_all or (known.action == UPDATE and _is_no_option(one))
     if one.required:
         return True
     if _takes_default(invocation, name):
         return False
-    return wishes.action == CREATE or wants_all or (wishes.action == UPDATE and not one.mutable)
+    return known.action == CREATE or wants_all or (known.action == UPDATE and not one.mutable)
 
 
 def _is_no_option(one: FormParameter) -> bool:
@@ -198,7 +198,7 @@ def _refuse_slips(given: Mapping[str, str], seen: Mapping[str, FormParameter]) -
 
 
 def _check_given(
-    invocation: Invocation, given: Mapping[str, str], seen: Mapping[str, FormParameter], wishes: KnownValues
+    invocation: Invocation, given: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
 ) -> None:
     ephemeral_given = {
         **pairs(invocation["ephemeral_parameter"], "ephemeral-parameter"),
@@ -211,7 +211,7 @@ def _check_given(
         if one.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
             said = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
             raise CoderError("parameter", f"{said}--ephemeral-parameter flag")
-        if not one.mutable and wishes.action != CREATE and wishes.previous.get(name, value) != value:
+        if not one.mutable and known.action != CREATE and known.previous.get(name, value) != value:
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
 
 

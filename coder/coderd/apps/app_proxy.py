@@ -66,7 +66,7 @@ class AppProxy:
         self._dashboard_host = host_of_origin(self._dashboard)
         wildcard = authorizer.settings.wildcard
         self._hosts = HostPattern(wildcard) if wildcard else None
-        self.on_served: Callable[[ProxyRequest, bool], None] = lambda _visit, _by_host: None
+        self.on_served: Callable[[ProxyRequest, bool], None] = lambda _proxied, _by_host: None
         "Told of each request that was served, and whether a host named its application."
 
     # ---- whose request is it
@@ -102,103 +102,103 @@ class AppProxy:
         ours: Sequence[tuple[str, str]],
     ) -> bytes | None:
         """Serves one request. Returns what follows on the connection, or None after closing it."""
-        visit = ProxyRequest(
+        proxied = ProxyRequest(
             head, stream, trailing, remote_ip=remote_ip, scheme="https" if secure else self._scheme, ours=ours
         )
         label, leftover = self._label(head), None
         try:
-            await self._serve(visit, label)
-            leftover = visit.leftover()
+            await self._serve(proxied, label)
+            leftover = proxied.leftover()
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as error:
-            _log.debug("an application's connection ended", path=visit.path, error=error)
+            _log.debug("an application's connection ended", path=proxied.path, error=error)
         except Exception as error:
-            _log.error("an application's request failed", path=visit.path, error=error)
-            await self._apologize(visit)
+            _log.error("an application's request failed", path=proxied.path, error=error)
+            await self._apologize(proxied)
         finally:
-            self.on_served(visit, label is not None)
+            self.on_served(proxied, label is not None)
             if leftover is None:
                 with trio.CancelScope(shield=True):
                     await _close(stream)
         return leftover
 
-    async def _apologize(self, visit: ProxyRequest) -> None:
-        if visit.answered:
+    async def _apologize(self, proxied: ProxyRequest) -> None:
+        if proxied.answered:
             return
         try:
-            await visit.show(pages.internal(self._dashboard))
+            await proxied.show(pages.internal(self._dashboard))
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
             pass  # the visitor left, or half of another answer is out already
 
-    async def _serve(self, visit: ProxyRequest, label: str | None) -> None:
+    async def _serve(self, proxied: ProxyRequest, label: str | None) -> None:
         try:
-            await self._let_through(visit, label)
+            await self._let_through(proxied, label)
         except RateLimited as error:
             headers = [(name.lower().encode(), value.encode()) for name, value in error.headers]
-            await visit.show(pages.too_many(error.message, self._dashboard), headers)
+            await proxied.show(pages.too_many(error.message, self._dashboard), headers)
 
-    async def _let_through(self, visit: ProxyRequest, label: str | None) -> None:
+    async def _let_through(self, proxied: ProxyRequest, label: str | None) -> None:
         if label is None:
-            found = parse_app_path(visit.path)
+            found = parse_app_path(proxied.path)
             if found is None:  # `claims` looked a moment ago
-                raise LookupError(visit.path)
+                raise LookupError(proxied.path)
             request, rest = found
-            if self._settings.is_away and await self._takes_key(visit, app_headers.PATH_SESSION_COOKIE):
+            if self._settings.is_away and await self._takes_key(proxied, app_headers.PATH_SESSION_COOKIE):
                 return
         else:
             named = parse_app_label(label)
             if named is None:
-                await visit.show(pages.bad_host(self._dashboard))
+                await proxied.show(pages.bad_host(self._dashboard))
                 return
-            request, rest = named, visit.path
-            if await self._takes_key(visit, session_cookie(visit.host)):
+            request, rest = named, proxied.path
+            if await self._takes_key(proxied, session_cookie(proxied.host)):
                 return
-            if await self._answers_preflight(visit, request):
+            if await self._answers_preflight(proxied, request):
                 return
         try:
-            entry = await self._enter(visit, request)
+            entry = await self._enter(proxied, request)
         except AppRefusedError as error:
-            await self._refuse(visit, request, error)
+            await self._refuse(proxied, request, error)
             return
-        await self._proxy(visit, entry, rest)
+        await self._proxy(proxied, entry, rest)
 
-    async def _proxy(self, visit: ProxyRequest, entry: _Entry, rest: str) -> None:
+    async def _proxy(self, proxied: ProxyRequest, entry: _Entry, rest: str) -> None:
         ticket, request = entry.ticket, entry.ticket.request
-        if self._is_forged(visit, ticket):
-            await visit.show(pages.foreign_origin(self._dashboard))
+        if self._is_forged(proxied, ticket):
+            await proxied.show(pages.foreign_origin(self._dashboard))
             return
         app = split_untrusted(ticket.app_url)
-        query = f"?{visit.query}" if visit.query else ""
+        query = f"?{proxied.query}" if proxied.query else ""
         if not rest:
-            await visit.redirect(307, f"{visit.path}/{query}", entry.cookies)
+            await proxied.redirect(307, f"{proxied.path}/{query}", entry.cookies)
             return
-        if rest == "/" and not visit.query and app.query:
-            await visit.redirect(307, f"{visit.path}?{app.query}", entry.cookies)
+        if rest == "/" and not proxied.query and app.query:
+            await proxied.redirect(307, f"{proxied.path}?{app.query}", entry.cookies)
             return
-        wanted = app_headers.stripped_query(visit.query, entry.shown.token)
+        wanted = app_headers.stripped_query(proxied.query, entry.shown.token)
         upstream_request = UpstreamRequest(
             place=Target(ticket.agent_id, app_port(ticket.app_url), app.scheme == "https"),
             target=app.path.rstrip("/") + rest + (f"?{wanted}" if wanted else ""),
             headers=app_headers.to_app(
-                visit.headers,
-                remote_ip=visit.remote_ip,
-                scheme=visit.scheme,
+                proxied.headers,
+                remote_ip=proxied.remote_ip,
+                scheme=proxied.scheme,
                 dashboard_origin=request.access_method == "path",
                 credential=entry.shown.token,
             ),
             base_path=request.base_path,
-            cors=self._cors(visit, ticket),
+            cors=self._cors(proxied, ticket),
             extra=entry.cookies,
         )
         visitor = Visitor(entry.shown, ticket.user_id)
         with self._authorizer.stay(visitor, ticket) as scope:
             try:
-                await forward(self._authorizer.pool, visit, upstream_request, self._authorizer.stopping)
+                await forward(self._authorizer.pool, proxied, upstream_request, self._authorizer.stopping)
             except BadGateway:
-                await visit.show(await self._explain(ticket, visitor, upstream_request.place.port), entry.cookies)
+                await proxied.show(await self._explain(ticket, visitor, upstream_request.place.port), entry.cookies)
             except BadUpstreamAnswerError:
-                await visit.show(pages.broken_answer(self._dashboard), entry.cookies)
+                await proxied.show(pages.broken_answer(self._dashboard), entry.cookies)
         if scope.cancelled_caught:
-            visit.gone = True
+            proxied.gone = True
 
     async def _explain(self, ticket: Ticket, visitor: Visitor, port: int) -> pages.ErrorPage:
         """Nobody answered. A ticket may be older than the stop of its workspace: look again."""
@@ -208,28 +208,28 @@ class AppProxy:
             return pages.refused(error, self._dashboard)
         return pages.unreachable(port, self._dashboard)
 
-    def _cors(self, visit: ProxyRequest, ticket: Ticket) -> Headers | None:
+    def _cors(self, proxied: ProxyRequest, ticket: Ticket) -> Headers | None:
         if ticket.cors_behavior == "passthru":
             return None
-        origin = app_headers.first(visit.headers, b"origin")
+        origin = app_headers.first(proxied.headers, b"origin")
         return app_headers.cors_answer(origin, allowed=self._same_owner(origin, ticket.request))
 
-    def _is_forged(self, visit: ProxyRequest, ticket: Ticket) -> bool:
+    def _is_forged(self, proxied: ProxyRequest, ticket: Ticket) -> bool:
         """Does another site's page use the visitor's cookies?
 
         Applications below one wildcard are one site to a browser, so that SameSite does not keep them apart, and
         answers that cannot be read still had their effect. Readable WebSockets are the worst of it.
         """
-        if visit.method in {"GET", "HEAD", "OPTIONS"} and not visit.is_upgrade:
+        if proxied.method in {"GET", "HEAD", "OPTIONS"} and not proxied.is_upgrade:
             return False
-        origin = app_headers.first(visit.headers, b"origin")
+        origin = app_headers.first(proxied.headers, b"origin")
         if not origin or ticket.cors_behavior == "passthru" or ticket.user_id == NIL:
             return False
-        if not app_headers.carries_ours(visit.headers):
+        if not app_headers.carries_ours(proxied.headers):
             return False  # a program that names an origin shows its token by hand
-        if origin == HIDDEN and not visit.is_upgrade:
-            return hides_a_stranger(app_headers.first(visit.headers, b"sec-fetch-site"))
-        own = {canonical_host(visit.host, split_untrusted(origin).scheme), self._dashboard_host}
+        if origin == HIDDEN and not proxied.is_upgrade:
+            return hides_a_stranger(app_headers.first(proxied.headers, b"sec-fetch-site"))
+        own = {canonical_host(proxied.host, split_untrusted(origin).scheme), self._dashboard_host}
         return host_of_origin(origin) not in own and not self._same_owner(origin, ticket.request)
 
     def _same_owner(self, origin: str, request: AppRequest) -> bool:
@@ -238,95 +238,99 @@ class AppProxy:
             return False
         return label_user(self._hosts, origin).lower() == request.username_or_id.lower()
 
-    async def _answers_preflight(self, visit: ProxyRequest, request: AppRequest) -> bool:
+    async def _answers_preflight(self, proxied: ProxyRequest, request: AppRequest) -> bool:
         """Browsers ask before they send a request to another origin, without any cookie."""
-        origin = app_headers.first(visit.headers, b"origin")
-        wanted = app_headers.first(visit.headers, b"access-control-request-method")
-        if visit.method != "OPTIONS" or not origin or not wanted:
+        origin = app_headers.first(proxied.headers, b"origin")
+        wanted = app_headers.first(proxied.headers, b"access-control-request-method")
+        if proxied.method != "OPTIONS" or not origin or not wanted:
             return False
-        if await self._authorizer.cors_of(request, visit.remote_ip) == "passthru":
+        if await self._authorizer.cors_of(request, proxied.remote_ip) == "passthru":
             return False
-        asked = app_headers.joined(visit.headers, b"access-control-request-headers")
+        asked = app_headers.joined(proxied.headers, b"access-control-request-headers")
         allowed = self._same_owner(origin, request)
-        await visit.answer(
+        await proxied.answer(
             204, app_headers.cors_answer(origin, allowed=allowed, wanted_headers=asked, preflight=True), b""
         )
         return True
 
     # ---- who comes in
 
-    async def _enter(self, visit: ProxyRequest, request: AppRequest) -> _Entry:
+    async def _enter(self, proxied: ProxyRequest, request: AppRequest) -> _Entry:
         """Raises AppRefusedError."""
         if request.access_method == "path" and self._settings.disable_path_apps:
             raise AppRefusedError("path_apps_off")
-        cookies = _cookies(visit.headers)
-        shown = self._credentials(visit, request, cookies)
+        cookies = _cookies(proxied.headers)
+        shown = self._credentials(proxied, request, cookies)
         tickets = [value for name, value in cookies if name == app_headers.SIGNED_TOKEN_COOKIE]
         ticket = await self._authorizer.read_ticket(tickets, request)
         if ticket is not None:
             return _Entry(ticket, shown)
-        let_in = await self._authorizer.admit(request, shown, app_headers.first(visit.headers, b"user-agent"))
+        let_in = await self._authorizer.admit(request, shown, app_headers.first(proxied.headers, b"user-agent"))
         name, expires = app_headers.SIGNED_TOKEN_COOKIE, format_datetime(let_in.expires_at, usegmt=True)
         cookie = f"{name}={let_in.token}; Path={request.base_path}; Expires={expires}; HttpOnly"
-        return _Entry(let_in.ticket, shown, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
+        return _Entry(let_in.ticket, shown, [(b"set-cookie", (cookie + self._cookie_tail(proxied)).encode())])
 
-    def _credentials(self, visit: ProxyRequest, request: AppRequest, cookies: Sequence[tuple[str, str]]) -> Credentials:
+    def _credentials(
+        self, proxied: ProxyRequest, request: AppRequest, cookies: Sequence[tuple[str, str]]
+    ) -> Credentials:
         if request.access_method == "path":
             fallback = app_headers.PATH_SESSION_COOKIE
         else:
-            fallback = session_cookie(visit.host)
+            fallback = session_cookie(proxied.host)
             own = next((value for name, value in cookies if name == fallback and value), "")
             if own:
-                return Credentials(own, True, visit.remote_ip)
-        headers = {name.decode("latin-1"): app_headers.joined(visit.headers, name, "; ") for name, _ in visit.headers}
-        found = Credentials.of(headers, parse_qs(visit.query), visit.remote_ip)
+                return Credentials(own, True, proxied.remote_ip)
+        headers = {
+            name.decode("latin-1"): app_headers.joined(proxied.headers, name, "; ") for name, _ in proxied.headers
+        }
+        found = Credentials.of(headers, parse_qs(proxied.query), proxied.remote_ip)
         if not found.token:
             token = next((value for name, value in cookies if name == fallback), "")
-            return Credentials(token, True, visit.remote_ip)
+            return Credentials(token, True, proxied.remote_ip)
         return found
 
-    def _cookie_tail(self, visit: ProxyRequest) -> str:
+    def _cookie_tail(self, proxied: ProxyRequest) -> str:
         settings = self._settings
-        secure = settings.secure_cookie or settings.prefixed_cookies or visit.scheme == "https"
+        secure = settings.secure_cookie or settings.prefixed_cookies or proxied.scheme == "https"
         lax = "None" if self._settings.samesite == "none" else "Lax"
         return ("; Secure" if secure else "") + f"; SameSite={lax}"
 
     # ---- who stays outside
 
-    async def _refuse(self, visit: ProxyRequest, request: AppRequest, error: AppRefusedError) -> None:
+    async def _refuse(self, proxied: ProxyRequest, request: AppRequest, error: AppRefusedError) -> None:
         if error.reason != "sign_in":
-            await visit.show(pages.refused(error, self._dashboard))
-        elif visit.is_upgrade:
-            await visit.show(pages.signed_out())
+            await proxied.show(pages.refused(error, self._dashboard))
+        elif proxied.is_upgrade:
+            await proxied.show(pages.signed_out())
         elif request.access_method == "path" and not self._settings.is_away:
-            here = visit.path + (f"?{visit.query}" if visit.query else "")
-            await visit.redirect(303, sign_in_address(self._dashboard, here))
+            here = proxied.path + (f"?{proxied.query}" if proxied.query else "")
+            await proxied.redirect(303, sign_in_address(self._dashboard, here))
         else:
             by_path = request.access_method == "path"
-            here = (self._settings.own_url if by_path else f"{visit.scheme}://{visit.host}") + visit.target
+            here = (self._settings.own_url if by_path else f"{proxied.scheme}://{proxied.host}") + proxied.target
             query = urlencode({"redirect_uri": here}, quote_via=quote)
-            await visit.redirect(303, f"{self._dashboard}/api/v2/applications/auth-redirect?{query}")
+            await proxied.redirect(303, f"{self._dashboard}/api/v2/applications/auth-redirect?{query}")
 
-    async def _takes_key(self, visit: ProxyRequest, cookie_name: str) -> bool:
+    async def _takes_key(self, proxied: ProxyRequest, cookie_name: str) -> bool:
         """A visitor who comes back from signing in brings a sealed key, which becomes this host's cookie."""
-        if app_headers.API_KEY_QUERY not in visit.query or visit.method not in {"GET", "HEAD"}:
+        if app_headers.API_KEY_QUERY not in proxied.query or proxied.method not in {"GET", "HEAD"}:
             return False
-        sealed = parse_qs(visit.query).get(app_headers.API_KEY_QUERY, [""])[0]
+        sealed = parse_qs(proxied.query).get(app_headers.API_KEY_QUERY, [""])[0]
         if not sealed:
             return False
-        query = app_headers.stripped_query(visit.query)
+        query = app_headers.stripped_query(proxied.query)
         # With two slashes in front it would be the address of another host.
-        clean = "/" + visit.path.lstrip("/\\") + (f"?{query}" if query else "")
+        clean = "/" + proxied.path.lstrip("/\\") + (f"?{query}" if query else "")
         try:
             token = await self._authorizer.unseal(sealed)
         except TokenRefused:
             # Too old, or somebody's invention: without it the visitor is asked to sign in again.
-            await visit.redirect(303, clean)
+            await proxied.redirect(303, clean)
             return True
         lifetime = int(self._settings.session_duration.total_seconds())
         name = HOST_PREFIX * self._settings.prefixed_cookies + cookie_name
         cookie = f"{name}={token}; Path=/; Max-Age={lifetime}; HttpOnly"
-        await visit.redirect(303, clean, [(b"set-cookie", (cookie + self._cookie_tail(visit)).encode())])
+        await proxied.redirect(303, clean, [(b"set-cookie", (cookie + self._cookie_tail(proxied)).encode())])
         return True
 
 

@@ -149,5 +149,5 @@ class AppAuthorizer(Protocol):
         ...
 
     def stay(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
-        """Counts a visit for as long as it lasts; its scope is cancelled when the visitor may stay no longer."""
+        """Counts a request for as long as it lasts; its scope is cancelled when the visitor may stay no longer."""
         ...

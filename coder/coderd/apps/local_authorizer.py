@@ -63,9 +63,9 @@ class LocalAppAuthorizer:
         except (RefusedAtError, HiddenAtError) as error:
             if caller is not None:
                 status = 404 if error.reason == "not_found" else 502
-                await self._log_visit(error.view_context, caller, shown, user_agent, status)
+                await self._log_request(error.view_context, caller, shown, user_agent, status)
             raise
-        await self._log_visit(view_context, caller, shown, user_agent, 200)
+        await self._log_request(view_context, caller, shown, user_agent, 200)
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
         return AppAdmission(ticket, token, expires_at)
 
@@ -86,11 +86,11 @@ class LocalAppAuthorizer:
         except Unauthenticated:
             return None
 
-    async def _log_visit(
+    async def _log_request(
         self, view_context: AppContext, caller: Caller | None, shown: Credentials, user_agent: str, status: int
     ) -> None:
         user_id = caller.user.id if caller else None
-        await self._usage.log_visit(view_context, user_id, shown.remote_ip, user_agent, status)
+        await self._usage.log_request(view_context, user_id, shown.remote_ip, user_agent, status)
 
     async def unseal(self, sealed: str) -> str:
         return await app_tokens.open_key_untrusted(self._ctx, sealed)

@@ -1,6 +1,6 @@
-"""From a visit to an application and back: bodies stream in both directions, upgrades become two pipes.
+"""From a request to an application and back: bodies stream in both directions, upgrades become two pipes.
 
-Nothing is collected: each side is read no faster than the other takes it, in pieces of 64 KiB. What a visit may see
+Nothing is collected: each side is read no faster than the other takes it, in pieces of 64 KiB. What a request may see
 of an answer is `domain/apps/app_headers.py`.
 """
 
@@ -44,25 +44,29 @@ class UpstreamRequest:
     "Added to the answer: the ticket's cookie."
 
 
-async def forward(pool: AppPool, visit: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event) -> None:
+async def forward(
+    pool: AppPool, proxied: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event
+) -> None:
     """One exchange. Raises BadGateway (nobody there) and BadUpstreamAnswerError while the request is unanswered."""
     with trio.CancelScope() as scope:
         pool.exchanges.add(scope)
         try:
-            await _forward(pool, visit, upstream_request, stopping)
+            await _forward(pool, proxied, upstream_request, stopping)
         finally:
             pool.exchanges.discard(scope)
     if scope.cancelled_caught:
-        visit.gone = True
+        proxied.gone = True
 
 
-async def _forward(pool: AppPool, visit: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event) -> None:
-    repeatable = visit.method in _RETRIED and not visit.has_body and not visit.is_upgrade
+async def _forward(
+    pool: AppPool, proxied: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event
+) -> None:
+    repeatable = proxied.method in _RETRIED and not proxied.has_body and not proxied.is_upgrade
     fresh = not repeatable
     while True:
         connection = await pool.connect(upstream_request.place, fresh=fresh)
         try:
-            await _exchange(visit, upstream_request, connection, stopping)
+            await _exchange(proxied, upstream_request, connection, stopping)
         except BadUpstreamAnswerError:
             await connection.aclose()
             if connection.reused:
@@ -77,9 +81,9 @@ async def _forward(pool: AppPool, visit: ProxyRequest, upstream_request: Upstrea
 
 
 async def _exchange(
-    visit: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, stopping: trio.Event
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, stopping: trio.Event
 ) -> None:
-    head = h11.Request(method=visit.method, target=upstream_request.target, headers=list(upstream_request.headers))
+    head = h11.Request(method=proxied.method, target=upstream_request.target, headers=list(upstream_request.headers))
     try:
         await connection.send(head)
     except trio.BrokenResourceError as error:
@@ -87,19 +91,19 @@ async def _exchange(
     switched: h11.InformationalResponse | None = None
     with single_failure():
         async with trio.open_nursery() as nursery:
-            upload = _Upload(visit, connection, nursery.cancel_scope)
+            upload = _Upload(proxied, connection, nursery.cancel_scope)
             nursery.start_soon(upload.run)
-            switched = await _answer(visit, upstream_request, connection)
+            switched = await _answer(proxied, upstream_request, connection)
             nursery.cancel_scope.cancel()
-    if switched is not None and not visit.gone:
-        await _switch(visit, upstream_request, connection, switched, stopping)
+    if switched is not None and not proxied.gone:
+        await _switch(proxied, upstream_request, connection, switched, stopping)
 
 
 class _Upload:
     """The request's body on its way, and afterwards a look-out for the browser leaving."""
 
-    def __init__(self, visit: ProxyRequest, connection: AppConnection, both: trio.CancelScope) -> None:
-        self._visit = visit
+    def __init__(self, proxied: ProxyRequest, connection: AppConnection, both: trio.CancelScope) -> None:
+        self._proxied = proxied
         self._connection = connection
         self._both = both
 
@@ -109,13 +113,13 @@ class _Upload:
         except trio.ClosedResourceError:
             return
         except (h11.RemoteProtocolError, trio.BrokenResourceError):
-            self._visit.gone = True
+            self._proxied.gone = True
             self._both.cancel()
 
     async def _send_body(self) -> None:
-        visit = self._visit
+        proxied = self._proxied
         while True:
-            event = await visit.next_event()
+            event = await proxied.next_event()
             if isinstance(event, h11.Data):
                 if not await self._pass_on(h11.Data(data=bytes(event.data))):
                     return
@@ -127,8 +131,8 @@ class _Upload:
                 return
             else:
                 raise trio.BrokenResourceError("the browser left")
-        data = bytes(await visit.stream.receive_some(READ_SIZE))
-        visit.connection.receive_data(data)
+        data = bytes(await proxied.stream.receive_some(READ_SIZE))
+        proxied.connection.receive_data(data)
         if not data:
             raise trio.BrokenResourceError("the browser left")
 
@@ -142,7 +146,7 @@ class _Upload:
 
 
 async def _answer(
-    visit: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection
 ) -> h11.InformationalResponse | None:
     """Passes the answer on; returns the application's 101 if it is one."""
     pending = bytearray()
@@ -152,12 +156,12 @@ async def _answer(
             event = connection.h11.next_event()
             if event is h11.NEED_DATA:
                 if pending:  # whoever waits for the next piece should have this one
-                    await visit.stream.send_all(bytes(pending))
+                    await proxied.stream.send_all(bytes(pending))
                     pending.clear()
                 await connection.receive()
                 continue
         except (h11.RemoteProtocolError, trio.BrokenResourceError) as error:
-            if not visit.answered:
+            if not proxied.answered:
                 raise BadUpstreamAnswerError from error
             raise
         if isinstance(event, h11.InformationalResponse):
@@ -165,60 +169,60 @@ async def _answer(
                 return event
             continue
         if isinstance(event, h11.Response):
-            visit.status = event.status_code
-            pending += _head_bytes(visit, upstream_request, event)
+            proxied.status = event.status_code
+            pending += _head_bytes(proxied, upstream_request, event)
         elif isinstance(event, h11.Data):
-            pending += visit.connection.send(h11.Data(data=event.data)) or b""
+            pending += proxied.connection.send(h11.Data(data=event.data)) or b""
             if len(pending) >= READ_SIZE:
-                await visit.stream.send_all(bytes(pending))
+                await proxied.stream.send_all(bytes(pending))
                 pending.clear()
         elif isinstance(event, h11.EndOfMessage):
-            trailers = event.headers if visit.connection.their_http_version == b"1.1" else ()
-            pending += visit.connection.send(h11.EndOfMessage(headers=list(trailers))) or b""
-            await visit.stream.send_all(bytes(pending))
+            trailers = event.headers if proxied.connection.their_http_version == b"1.1" else ()
+            pending += proxied.connection.send(h11.EndOfMessage(headers=list(trailers))) or b""
+            await proxied.stream.send_all(bytes(pending))
             return None
-        elif not visit.answered:
+        elif not proxied.answered:
             raise BadUpstreamAnswerError
         else:
             raise trio.BrokenResourceError("the application ended in the middle of its answer")
 
 
-def _head_bytes(visit: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:
-    fields = _fields(visit, upstream_request, event.headers)
-    if visit.connection.their_state is h11.SEND_BODY and visit.has_body:
+def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:
+    fields = _fields(proxied, upstream_request, event.headers)
+    if proxied.connection.their_state is h11.SEND_BODY and proxied.has_body:
         # Answered before the request was whole: what is left of it must not be taken for the next one.
         fields.append((b"connection", b"close"))
     response = h11.Response(status_code=event.status_code, headers=fields, reason=event.reason)
-    return visit.connection.send(response) or b""
+    return proxied.connection.send(response) or b""
 
 
 def _fields(
-    visit: ProxyRequest, upstream_request: UpstreamRequest, headers: Sequence[tuple[bytes, bytes]]
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, headers: Sequence[tuple[bytes, bytes]]
 ) -> list[tuple[bytes, bytes]]:
     found = app_headers.from_app(headers, base_path=upstream_request.base_path, cors=upstream_request.cors)
     # Whose page this is depends on who asks, which the application does not know.
     found.append((b"vary", b"Cookie"))
     given = {name for name, _ in found}
-    return [*found, *((name, value) for name, value in visit.ours if name not in given), *upstream_request.extra]
+    return [*found, *((name, value) for name, value in proxied.ours if name not in given), *upstream_request.extra]
 
 
 async def _switch(
-    visit: ProxyRequest,
+    proxied: ProxyRequest,
     upstream_request: UpstreamRequest,
     connection: AppConnection,
     answer: h11.InformationalResponse,
     stopping: trio.Event,
 ) -> None:
     protocol = app_headers.joined(answer.headers, b"upgrade").encode("latin-1")
-    fields = _fields(visit, upstream_request, answer.headers)
+    fields = _fields(proxied, upstream_request, answer.headers)
     fields += [(b"Connection", b"Upgrade"), (b"Upgrade", protocol)]
-    visit.status = 101
-    await visit.send(h11.InformationalResponse(status_code=101, headers=fields, reason=b"Switching Protocols"))
-    to_app, to_browser = visit.connection.trailing_data[0], connection.h11.trailing_data[0]
+    proxied.status = 101
+    await proxied.send(h11.InformationalResponse(status_code=101, headers=fields, reason=b"Switching Protocols"))
+    to_app, to_browser = proxied.connection.trailing_data[0], connection.h11.trailing_data[0]
     async with trio.open_nursery() as nursery:
         scope = nursery.cancel_scope
-        nursery.start_soon(_pipe, visit.stream, connection.stream, to_app, scope)
-        nursery.start_soon(_pipe, connection.stream, visit.stream, to_browser, scope)
+        nursery.start_soon(_pipe, proxied.stream, connection.stream, to_app, scope)
+        nursery.start_soon(_pipe, connection.stream, proxied.stream, to_browser, scope)
         await stopping.wait()
         scope.cancel()
 

@@ -1,6 +1,6 @@
 """One request of a browser for an application: its head, its body as it comes, and the ways to answer it.
 
-The connection belongs to the visit until `leftover` says what follows on it. Framing is h11's.
+The connection belongs to the request until `leftover` says what follows on it. Framing is h11's.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ MOST = 4096
 IsShutOut = Callable[[Iterable[UUID]], Awaitable[bool]]
 """May the client no longer enter one of these agents?"""
 
-_log = get_logger("links")
+_log = get_logger("rpc_endpoints")
 
 
 class AbsentClients:

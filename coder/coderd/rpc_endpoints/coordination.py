@@ -62,7 +62,7 @@ ENTER = "workspace:ssh"
 FOLLOW = ("workspace:read", "workspace:ssh")
 "Of which a key needs one: watching workspaces, or connections to their agents."
 _NO_AGENT = "Agent doesn't exist with that id, or you do not have access to it."
-_log = get_logger("links")
+_log = get_logger("rpc_endpoints")
 
 
 def register(table: EndpointTable) -> None:

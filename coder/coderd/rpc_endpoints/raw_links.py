@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.access.authentication import Caller
     from coder.net.websocket import WebSocketStream
 
-_log = get_logger("links")
+_log = get_logger("rpc_endpoints")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,14 +41,14 @@ class TunnelledUpgrade(Upgrade):
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(_as_upgrade(request), params, stream, b"", headers)
-        self._carriers: HttpTunnels = ctx.part(HttpTunnels)
+        self._tunnels: HttpTunnels = ctx.part(HttpTunnels)
         self._carried: TunnelServerStream | None = None
 
     async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
         if status != 101:
             await super()._answer(status, fields)
             return
-        ident, carried = self._carriers.open(self.request.remote_ip, anonymous=self.anonymous)
+        ident, carried = self._tunnels.open(self.request.remote_ip, anonymous=self.anonymous)
         self._carried = carried
         kept = [(name, value) for name, value in fields if name.lower() not in _HOP_BY_HOP]
         try:

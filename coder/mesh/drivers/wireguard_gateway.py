@@ -91,7 +91,7 @@ class ClientStatus:
 
 
 @dataclass(slots=True)
-class HubStats:
+class GatewayStats:
     """Why packets came to nothing."""
 
     refused: int = 0
@@ -144,7 +144,7 @@ class WireguardGateway:
         sockets: Iterable[DatagramSocket],
     ) -> None:
         self.public_key = private_key.public
-        self.stats = HubStats()
+        self.stats = GatewayStats()
         self._node = node
         self._on_wanted = on_wanted
         self._sockets = {sock.family: sock for sock in sockets}

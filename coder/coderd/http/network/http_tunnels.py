@@ -14,7 +14,7 @@ from coder.domain.access.rate_budgets import CARRIED
 from coder.domain.access.route_scopes import STREAM
 from coder.net.http_tunnel import ENDED, MODE, OFFSET, RECEIVED, STREAMS, WAIT, WINDOW
 
-blueprint = Blueprint("carriers", __name__)
+blueprint = Blueprint("http_tunnels", __name__)
 
 _PATH = f"{STREAMS}<secret>"
 _HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}

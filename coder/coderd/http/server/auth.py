@@ -1,6 +1,6 @@
 """Who asks, for blueprints: a view finds the caller by `caller()` and `subject()`.
 
-`@route(…, scope=…)` (route.py) puts `authenticated` around every view that is not declared PUBLIC. The fast lane
+`@route(…, scope=…)` (route.py) puts `authenticated` around every view that is not declared PUBLIC. The fast path
 (fast_path.py) asks the same services without Quart: what changes here changes there. The CSRF check lives here because
 it depends on how the caller authenticated: only requests that rely on a cookie can be forged by another site.
 """

@@ -1,6 +1,6 @@
 """The few GETs that make up most of the traffic, answered without Quart.
 
-Quart costs more than the answer on these routes (figures: docs/decisions/fast-lane.md). What is the same as there: the
+Quart costs more than the answer on these routes (figures: docs/decisions/fast-path.md). What is the same as there: the
 frame around, authentication, rate limits, the table of errors, and the functions that answer, which the blueprints
 call, too. What is left out: routing, contexts, request and response objects. GETs need no CSRF check, and none of these
 is audited.

@@ -9,7 +9,7 @@
 5. After a refused WebSocket handshake the connection was neither closed nor usable.
 6. A small response left in three writes.
 7. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
-   fast lane (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
+   fast path (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
 8. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
 h2 is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
 
@@ -58,7 +58,7 @@ HEAD_PATIENCE = 30.0
 "Seconds a request head may take from its first byte, however often one more comes."
 
 FAST_PATHS: set[bytes] = set()
-"""Paths whose GETs the fast lane answers at once; it names them."""
+"""Paths whose GETs the fast path answers at once; it names them."""
 
 _log = get_logger("http.server")
 

@@ -9,7 +9,7 @@ from coder.coderd.http.server.middleware import shown_route
 from coder.coderd.services.events.tracing import Tracing
 
 Message = dict[str, Any]
-_CARRIERS = (b"traceparent", b"tracestate")
+_TRACE_CONTEXT = (b"traceparent", b"tracestate")
 _FAILED = 500
 
 
@@ -27,7 +27,7 @@ class Traced:
             await self._app(scope, receive, send)
             return
         method = scope.get("method", "GET")
-        carried = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _CARRIERS}
+        carried = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _TRACE_CONTEXT}
         with self._tracing.request(method, carried) as span:
 
             async def watched(message: Message) -> None:

@@ -18,7 +18,7 @@ from coder.coderd.services.foundation.errors import Forbidden, NotFound
 from coder.domain.access.policy import Resource, allowed_organizations
 from coder.domain.access.route_scopes import ANY_KEY
 
-blueprint = Blueprint("not_offered", __name__)
+blueprint = Blueprint("unsupported", __name__)
 
 _ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 

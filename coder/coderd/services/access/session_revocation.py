@@ -43,7 +43,7 @@ CLOSE_REASON = "signed out"
 RIGHTS_CHANGED = "rights changed"
 """How a WebSocket ends then: policy violation, and which."""
 
-_log = get_logger("open_sessions")
+_log = get_logger("session_revocation")
 
 
 class SessionEndedError(Exception):

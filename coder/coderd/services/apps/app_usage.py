@@ -57,7 +57,9 @@ class AppUsage:
     async def _write(self, stats: list[AppStat]) -> None:
         await write_sessions(self._ctx, [row_of(stat) for stat in stats])
 
-    async def log_visit(self, visited: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int) -> None:
+    async def log_request(
+        self, visited: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int
+    ) -> None:
         """A line of the connection log, unless the same visitor had one within the hour."""
         request, view = visited.request, visited.view
         kind = "port_forwarding" if request.port else "workspace_app"

@@ -41,16 +41,16 @@ _BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task
 
 async def record_event(ctx: Context, event: AuditEvent) -> None:
     """Writes the entry and queues messages."""
-    await ctx.db.run(_happened, event, notifications.site_of(ctx), ctx.clock.now())
+    await ctx.db.run(_record_event, event, notifications.site_of(ctx), ctx.clock.now())
 
 
-async def _happened(tx: Tx, event: AuditEvent, site: NotificationSite, now: datetime) -> None:
+async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: datetime) -> None:
     await audit.write(tx, event, now)
     if not event.succeeded:
         return
     if event.kind == "task" and event.action == "create" and event.after is not None:
         made = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
-        await _happened(tx, replace(event, kind="workspace", after=made), site, now)
+        await _record_event(tx, replace(event, kind="workspace", after=made), site, now)
     tell = _HANDLERS.get(event.kind)
     if tell is None:
         return

@@ -142,7 +142,7 @@ async def _told(tx: Tx, job: JobRow) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Notice:
+class _JobPosted:
     """New work of an organization; without tags where they were too long for a notice."""
 
     organization_id: UUID
@@ -150,18 +150,18 @@ class _Notice:
     tags: Mapping[str, str]
 
 
-def _parse_notice(payload: str) -> _Notice | None:
+def _parse_notice(payload: str) -> _JobPosted | None:
     """None, which wakes everybody, when notices may have been lost or this one cannot be read."""
     if payload == RESYNC:
         return None
     try:
         notice = json.loads(payload)
-        return _Notice(UUID(notice["organization_id"]), str(notice["type"]), dict(notice["tags"]))
+        return _JobPosted(UUID(notice["organization_id"]), str(notice["type"]), dict(notice["tags"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _concerns(notice: _Notice, offer: Offer, *, strict: bool) -> bool:
+def _concerns(notice: _JobPosted, offer: Offer, *, strict: bool) -> bool:
     """Whether it is worth asking the database, whose own form of the rule decides (`acquire_job`)."""
     return (
         notice.organization_id == offer.organization_id

@@ -145,7 +145,7 @@ async def _exchange(dialer: RelayDialer, region: DerpRegion, node: DerpNode, rep
             continue
         report.uses_websocket = transport == WEBSOCKET
         return await exchange(*clients)
-    raise AssertionError("the last rung returns or raises")
+    raise AssertionError("the last transport returns or raises")
 
 
 def _url(node: DerpNode) -> str:

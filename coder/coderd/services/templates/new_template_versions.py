@@ -54,7 +54,7 @@ async def create_version(
     template = await _target(ctx, subject, organization_id, body)
     now = ctx.clock.now()
     check_tags(normalize_tags(str(subject.user_id), body.tags))
-    spec = _Wish(
+    spec = _VersionSpec(
         organization_id=organization_id,
         template=template,
         user_id=subject.user_id,
@@ -75,7 +75,7 @@ async def create_version(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _VersionSpec:
     organization_id: UUID
     template: TemplateRow | None
     user_id: UUID
@@ -90,7 +90,7 @@ class _Wish:
     "Why the import has failed before it began."
 
 
-async def _with_all_tags(ctx: Context, subject: Subject, spec: _Wish) -> _Wish:
+async def _with_all_tags(ctx: Context, subject: Subject, spec: _VersionSpec) -> _VersionSpec:
     """The template's own workspace tags below those asked for. Raises Invalid for tags or presets that cannot be."""
     files = await _files(ctx, spec)
     owner = await read_owner(ctx, subject, spec.organization_id, spec.user_id)
@@ -107,7 +107,7 @@ async def _with_all_tags(ctx: Context, subject: Subject, spec: _Wish) -> _Wish:
     return replace(spec, tags=normalize_tags(str(spec.user_id), tags, spec.tags))
 
 
-async def _files(ctx: Context, spec: _Wish) -> Documents:
+async def _files(ctx: Context, spec: _VersionSpec) -> Documents:
     if spec.file_id is not None:
         return stored_template(ctx, spec.file_id, None)
     example = find_example(spec.example_id)
@@ -116,7 +116,7 @@ async def _files(ctx: Context, spec: _Wish) -> Documents:
     return bundled_template(spec.example_id, example.archive)
 
 
-def _no_example(spec: _Wish) -> NotFound:
+def _no_example(spec: _VersionSpec) -> NotFound:
     return NotFound("Example not found.", f'example with id "{spec.example_id}" not found: example not found')
 
 
@@ -143,7 +143,7 @@ async def _target(
 
 
 async def _create(
-    tx: Tx, subject: Subject, spec: _Wish, now: datetime, strict: bool
+    tx: Tx, subject: Subject, spec: _VersionSpec, now: datetime, strict: bool
 ) -> tuple[VersionView, JobRow, MatchedProvisioners]:
     if spec.template is not None:
         spec = replace(spec, template=await lock_template(tx, subject, spec.template.id))
@@ -190,7 +190,7 @@ async def _create(
     return view, job, await match_provisioners(tx, job, now, strict=strict)
 
 
-async def _file(tx: Tx, spec: _Wish, now: datetime) -> UUID:
+async def _file(tx: Tx, spec: _VersionSpec, now: datetime) -> UUID:
     if spec.file_id is not None:
         file = await file_store.get_file_head(tx, spec.file_id)
         if file is None:
@@ -208,7 +208,7 @@ async def _file(tx: Tx, spec: _Wish, now: datetime) -> UUID:
     return row.id
 
 
-async def _with_last_values(tx: Tx, spec: _Wish) -> dict[str, str]:
+async def _with_last_values(tx: Tx, spec: _VersionSpec) -> dict[str, str]:
     """What was given, over what the active version was given; defaults are left to the new source."""
     values: dict[str, str] = {}
     if spec.template is not None:

@@ -179,10 +179,10 @@ async def enqueue_next(
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check_buildable(subject, workspace, request)
     build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
-    return await read_placed(tx, build.id, rules, now)
+    return await read_queued_build(tx, build.id, rules, now)
 
 
-async def read_placed(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
+async def read_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
     """The build just queued, with the daemons that could take it."""
     view = await build_store.get_view(tx, build_id)
     if view is None:

@@ -32,7 +32,7 @@ from coder.coderd.services.workspaces.builds import (
     given_id,
     given_values,
     present_new,
-    read_placed,
+    read_queued_build,
     rules_of,
     strict_tags,
 )
@@ -170,7 +170,7 @@ async def enqueue_first(
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:
         raise NotFound
-    return await read_placed(tx, build.id, rules, now), view
+    return await read_queued_build(tx, build.id, rules, now), view
 
 
 async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:

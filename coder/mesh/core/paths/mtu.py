@@ -21,7 +21,7 @@ ETHERNET = 1452
 """A whole Ethernet frame with IPv6: inner packets of 1420 bytes."""
 JUMBO = 8952
 """A jumbo frame of 9000 bytes with IPv6, and the loopback interface."""
-RUNGS = (FLOOR, 1200, STANDARD, ETHERNET, JUMBO)
+PROBE_SIZES = (FLOOR, 1200, STANDARD, ETHERNET, JUMBO)
 """Tried in this order (RFC 8899 5.3.2: table-based search), 1200 being the RFC's BASE_PLPMTU."""
 MAX_PROBES = 3
 """RFC 8899 5.1.2: probes of one size that are not answered before the size counts as too large."""
@@ -73,7 +73,7 @@ class MtuSearch:
         self.state = MtuState.SEARCHING
         self.carried = carried
         "The largest size proven, and in use."
-        self._limit = RUNGS[-1]
+        self._limit = PROBE_SIZES[-1]
         self.ceiling = self._limit + 1
         "The smallest size believed to be too large."
         self.at = now
@@ -140,10 +140,10 @@ class MtuSearch:
         self._retry(now)
 
     def _next(self) -> int | None:
-        for rung in RUNGS:
-            if self.carried < rung < self.ceiling:
-                return rung
-        # Between two rungs only where packets of ordinary networks lie: tunnels in tunnels, PPPoE.
+        for size in PROBE_SIZES:
+            if self.carried < size < self.ceiling:
+                return size
+        # Between two of them only where packets of ordinary networks lie: tunnels in tunnels, PPPoE.
         if self.ceiling > ETHERNET or self.ceiling - self.carried <= _STEP:
             return None
         middle = (self.carried + self.ceiling) // 2 // _BLOCK * _BLOCK

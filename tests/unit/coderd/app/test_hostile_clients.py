@@ -71,7 +71,7 @@ async def test_bytes_of_a_head_buy_no_time_after_a_request_either(monkeypatch: p
 
 
 async def test_nobody_waits_for_a_body_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the fast lane, nor a page, nor a refusal."""
+    """Neither the fast path, nor a page, nor a refusal."""
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 3600.0)
     async with running_coderd(first_user=True) as world:
         for method, path in (("GET", "/api/v2/users/me"), ("GET", "/healthz"), ("GET", "/"), ("POST", "/api/v2/files")):

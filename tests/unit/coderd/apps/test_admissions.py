@@ -275,7 +275,7 @@ async def test_a_visitor_is_one_line_an_hour_whatever_he_says_of_his_browser(mon
 async def _visit(usage: AppUsage, ip: str, user_agent: str) -> None:
     workspace = SimpleNamespace(id=SOMEBODY, organization_id=SOMEBODY, owner_id=SOMEBODY, name="dev")
     visited: Any = SimpleNamespace(request=REQUEST, view=SimpleNamespace(workspace=workspace), agent=None)
-    await usage.log_visit(visited, None, ip, user_agent, 200)
+    await usage.log_request(visited, None, ip, user_agent, 200)
 
 
 def _advance(world: World, by: timedelta) -> None:

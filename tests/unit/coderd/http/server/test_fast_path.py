@@ -21,7 +21,7 @@ ME = "/api/v2/users/me"
 CHANGING = {"x-coder-request-id", "date", "set-cookie", "x-ratelimit-remaining"}
 
 
-async def test_the_fast_lane() -> None:
+async def test_the_fast_path() -> None:
     async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
         await _both_lanes_say_the_same(world)
         await _what_can_be_no_key_is_counted(world)
@@ -66,7 +66,7 @@ async def _what_can_be_no_key_is_counted(world: World) -> None:
 
 
 async def _answer(world: World, token: str) -> tuple[int, list[str], int]:
-    """(status, site roles, templates seen) through the fast lane."""
+    """(status, site roles, templates seen) through the fast path."""
     world.client.cookies.clear()
     me = await world.get(ME, token=token)
     if me.status_code != 200:
