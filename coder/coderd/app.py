@@ -26,6 +26,7 @@ from coder.coderd.apps.app_proxy import AppProxy
 from coder.coderd.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.config.checks import idle_connections
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import build_application, make_application
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.listener import HttpServer, open_listeners
@@ -244,7 +245,7 @@ def describe_api() -> dict[str, Any]:
 
     nothing: Any = None  # handlers are read, never run
     context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
-    return build_document(make_application(context), _endpoints().endpoints)
+    return build_document(make_application(context, BLUEPRINTS), _endpoints().endpoints)
 
 
 def _endpoints() -> EndpointTable:
@@ -295,7 +296,7 @@ def _http_server(context: Context) -> HttpServer:
         return not has_too_many(head.target) and (apps.claims(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
-        build_application(context, table.endpoints), is_upgrade, open_endpoint,
+        build_application(context, BLUEPRINTS, table.endpoints), is_upgrade, open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,
     )  # fmt: skip
 

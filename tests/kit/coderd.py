@@ -30,7 +30,7 @@ import shutil
 import signal
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,12 +41,14 @@ import asyncpg
 import httpx
 import trio
 from argon2 import PasswordHasher
+from quart import Blueprint
 
 from coder.base.clock import Clock
 from coder.base.secret import Secret
 from coder.coderd import app
 from coder.coderd.app import RunningServer, open_server
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server import application
 from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import last_use, notifications
@@ -151,10 +153,10 @@ def client_tls() -> ssl.SSLContext:
 def _application_of(limited: bool) -> Application:
     """With all routes and nothing behind them: registering four hundred takes longer than all else of a start."""
     config = ServerConfig(dangerous_disable_rate_limits=not limited)
-    return _make_application(SimpleNamespace(config=config))  # type: ignore[arg-type]
+    return _make_application(SimpleNamespace(config=config), BLUEPRINTS)  # type: ignore[arg-type]
 
 
-def _make_another(ctx: Context, links: Sequence[Any] = ()) -> Application:
+def _make_another(ctx: Context, _blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Application:
     """Shares routes with the first application of this process, and nothing of a server."""
     made = copy.copy(_application_of(not ctx.config.dangerous_disable_rate_limits))
     made.config = copy.copy(made.config)

@@ -12,6 +12,7 @@ from uuid import UUID
 from coder.api.base import codec
 from coder.coderd.app import ENDPOINTS, describe_api
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import make_application
 from coder.coderd.http.server.declarations import declaration_of, route_of
 from coder.coderd.rpc_endpoints.raw_links import EndpointTable, RpcEndpoint
@@ -26,7 +27,8 @@ METHODS = ("get", "post", "put", "patch", "delete")
 def application() -> Any:
     """An application with all routes that no server runs."""
     nothing: Any = None
-    return make_application(Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0)))
+    context = Context(ServerConfig(), nothing, nothing, "http://localhost:3000", UUID(int=0))
+    return make_application(context, BLUEPRINTS)
 
 
 @functools.cache

@@ -1,16 +1,12 @@
-"""The HTTP application: which blueprints it has, what is the same for every answer.
-
-A new noun is one module with `blueprint` and one line in `BLUEPRINTS`.
-"""
+"""The HTTP application: the blueprints it is given, and what is the same for every answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quart import Response, has_websocket_context, request, websocket
+from quart import Blueprint, Response, has_websocket_context, request, websocket
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 
@@ -29,59 +25,6 @@ from coder.domain.access.rate_budgets import Budget, budgets_of
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-BLUEPRINTS: tuple[str, ...] = (
-    "site.root",
-    "network.http_tunnels",
-    "login.sessions",
-    "people.users",
-    "access.keys",
-    "people.organizations",
-    "people.organization_settings",
-    "people.groups",
-    "people.user_secrets",
-    "people.user_skills",
-    "templates.files",
-    "people.roles",
-    "people.settings",
-    "site.deployment",
-    "apps.applications",
-    "proxies.workspace_proxies",
-    "proxies.proxy_calls",
-    "events.inbox",
-    "events.notifications",
-    "events.web_push",
-    "events.audit",
-    "events.insights",
-    "site.debug",
-    "workspaces.prebuilds",
-    "templates.templates",
-    "templates.template_versions",
-    "provisioning.provisioners",
-    "workspaces.workspaces",
-    "workspaces.workspace_settings",
-    "workspaces.orphaning",
-    "workspaces.external_agents",
-    "workspaces.builds",
-    "agents.agents",
-    "tasks.tasks",
-    "agents.terminals",
-    "agents.health",
-    "agents.init_script",
-    "site.binaries",
-    "site.experiments",
-    "server.unsupported",
-    "wireguard.wireguard_clients",
-    "login.oauth2",
-    "login.oauth2_apps",
-    "login.oauth2_registration",
-    "login.provider_logins",
-    "login.external_auth",
-    "people.scim",
-    "server.swagger",
-    # last: takes what nobody else wants
-    "site.site",
-)
-
 
 class Identifier(UnicodeConverter):
     """A UUID in a path. Whether it is one says the view: a wrong one is 400 and not an unknown route."""
@@ -93,21 +36,21 @@ class PagePath(PathConverter):
     regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
 
 
-def build_application(ctx: Context, links: Sequence[Any] = ()) -> Middleware | Traced:
-    """The ASGI application with all blueprints. `links` (of `rpc_endpoints`) are only described, not served."""
-    framed = Middleware(make_application(ctx, links), ctx)
+def build_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Middleware | Traced:
+    """The ASGI application with these blueprints. `links` (of `rpc_endpoints`) are only described, not served."""
+    framed = Middleware(make_application(ctx, blueprints, links), ctx)
     tracing = ctx.find(Tracing)
     return Traced(framed, tracing) if tracing is not None else framed
 
 
-def make_application(ctx: Context, links: Sequence[Any] = ()) -> Application:
+def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Application:
     """The same without the frame around it."""
     app = new_application("coderd")
     app.config["CODER_CONTEXT"] = ctx
     app.config["CODER_LINKS"] = links
     app.url_map.converters |= {"page": PagePath, "id": Identifier}
-    for name in BLUEPRINTS:
-        app.register_blueprint(import_module(f"coder.coderd.http.{name}").blueprint)
+    for blueprint in blueprints:
+        app.register_blueprint(blueprint)
     app.config["CODER_BUDGETS"] = {
         (rule.rule, rule.endpoint): budgets_of(rule.rule, _said(app.view_functions[rule.endpoint]))
         for rule in app.url_map.iter_rules()

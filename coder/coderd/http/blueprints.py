@@ -1,0 +1,87 @@
+"""What the HTTP application is made of. A new noun is one module with `blueprint` and one line in `BLUEPRINTS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.coderd.http.access import keys
+from coder.coderd.http.agents import agents, health, init_script, terminals
+from coder.coderd.http.apps import applications
+from coder.coderd.http.events import audit, inbox, insights, notifications, web_push
+from coder.coderd.http.login import external_auth, oauth2, oauth2_apps, oauth2_registration, provider_logins, sessions
+from coder.coderd.http.network import http_tunnels
+from coder.coderd.http.people import (
+    groups,
+    organization_settings,
+    organizations,
+    roles,
+    scim,
+    settings,
+    user_secrets,
+    user_skills,
+    users,
+)
+from coder.coderd.http.provisioning import provisioners
+from coder.coderd.http.proxies import proxy_calls, workspace_proxies
+from coder.coderd.http.server import swagger, unsupported
+from coder.coderd.http.site import binaries, debug, deployment, experiments, root, site
+from coder.coderd.http.tasks import tasks
+from coder.coderd.http.templates import files, template_versions, templates
+from coder.coderd.http.wireguard import wireguard_clients
+from coder.coderd.http.workspaces import builds, external_agents, orphaning, prebuilds, workspace_settings, workspaces
+
+if TYPE_CHECKING:
+    from quart import Blueprint
+
+BLUEPRINTS: tuple[Blueprint, ...] = (
+    root.blueprint,
+    http_tunnels.blueprint,
+    sessions.blueprint,
+    users.blueprint,
+    keys.blueprint,
+    organizations.blueprint,
+    organization_settings.blueprint,
+    groups.blueprint,
+    user_secrets.blueprint,
+    user_skills.blueprint,
+    files.blueprint,
+    roles.blueprint,
+    settings.blueprint,
+    deployment.blueprint,
+    applications.blueprint,
+    workspace_proxies.blueprint,
+    proxy_calls.blueprint,
+    inbox.blueprint,
+    notifications.blueprint,
+    web_push.blueprint,
+    audit.blueprint,
+    insights.blueprint,
+    debug.blueprint,
+    prebuilds.blueprint,
+    templates.blueprint,
+    template_versions.blueprint,
+    provisioners.blueprint,
+    workspaces.blueprint,
+    workspace_settings.blueprint,
+    orphaning.blueprint,
+    external_agents.blueprint,
+    builds.blueprint,
+    agents.blueprint,
+    tasks.blueprint,
+    terminals.blueprint,
+    health.blueprint,
+    init_script.blueprint,
+    binaries.blueprint,
+    experiments.blueprint,
+    unsupported.blueprint,
+    wireguard_clients.blueprint,
+    oauth2.blueprint,
+    oauth2_apps.blueprint,
+    oauth2_registration.blueprint,
+    provider_logins.blueprint,
+    external_auth.blueprint,
+    scim.blueprint,
+    swagger.blueprint,
+    # last: takes what nobody else wants
+    site.blueprint,
+)
