@@ -156,7 +156,7 @@ def _application_of(limited: bool) -> Application:
     return _make_application(SimpleNamespace(config=config), BLUEPRINTS)  # type: ignore[arg-type]
 
 
-def _make_another(ctx: Context, _blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Application:
+def _make_another(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Application:
     """Shares routes with the first application of this process, and nothing of a server."""
     made = copy.copy(_application_of(not ctx.config.dangerous_disable_rate_limits))
     made.config = copy.copy(made.config)

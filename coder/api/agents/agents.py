@@ -138,7 +138,7 @@ class WorkspaceAgent(ApiStruct):
     name: str
     resource_id: UUID
     architecture: str
-    environment_variables: Any
+    environment_variables: dict[str, str] | None
     operating_system: str
     logs_length: int
     logs_overflowed: bool

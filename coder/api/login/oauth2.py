@@ -175,7 +175,7 @@ class OAuthConversionResponse(ApiStruct):
 
 
 class OIDCClaimsResponse(ApiStruct):
-    claims: Any
+    claims: dict[str, Any]
 
 
 class OrganizationSyncSettings(ApiStruct):

@@ -140,4 +140,4 @@ class UpdateRoles(ApiStruct):
 
 class UserRoles(ApiStruct):
     roles: list[str]
-    organization_roles: Any
+    organization_roles: dict[str, list[str]]

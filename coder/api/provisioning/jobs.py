@@ -48,7 +48,7 @@ class ProvisionerJob(ApiStruct):
     created_at: datetime
     status: ProvisionerJobStatus
     file_id: UUID
-    tags: Any
+    tags: dict[str, str]
     queue_position: int
     queue_size: int
     organization_id: UUID

@@ -41,7 +41,7 @@ class ProvisionerDaemon(ApiStruct):
     version: str
     api_version: str
     provisioners: list[ProvisionerType]
-    tags: Any
+    tags: dict[str, str]
     key_name: str | None
     status: ProvisionerDaemonStatus | None
     current_job: ProvisionerDaemonJob | None

@@ -178,7 +178,7 @@ class RetentionConfig(ApiStruct):
 class SSHConfigResponse(ApiStruct):
     hostname_prefix: str
     hostname_suffix: str
-    ssh_config_options: Any
+    ssh_config_options: dict[str, str]
 
 
 class UpdateAppearanceConfig(ApiStruct):

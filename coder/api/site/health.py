@@ -89,9 +89,9 @@ class NetcheckReport(ApiStruct):
     PMP: bool | None
     PCP: bool | None
     PreferredDERP: int
-    RegionLatency: Any
-    RegionV4Latency: Any
-    RegionV6Latency: Any
+    RegionLatency: dict[str, int] | None
+    RegionV4Latency: dict[str, int] | None
+    RegionV6Latency: dict[str, int] | None
     GlobalV4: str
     GlobalV6: str
     CaptivePortal: bool | None

@@ -279,7 +279,7 @@ async def get_claims() -> Response:
     require(subject(), "read_personal", user_resource(user.id))
     if user.login_type != "oidc":
         raise Invalid("User is not an OIDC user.")
-    return reply(OIDCClaimsResponse(claims=await provider_login.claims_of(context(), user.id)))
+    return reply(OIDCClaimsResponse(claims=dict(await provider_login.claims_of(context(), user.id))))
 
 
 @route(

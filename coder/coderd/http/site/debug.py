@@ -236,4 +236,4 @@ async def get_debug_link(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     if row.login_type != "oidc":
         raise Invalid("User is not an OIDC user.")
-    return reply(OIDCClaimsResponse(claims=await provider_login.claims_of(context(), row.id)))
+    return reply(OIDCClaimsResponse(claims=dict(await provider_login.claims_of(context(), row.id))))

@@ -75,7 +75,7 @@ async def hear(tx: Tx, place: AgentPlace, events: Sequence[FlightRecord], now: d
         return  # a machine that was never here before, or one we sent away because it is another agent now
     verdict = name_cause(evidence)
     told = [{"at": event.at.isoformat(), "kind": event.kind, "data": event.data} for event in events]
-    values: dict[str, Any] = {"told_at": now, "cause": verdict.cause, "detail": verdict.detail, "events": told}
+    values: store.DisconnectTold = {"told_at": now, "cause": verdict.cause, "detail": verdict.detail, "events": told}
     if open_one is not None:
         await store.update_disconnect(tx, open_one.id, **values)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 from uuid import UUID
 
 from sqlalchemy import and_, delete, func, insert, select, update
@@ -42,11 +42,28 @@ class VitalsRow:
     path_at: datetime | None
 
 
+class DisconnectTold(TypedDict, total=False):
+    """Columns that an agent's own side of its absence sets."""
+
+    told_at: datetime
+    cause: Required[str]
+    detail: Required[str]
+    events: list[dict[str, Any]]
+
+
+class NewDisconnect(DisconnectTold, total=False):
+    """Columns that a disconnect begins with; the others say that nobody has told of it and that it lasts."""
+
+    disconnected_at: Required[datetime]
+    ended: Required[str]
+    returned_at: datetime
+
+
 def _of(workspace_id: UUID, agent_name: str) -> Any:
     return and_(disconnects.c.workspace_id == workspace_id, disconnects.c.agent_name == agent_name)
 
 
-async def add_disconnect(tx: Tx, workspace_id: UUID, agent_name: str, **values: Any) -> None:
+async def add_disconnect(tx: Tx, workspace_id: UUID, agent_name: str, **values: Unpack[NewDisconnect]) -> None:
     """The oldest beyond `KEPT` go."""
     await tx.execute(insert(disconnects).values(workspace_id=workspace_id, agent_name=agent_name, **values))
     of_agent = _of(workspace_id, agent_name)
@@ -61,7 +78,7 @@ async def list_disconnects(tx: Tx, workspace_id: UUID, agent_name: str, limit: i
     return [DisconnectRow(*row) for row in await tx.execute(query)]
 
 
-async def update_disconnect(tx: Tx, ident: int, **values: Any) -> None:
+async def update_disconnect(tx: Tx, ident: int, **values: Unpack[DisconnectTold]) -> None:
     await tx.execute(update(disconnects).where(disconnects.c.id == ident).values(**values))
 
 

@@ -1056,9 +1056,9 @@ export interface NetcheckReport {
   PMP: boolean | null;
   PCP: boolean | null;
   PreferredDERP: number;
-  RegionLatency: unknown;
-  RegionV4Latency: unknown;
-  RegionV6Latency: unknown;
+  RegionLatency: Record<string, number> | null;
+  RegionV4Latency: Record<string, number> | null;
+  RegionV6Latency: Record<string, number> | null;
   GlobalV4: string;
   GlobalV6: string;
   CaptivePortal: boolean | null;
@@ -1234,7 +1234,7 @@ export interface OIDCAuthMethod {
 }
 
 export interface OIDCClaimsResponse {
-  claims: unknown;
+  claims: Record<string, unknown>;
 }
 
 export interface Organization {
@@ -1453,7 +1453,7 @@ export interface ProvisionerDaemon {
   version: string;
   api_version: string;
   provisioners: ("echo" | "terraform")[];
-  tags: unknown;
+  tags: Record<string, string>;
   key_name: string | null;
   status: "busy" | "idle" | "offline" | null;
   current_job: ProvisionerDaemonJob | null;
@@ -1503,7 +1503,7 @@ export interface ProvisionerJob {
   created_at: string;
   status: "canceled" | "canceling" | "failed" | "pending" | "running" | "succeeded" | "unknown";
   file_id: string;
-  tags: unknown;
+  tags: Record<string, string>;
   queue_position: number;
   queue_size: number;
   organization_id: string;
@@ -1726,7 +1726,7 @@ export interface RotatedAgentToken {
 export interface SSHConfigResponse {
   hostname_prefix: string;
   hostname_suffix: string;
-  ssh_config_options: unknown;
+  ssh_config_options: Record<string, string>;
 }
 
 export interface STUNReport {
@@ -2336,7 +2336,7 @@ export interface UserQuietHoursScheduleResponse {
 
 export interface UserRoles {
   roles: string[];
-  organization_roles: unknown;
+  organization_roles: Record<string, string[]>;
 }
 
 export interface UserSecret {
@@ -2542,7 +2542,7 @@ export interface WorkspaceAgent {
   name: string;
   resource_id: string;
   architecture: string;
-  environment_variables: unknown;
+  environment_variables: Record<string, string> | null;
   operating_system: string;
   logs_length: number;
   logs_overflowed: boolean;
