@@ -25,7 +25,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.cli import Result, run_cli
 from tests.kit.odd_server import odd_server, reply
 from tests.kit.workspaces import build_answer, without_daemon, workspace_world
-from tests.unit.cli.test_scaletest import names_of, scaletest
+from tests.unit.cli.scaletest.test_scaletest import names_of, scaletest
 
 MAKE = "create-workspaces -t full --no-wait-for-agents"
 
