@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
 from coder.coderd.services.agents.agents import load_agent
