@@ -20,10 +20,11 @@ Flaw = Callable[[Any, random.Random], Any]
 _PLAIN: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "null": None}
 _TEXTS = {
     "ProvisionerJobStatus": "succeeded", "WorkspaceAgentStatus": "connected", "WorkspaceTransition": "start",
-    "WorkspaceStatus": "running", "WorkspaceAgentLifecycle": "ready",
+    "WorkspaceStatus": "running", "WorkspaceAgentLifecycle": "ready", "APIAllowListTarget": "*:*",
 }  # fmt: skip
 """Of enums: what lets a command go on."""
-_TIMES = re.compile(r"(_at|deadline|last_used|timestamp)$")
+_TIMES = re.compile(r"(_at|deadline|last_used|timestamp|_seen)$")
+_IDS = re.compile(r"ids?$")
 _ID = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
 
 
@@ -74,7 +75,7 @@ def example(schema: dict[str, Any], field: str, depth: int) -> Any:
     if kind == "array":
         return [example(schema["items"], field, depth)] if depth and schema.get("items") else []
     if kind == "string":
-        return "2026-11-21T08:34:38.123456Z" if _TIMES.search(field) else _ID if field.endswith("id") else "x"
+        return "2026-11-21T08:34:38.123456Z" if _TIMES.search(field) else _ID if _IDS.search(field) else "x"
     return _PLAIN.get(str(kind))
 
 
