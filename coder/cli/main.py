@@ -13,6 +13,8 @@ DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server
 
 WITH_ORGANIZATION = frozenset({"external-workspaces", "organizations"})
 """Groups that have --org themselves, and with them each of their commands."""
+GROUP_FLAGS = frozenset({"--socket-path"})
+"""Further flags with a value that may stand at a group (`coder exp sync --socket-path x list`)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -156,6 +158,7 @@ def _leading_flags(words: list[str]) -> tuple[list[str], list[str]]:
     known = (*GLOBAL_OPTIONS, ORG)
     kinds = {f"--{option.flag}": option.kind for option in known}
     kinds |= {f"-{option.short}": option.kind for option in known if option.short}
+    kinds |= dict.fromkeys(GROUP_FLAGS, "string")
     index = 0
     while index < len(words) and words[index].startswith("-") and words[index] not in {"-h", "--help"}:
         takes_value = kinds.get(words[index], "bool") != "bool"

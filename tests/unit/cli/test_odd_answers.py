@@ -26,7 +26,8 @@ NOT_RUN = {
     "agent": "a daemon", "server": "a daemon", "provisioner start": "a daemon", "provisionerd start": "a daemon",
     "workspace-proxy server": "a daemon", "terraform-provider": "speaks to terraform, not to a server",
     "server postgres-builtin-serve": "starts a database", "server dbcrypt delete": "waits long for its database",
-    "bundle": "asks terraform's registry", "completion words": "its words are the rest of the line", "connect exists": "answers by its exit code alone",
+    "bundle": "asks terraform's registry", "completion words": "its words are the rest of the line",
+    "connect exists": "answers by its exit code alone",
 }  # fmt: skip
 """Commands that run for ever, or that no server answers."""
 
