@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -90,9 +92,9 @@ def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monk
     monkeypatch.setattr(listener, "Listener", Asked)
     monkeypatch.setattr(listener, "Overlay", Overlay)
     monkeypatch.setattr("coder.cli.command_server.preload.load_everything", lambda places: None)
-    monkeypatch.setattr(listener.os, "set_inheritable", lambda *_: None)
-    monkeypatch.setattr(listener.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(listener.gc, "freeze", lambda: None)
+    monkeypatch.setattr(os, "set_inheritable", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
     place = {"CODER_COMMAND_SERVER_SOCKET": str(tmp_path / "s"), "CODER_COMMAND_SERVER_IDENTITY": "i"}
     for env in ({}, {"CODER_COMMAND_SERVER_IDLE": "1.5"}):
         assert listener.serve({**place, **env}, {}, lambda _: 0, lambda _: None) == 0
