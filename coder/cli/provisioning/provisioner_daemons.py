@@ -276,7 +276,7 @@ _START_OPTIONS = (
         "psk",
         "CODER_PROVISIONER_DAEMON_PSK",
         secret=True,
-        help="Secret that the server's --provisioner-daemon-psk names, to sign in with instead of a key.",
+        help="Secret that all provisioners share with the server, to sign in with instead of a key.",
     ),
     Option(
         "terraform_path",
