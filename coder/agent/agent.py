@@ -8,11 +8,12 @@ opened once here and survives every reconnect.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -27,6 +28,7 @@ from coder.agent.network.overlay import AgentNetwork
 from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.prebuild_claim import NOBODY, wait_until_given
 from coder.agent.reports.app_health import AppHealth
+from coder.agent.reports.app_status import report_app_status
 from coder.agent.reports.connection_reports import ReportQueue
 from coder.agent.reports.flight_recorder import FlightRecorder
 from coder.agent.reports.in_order import InOrder
@@ -147,7 +149,7 @@ class AgentRole:
                     self._take_over(kept, pty, nursery)
                 sync = None
                 if self.config.socket_enabled:
-                    sync = SyncSocket(self.config.socket_path, kept.units if kept else None)
+                    sync = SyncSocket(self.config.socket_path, kept.units if kept else None, self._report_app)
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
@@ -356,6 +358,9 @@ class AgentRole:
         self.lifecycle.set(_stopped(outcome))
         with trio.move_on_after(REPORT_GRACE):
             await self._outbox.wait_quiet()
+
+    async def _report_app(self, request: Mapping[str, Any]) -> None:
+        await report_app_status(self.config.policy, request)
 
     async def _report_timing(self, timing: agent_pb2.Timing) -> None:
         if not self.timings.add(agent_pb2.WorkspaceAgentScriptCompletedRequest(timing=timing)):

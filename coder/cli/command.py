@@ -197,38 +197,58 @@ def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError
     return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {what}')
 
 
-def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+@dataclass(slots=True)
+class Scan:
+    """A command line's words, sorted; nothing is judged yet."""
+
+    args: list[str] = field(default_factory=list)
+    flags: list[_Read] = field(default_factory=list)
+    "In the order given; a value of None is one that the line ends before."
+    own: int = 0
+    "How many of the words are ours: those before `--` or a remote command."
+
+    @property
+    def pending(self) -> Option | None:
+        """The option whose value the next word would be."""
+        return self.flags[-1][0] if self.flags and self.flags[-1][1] is None else None
+
+
+def scan(command: Command, argv: Sequence[str]) -> Scan:
+    """Which of `argv` (without program and command words) are flags, their values, and arguments."""
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
-    flags: dict[str, Any] = {}
-    args: list[str] = []
-    rest = iter(range(len(argv)))
-    for index in rest:
+    found, index = Scan(), 0
+    while index < len(argv):
         word = argv[index]
-        if command.raw_after is not None and len(args) >= command.raw_after and (args or command.raw_after == 0):
-            if word == "--" and len(args) == command.raw_after:
-                args += argv[index + 1 :]
-                break
-            if not (word.startswith("-") and len(args) == command.raw_after):
-                args += argv[index:]
-                break
         if word == "--":
-            args += argv[index + 1 :]
+            found.args += argv[index + 1 :]
             break
         if not word.startswith("-") or word == "-":
-            args.append(word)
-            continue
-        read = _long_flag(word, options) if word.startswith("--") else _short_flags(word[1:], shorts)
-        for option, value, wrong in read:
-            if option is None:
-                raise usage_error(command, typed, wrong)
-            if value is None:
-                following = next(rest, None)
-                if following is None:
-                    raise usage_error(command, typed, f"flag needs an argument: {wrong}")
-                value = argv[following]
-            _store(command, typed, flags, option, value)
-    return flags, args
+            if command.raw_after is not None and len(found.args) >= command.raw_after:
+                found.args += argv[index:]
+                break
+            found.args.append(word)
+        else:
+            for option, value, said in _long_flag(word, options) if word[1] == "-" else _short_flags(word[1:], shorts):
+                taken = value
+                if option is not None and value is None:
+                    index += 1
+                    taken = argv[index] if index < len(argv) else None
+                found.flags.append((option, taken, said))
+        index += 1
+    found.own = min(index, len(argv))
+    return found
+
+
+def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    found, flags = scan(command, argv), dict[str, Any]()
+    for option, value, said in found.flags:
+        if option is None:
+            raise usage_error(command, typed, said)
+        if value is None:
+            raise usage_error(command, typed, f"flag needs an argument: {said}")
+        _store(command, typed, flags, option, value)
+    return flags, found.args
 
 
 _Read = tuple[Option | None, str | None, str]
@@ -300,77 +320,3 @@ def shown_value(value: Any) -> str:
     if isinstance(value, timedelta):
         return format_duration(value)
     return str(value)
-
-
-def help_text(
-    command: Command, children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
-) -> str:
-    """Help in the usual layout: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
-    from coder.base.version import BUILD_VERSION
-    from coder.cli.examples import EXAMPLES
-
-    columns = width or _help_width()
-
-    name = f"coder {command.words}".rstrip()
-    lines = [
-        f"coder {BUILD_VERSION}",
-        "",
-        "USAGE:",
-        f"  {name} {'[flags] ' if command.options else ''}{command.usage}".rstrip(),
-    ]
-    lines += ["", *_wrapped(command.summary, 2, columns)] if command.summary else []
-    lines += ["", f"  Aliases: {', '.join(aliases)}"] if aliases else []
-    lines += [""] if command.long else []
-    for row in command.long.splitlines():
-        # What is indented is a line to type: it stays whole.
-        lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
-    for what, line in EXAMPLES.get(command.words, ()):
-        lines += ["", *_wrapped(f"- {what}:", 2, columns), "", f"      $ {line}"]
-    if children:
-        longest = max(len(word) for word, _ in children)
-        lines += ["", "SUBCOMMANDS:"]
-        for word, text in children:
-            first, *rest = _wrapped(text, longest + 8, columns) or [""]
-            lines += [f"    {word.ljust(longest)}    {first.strip()}".rstrip(), *rest]
-    shown = [option for option in command.options if not option.hidden and option.flag]
-    groups: dict[str, list[Option]] = {}
-    for option in shown:
-        groups.setdefault(option.group, []).append(option)
-    for group, members in groups.items():
-        lines += ["", f"{group.upper()} OPTIONS:" if group else "OPTIONS:"]
-        for option in members:
-            lines += _option_lines(option, columns)
-    lines += ["", "———", "Run `coder --help` for a list of global options."]
-    return "\n".join(lines) + "\n"
-
-
-def _help_width() -> int:
-    """Columns of the terminal, 100 at most; where there is none, lines are as long as they are."""
-    import os
-    import sys
-
-    if not sys.stdout.isatty():
-        return 10_000
-    try:
-        return max(40, min(100, os.get_terminal_size(sys.stdout.fileno()).columns))
-    except (OSError, ValueError):
-        return 80
-
-
-def _wrapped(text: str, indent: int, columns: int) -> list[str]:
-    import textwrap
-
-    blank = " " * indent
-    options = {"initial_indent": blank, "subsequent_indent": blank, "break_on_hyphens": False}
-    return textwrap.wrap(text, max(columns, indent + 20), break_long_words=False, **options)  # type: ignore[arg-type]
-
-
-def _option_lines(option: Option, columns: int) -> list[str]:
-    short = f"-{option.short}, " if option.short else "    "
-    kind = "|".join(option.choices) if option.choices else option.kind
-    kind = f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind
-    env = f", ${option.env}" if option.env else ""
-    default = option.default
-    tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
-    head = f"  {short}--{option.flag} {kind}{env}{tail}"
-    return [head, *_wrapped(option.help, 10, columns), ""]

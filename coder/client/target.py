@@ -5,6 +5,7 @@ from __future__ import annotations
 from coder.api.agents.agents import WorkspaceAgent
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 
 
 def split_target(text: str) -> tuple[str, str, str]:
@@ -18,7 +19,9 @@ def split_target(text: str) -> tuple[str, str, str]:
         owner, rest = "me", body
     workspace, _, agent = rest.partition(".")
     if not workspace or not owner or "/" in rest:
-        raise CoderError("bad_name", f"invalid workspace name: {text!r}", "Write it as [owner/]workspace[.agent].")
+        raise CoderError(
+            "bad_name", f"invalid workspace name: {quoted(text)}", "Write it as [owner/]workspace[.agent]."
+        )
     return owner, workspace, agent
 
 
@@ -27,7 +30,7 @@ def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
     agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
     names = " ".join(agent.name for agent in agents)
     if not agents:
-        raise CoderError("no_agent", f"workspace {workspace.name!r} has no agents")
+        raise CoderError("no_agent", f"workspace {quoted(workspace.name)} has no agents")
     if name:
         found = [agent for agent in agents if agent.name == name]
         if not found:

@@ -49,14 +49,34 @@ from tests.kit.event_stream import event_stream
 EXCHANGES = Path(__file__).resolve().parent.parent / "data" / "api" / "recorded" / "exchanges"
 POLL_SECONDS = 60.0
 STREAM_SECONDS = 60.0
-OFFERED = {
-    # What is entitled, and a daemon that a licence would have refused.
-    "deployment": {41, 43},
-    "provisioners": {53},
-    # Settings upstream takes and ignores without a licence; here they work, and later lines show them.
-    "templates": {58, 72, 73, 74, 79, 80, 81, 117, 129, 130, 131, 133, 134, 135, 137, 138, 140},
+OFFERED: dict[str, dict[int, str]] = {
+    "deployment": {
+        41: "says what is entitled, and nothing was; here everything is",
+        43: "says what is entitled, and nothing was; here everything is",
+    },
+    "provisioners": {53: "refuses an external daemon, which a licence would have let in"},
+    "templates": {
+        58: "refuses a level of sharing ports, which a licence would have taken",
+        72: "takes three times to live and keeps none of them; here they are kept",
+        73: "takes days of required stops and keeps none; here they are kept",
+        74: "takes the active version's being required and does not keep it; here it is kept",
+        79: "shows the templates of 72 to 74 without what is kept here",
+        80: "shows the templates of 72 to 74 without what is kept here",
+        81: "shows the templates of 72 to 74 without what is kept here",
+        117: "shows the templates of 72 to 74 without what is kept here",
+        129: "takes a time to live after failures and does not keep it; here it is kept",
+        130: "takes the active version's being required and does not keep it; here it is kept",
+        131: "takes a message of deprecation and does not keep it; here it is kept",
+        133: "shows the settings of 129 to 131, and takes days for starts that it does not keep",
+        134: "shows the settings of 129 to 133, and takes a refusal of starts that it does not keep",
+        135: "shows the settings of 129 to 134 as they were",
+        137: "shows the settings of 129 to 134 as they were",
+        138: "shows the settings of 129 to 134 as they were",
+        140: "shows the settings of 129 to 134 as they were",
+    },
 }
-"""Lines treated as if they said `licence`: only that the route answers is compared."""
+"""Lines treated as if they said `licence`: only that the route answers is compared. Each has its reason."""
+LICENCE = "refused for want of a licence; here it works"
 _ALWAYS = {"x-content-type-options": "nosniff", "x-coder-build-version": "v2.34.0"}
 
 
@@ -227,7 +247,7 @@ async def _replay_line(client: httpx.AsyncClient, line: dict[str, Any], names: N
             report.mismatches[number] = [f"the route is missing: {answer.status}"]
             report.wrong_status.add(number)
         else:
-            report.excused[number] = "refused for want of a licence; here it works"
+            report.excused[number] = OFFERED.get(report.area, {}).get(number, LICENCE)
         return
     found = compare(_cut_to_sample(line, answer), answer, names)
     if found:

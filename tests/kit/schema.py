@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def _validator(name: str) -> Any:
 def problems(name: str, value: Any) -> list[str]:
     """What makes `value` no `name`; empty when it is one."""
     found = []
-    for error in _validator(name).iter_errors(value):
+    for error in _leaves(_validator(name).iter_errors(value)):
         field = str(error.absolute_path[0]) if error.absolute_path else ""
         last = str(error.absolute_path[-1]) if error.absolute_path else ""
         if error.instance is None and last in NULLABLE:
@@ -58,6 +59,18 @@ def problems(name: str, value: Any) -> list[str]:
         if (name, field) not in EXCEPTIONS:
             found.append(f"{'/'.join(map(str, error.absolute_path))}: {error.message[:200]}")
     return found
+
+
+def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
+    """What is wrong with something that may be null is what is wrong with it as itself; there is one such type."""
+    for error in errors:
+        others = (
+            {part["$ref"] for part in error.validator_value if "$ref" in part} if error.validator == "anyOf" else ()
+        )
+        if error.instance is None or len(others) != 1:
+            yield error
+        else:
+            yield from _leaves(each for each in error.context if each.validator != "type" or each.relative_path)
 
 
 def check(name: str, value: Any) -> None:

@@ -81,8 +81,12 @@ def test_first_account_is_made_on_the_page(page: Page) -> None:
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()
-    expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/templates/new/builder$"))
+    expect(page).to_have_title(re.compile(r"^Create Template - "))
+    expect(page.get_by_role("heading", name="Starter templates")).to_be_visible()
     expect(page.get_by_text("ana-admin", exact=True)).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
+    expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
 
 
 def test_a_lost_session_loses_no_typing(page: Page, context: BrowserContext) -> None:
@@ -300,6 +304,11 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(terminal.get_by_test_id("terminal-status")).to_have_attribute("data-status", "connected")
     terminal.keyboard.type("echo $((6*7))-from-here\n")
     expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
+    terminal.keyboard.press("Control+Shift+F")
+    terminal.get_by_label("Search the terminal", exact=True).fill("42-from")
+    expect(terminal.get_by_role("search")).to_contain_text("1 of 1")
+    terminal.keyboard.press("Escape")
+    expect(terminal.get_by_role("search")).to_have_count(0)
     for size in TERMINAL_SIZES:
         terminal.set_viewport_size(size)  # type: ignore[arg-type]
         assert excess(terminal, _LEFT_OUT) <= 0, (size, terminal.evaluate(_ROWS))

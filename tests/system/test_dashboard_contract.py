@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as Missed
 
-from tests.kit.browser import PAGE_LISTS, PHONE, SOON, WIDE, excess, launched, missing, settled, visitor
+from tests.kit.browser import PAGE_LISTS, PHONE, SOON, TOO_WIDE, WIDE, excess, launched, missing, settled, visitor
 from tests.kit.dashboard_routes import DASHBOARD, route_of, routes
 from tests.kit.loopback import Loopback, open_loopback
 from tests.kit.showcase import PASSWORD, Showcase, fill
@@ -278,6 +278,60 @@ def test_every_table_was_looked_at(tables: set[str]) -> None:
     written = {label for text in sources for label in re.findall(r'<DataTable label="([^"]+)"', text)}
     assert sorted(written - tables - set(NOT_VISITED)) == []
     assert sorted(set(NOT_VISITED) - written) == [], "reasons for tables that are gone"
+
+
+HARMED = """() => [
+    ..."harmed" in window ? ["a script ran"] : [],
+    ...[...document.querySelectorAll("#root *, body > div *")].flatMap(one => [...one.attributes]
+        .filter(({name, value}) => name.startsWith("on") || /^\\s*(javascript|vbscript|data:text)/i.test(value))
+        .map(({name}) => `${one.tagName} ${name}`)),
+    ...[...document.querySelectorAll("#root iframe, #root script, #root b")].map(one => one.outerHTML),
+    // Letters that turn the direction of what follows turn nothing outside of their own words.
+    ...[...document.querySelectorAll("#root *")].filter(one =>
+        [...one.childNodes].some(text => text.nodeType === 3 && text.data.includes("\\u202e"))
+        && getComputedStyle(one).display === "inline" && getComputedStyle(one).unicodeBidi !== "isolate",
+    ).map(one => `turns: ${one.outerHTML}`),
+]"""
+HOSTILE_PAGES = (
+    "/workspaces?filter=", "/@ana/whole", "/templates", "/templates/everything/docs", "/deployment/users",
+    "/organizations/coder", "/organizations/coder/groups", "/organizations/coder/groups/backend", "/settings/secrets",
+    "/settings/tokens", "/inbox", "/audit",
+)  # fmt: skip
+
+
+def test_hostile_and_endless_words_harm_no_page(browser: Browser, shown: Showcase, people: dict[str, Page]) -> None:
+    """The last test of the file: what it writes stands everywhere."""
+    bad, endless = '<img src=x onerror="window.harmed=1">', "W" * 10_000
+
+    def words(most: int) -> str:
+        return (bad + "\u202e" + endless)[:most]
+
+    organization = shown.api("GET", "/organizations/coder")["id"]
+    template = shown.api("GET", "/organizations/default/templates/everything")["id"]
+    group = shown.api("GET", "/organizations/coder/groups/backend")["id"]
+    shown.api("PUT", "/users/ben/profile", {"username": "b" * 32, "name": words(128)})
+    shown.api("PATCH", f"/templates/{template}", {"display_name": words(64), "description": words(127)})
+    shown.api("PATCH", f"/groups/{group}", {"add_users": [], "remove_users": [], "display_name": words(64)})
+    shown.api("PATCH", f"/organizations/{organization}", {"display_name": words(64), "description": words(4_000)})
+    secret = {"name": "n" * 64, "value": "x", "env_name": "E" * 64, "description": words(500)}
+    shown.api("POST", "/users/me/secrets", secret)
+    shown.api("POST", "/notifications/custom", {"content": {"title": words(100), "message": words(1_000)}})
+    page = tab_of("ana", browser, shown.server, people)
+    found = []
+    for path in HOSTILE_PAGES:
+        page.goto(path)
+        settled(page)
+        if path == "/audit":
+            for entry in page.get_by_role("button", name=re.compile("^Details of")).all()[:6]:
+                entry.click()
+        for size in (WIDE, PHONE):
+            page.set_viewport_size(size)  # type: ignore[arg-type]
+            over = excess(page, TOO_WIDE)
+            found += [f"{path}: {over} px wider than {size}"] if over > 0 else []
+        found += [f"{path}: {one}" for one in page.evaluate(HARMED)]
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    assert found == []
+    assert "<img src=x" in page.inner_text("main"), "the words are not there at all"
 
 
 def _steady(text: str) -> str:

@@ -32,6 +32,7 @@ ONLY_BY_ADDRESS = {
     "/login/device": "GitHub's device login, on the sign-in page",
     "/reset-password": "on the sign-in page, where mail is set up",
     "/reset-password/change": "in a mail",
+    "/templates/new/builder": "where the first account's set-up leads; links use /templates/new",
     "/cli-auth": "opened by `coder login`",
     "/external-auth/:provider": "opened by a button of a form, in a window of its own, where a provider is set up",
     "/external-auth/:provider/callback": "where the provider sends people back to",

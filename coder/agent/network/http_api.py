@@ -130,7 +130,8 @@ async def _containers(_state: AgentState, _request: HttpRequest) -> HttpReply:
     return message_reply(
         403,
         "Dev Container feature not enabled.",
-        "To enable this feature, set CODER_AGENT_DEVCONTAINERS_ENABLE=true in your template.",
+        "This agent looks after no dev containers, and no setting changes that. "
+        "envbuilder builds one as the workspace itself.",
     )
 
 

@@ -15,15 +15,18 @@ from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.reaper import reap_if_first
 from coder.cli.command import Command, Invocation
+from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
 
 def _run(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.agent.upgrade.signals import held_outside_of_receivers
     from coder.base.threads import run_trio
@@ -33,7 +36,8 @@ def _run(invocation: Invocation) -> int:
         return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
     kept, env = take_over(os.environ), child_env()
-    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation.globals["verbose"]))
+    paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
+    open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
     warn_of_unsupported(invocation)
     config = _config(invocation)
     # Whatever we start is given the token we use, not the one we were started with.
@@ -152,7 +156,7 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
 
     if auth not in DOCUMENTS:
         known = ", ".join(["token", *DOCUMENTS])
-        raise CoderError("agent_auth", f"there is no authentication {auth!r} of agents", f"Use one of: {known}.")
+        raise CoderError("agent_auth", f"there is no authentication {quoted(auth)} of agents", f"Use one of: {known}.")
     return partial(exchange, policy, auth, agent_name)
 
 
@@ -286,6 +290,12 @@ AGENT = Command(
             help="Refuse ssh -R: the workspace cannot reach ports of people's machines.",
         ),
         Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
+        Option(
+            "firewall_log_socket",
+            "agent-firewall-log-proxy-socket-path",
+            "CODER_AGENT_FIREWALL_LOG_PROXY_SOCKET_PATH",
+            hidden=True,
+        ),
         Option("prometheus_address", "prometheus-address", "CODER_AGENT_PROMETHEUS_ADDRESS", default="", hidden=True),
         Option("debug_address", "debug-address", "CODER_AGENT_DEBUG_ADDRESS", default="", hidden=True),
         Option(

@@ -17,19 +17,22 @@ from typing import TYPE_CHECKING, cast
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.agents.agent import read_token
 from coder.cli.command import Command, Invocation
+from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.output import say
 
 if TYPE_CHECKING:
     from coder.domain.agents.service_units import InstallSpec, Platform, Step, WriteFile
 
-_PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows"}
+_PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
 def _install(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.domain.agents.service_units import install_steps
 
     url = invocation["agent_url"] or invocation.globals["url"]
@@ -44,6 +47,7 @@ def _install(invocation: Invocation) -> int:
 
 
 def _uninstall(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.domain.agents.service_units import uninstall_steps
 
     _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
@@ -60,7 +64,7 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
         )
     name = str(invocation["name"])
     if not NAME.fullmatch(name):
-        raise CoderError("bad_name", f"{name!r} is no name of a service", "Use letters, digits, - and _.")
+        raise CoderError("bad_name", f"{quoted(name)} is no name of a service", "Use letters, digits, - and _.")
     user = getpass.getuser()
     system = bool(invocation["system"])
     program = session.program()

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from coder.api.login.external_auth import AgentAuth
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import Command, Invocation
@@ -33,7 +34,7 @@ def agent_client(invocation: Invocation) -> BlockingClient:
         if not given:
             raise CoderError("agent_client", f"create agent client: {name} must be set")
     if invocation["auth"] != "token":
-        raise CoderError("agent_auth", f"the agent's authentication {invocation['auth']!r} is not supported here")
+        raise CoderError("agent_auth", f"the agent's authentication {quoted(invocation['auth'])} is not supported here")
     policy = DialPolicy(url=session.normal_url(url), token=Secret(token))
     return BlockingClient(session.with_tls_files(policy, invocation))
 
@@ -70,7 +71,7 @@ def _extra(found: AgentAuth, path: str) -> str:
             value = value[int(part)]
             continue
         if not isinstance(value, dict) or part not in value:
-            raise CoderError("no_extra", f"the provider gave no {path!r} with its token")
+            raise CoderError("no_extra", f"the provider gave no {quoted(path)} with its token")
         value = value[part]
     return value if isinstance(value, str) else json.dumps(value)
 

@@ -18,6 +18,7 @@ from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.base.child_env import child_env
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.login.external_auth import agent_client
@@ -94,7 +95,7 @@ def _askpass(invocation: Invocation) -> int:
     """Answers git's question; waits while the owner logs in at the provider."""
     found = _QUESTION.fullmatch(invocation.args[0])
     if found is None:
-        raise CoderError("question", f"this is no question of git: {invocation.args[0]!r}")
+        raise CoderError("question", f"this is no question of git: {quoted(invocation.args[0])}")
     wanted, url = found[1], _without_user(found[2])
     client = agent_client(invocation)
     path = f"/api/v2/workspaceagents/me/external-auth?match={quote(url, safe='')}"

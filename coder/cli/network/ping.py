@@ -9,6 +9,7 @@ from typing import Any
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 
@@ -132,12 +133,12 @@ async def _one(invocation: Invocation, link: Any, name: str) -> Any:
         try:
             result = await link.ping()
         except (CoderError, OSError, trio.BrokenResourceError) as error:
-            _say(invocation, f"{stamp}ping to {name!r} failed: {error}\n")
+            _say(invocation, f"{stamp}ping to {quoted(name)} failed: {error}\n")
             return None
         via = f"p2p via {result.endpoint}" if result.via == "direct" else f"proxied via DERP({_region(link, result)})"
         _say(invocation, f"{stamp}pong from {name} {via} in {result.latency_s * 1000:.2f}ms\n")
         return result
-    _say(invocation, f"{stamp}ping to {name!r} timed out\n")
+    _say(invocation, f"{stamp}ping to {quoted(name)} timed out\n")
     return None
 
 

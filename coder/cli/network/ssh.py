@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 
@@ -196,7 +197,7 @@ def _request(invocation: Invocation) -> Any:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise CoderError("bad_env", f"--env {text!r} needs the form name=value")
+        raise CoderError("bad_env", f"--env {quoted(text)} needs the form name=value")
     return name, value
 
 
@@ -210,7 +211,7 @@ def _remote_forward(text: str) -> tuple[str, str]:
             colon = ""
     if not colon or not target:
         raise CoderError(
-            "remote_forward", f"invalid remote forward {text!r}", "Write remote_port:local_address:local_port."
+            "remote_forward", f"invalid remote forward {quoted(text)}", "Write remote_port:local_address:local_port."
         )
     return listen, target
 

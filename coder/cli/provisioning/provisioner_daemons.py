@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation
@@ -37,10 +38,11 @@ PROVIDERS = ("builtin", "upstream")
 def _start(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
-    from coder.cli.unsupported import refuse_unsupported
+    from coder.cli.unsupported import DAEMON, judge_settings
 
-    refuse_unsupported(invocation)
-    open_logs(invocation["log_human"], invocation["log_json"], verbose=bool(invocation["verbose"]))
+    paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
+    open_logs(*paths, verbose=bool(invocation["verbose"]), debug=invocation["log_filter"])
+    judge_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
     run_trio(_serve, invocation)
@@ -217,7 +219,7 @@ async def builtin_daemons(context: Context) -> None:
     cache = _cache(str(config.cache_dir))
     if config.terraform_provider not in PROVIDERS:
         chosen = config.terraform_provider
-        raise CoderError("bad_option", f"--terraform-provider {chosen!r}", f"One of: {', '.join(PROVIDERS)}.")
+        raise CoderError("bad_option", f"--terraform-provider {quoted(chosen)}", f"One of: {', '.join(PROVIDERS)}.")
     executors = _executors(cache, config.terraform_path, config.terraform_provider)
     patience = config.provisioner_force_cancel_interval.total_seconds()
     shutdown = Shutdown()

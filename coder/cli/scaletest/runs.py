@@ -165,7 +165,7 @@ def check_outputs(invocation: Invocation) -> None:
     # These variables may be there for the commands that do clean up.
     passed_by = {option.name for option in UNUSED_CLEANUP_OPTIONS if invocation.sources.get(option.name) == "env"}
     reasons = {name: reason for name, reason in UNSUPPORTED.items() if name not in passed_by}
-    for sentence, hint in unsupported(invocation, reasons):
+    for sentence, hint, _ in unsupported(invocation, reasons):
         raise CoderError("bad_option", sentence, hint)
     check_at_once(invocation["concurrency"], "concurrency")
     for kind, path in _places(invocation):

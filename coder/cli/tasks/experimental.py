@@ -6,6 +6,7 @@ import sys
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.choices import Choice, select, select_many
 from coder.cli.command import Command, Invocation
@@ -30,7 +31,7 @@ async def _attach(invocation: Invocation) -> None:
     try:
         reconnect = UUID(wanted) if wanted else uuid4()
     except ValueError as error:
-        raise CoderError("reconnect", f"invalid reconnect ID: {wanted!r} is no UUID") from error
+        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(wanted)} is no UUID") from error
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         target = await Preparation(http, say_on_stderr).find(invocation.args[0])
@@ -49,9 +50,9 @@ async def _attach(invocation: Invocation) -> None:
 _COLOURS = tuple(Choice(word, word) for word in ("Blue", "Green", "Yellow", "Red"))
 
 
-def _select(_: Invocation) -> int:
+def _select(invocation: Invocation) -> int:
     """One answer of a list."""
-    chosen = select("Select your favorite color:", _COLOURS, default="Blue")
+    chosen = select("Select your favorite color:", _COLOURS, default="Blue", searches=invocation["search"])
     sys.stdout.write(f'"{chosen}" selected\n')
     return 0
 

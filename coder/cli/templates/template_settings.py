@@ -13,6 +13,7 @@ from coder.api.templates.template_versions import ArchiveTemplateVersionsRespons
 from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.tar_files import extract_all
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation
@@ -95,7 +96,7 @@ def _days(invocation: Invocation, option: str, word: str) -> list[str]:
     chosen = [day.lower() for day in invocation[option]]
     if word in chosen:
         if len(chosen) > 1:
-            raise CoderError("usage", f"{word!r} cannot be combined with days of the week")
+            raise CoderError("usage", f"{quoted(word)} cannot be combined with days of the week")
         return list(WEEK) if word == "all" else []
     for day in chosen:
         if day not in WEEK:
@@ -252,7 +253,7 @@ def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
         say(f"{directory} is not empty, existing files may be overwritten.")
         confirm(invocation, "Overwrite existing files?")
     directory.mkdir(parents=True, exist_ok=True)
-    say(f"Extracting template to {str(directory)!r}")
+    say(f"Extracting template to {quoted(directory)}")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         try:
             extract_all(tar, directory)

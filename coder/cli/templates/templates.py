@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
@@ -123,7 +124,7 @@ def _init(invocation: Invocation) -> int:
         choices = [Choice(name, name, example.description) for name, example in known.items()]
         ident = select("Choose a template:", choices, default=next(iter(known)))
     if ident not in known:  # what was typed at the prompt
-        raise CoderError("no_example", f"template {ident!r} not found", f"Known: {', '.join(known)}")
+        raise CoderError("no_example", f"template {quoted(ident)} not found", f"Known: {', '.join(known)}")
     directory = target or Path(ident)
     unpack_example(ident, directory)
     sys.stdout.write(f"Extracting {ident} to ./{directory}...\nCreate your template by running:\n\n")
@@ -175,7 +176,7 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
 
 def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int) -> bytes:
     size = f"{len(archive) / 1024:.0f} KiB" if len(archive) < 1 << 20 else f"{len(archive) / (1 << 20):.1f} MiB"
-    confirm(invocation, f"Upload {str(source)!r}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
+    confirm(invocation, f"Upload {quoted(source)}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
     return archive
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli.command import Invocation
 
 OPTIONS = (
@@ -74,7 +75,7 @@ def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
     for line in _whole(pieces):
         name, equals, value = line.partition("=")
         if not equals:
-            raise CoderError("parameter", f"--{flag} {line!r} needs the form name=value")
+            raise CoderError("parameter", f"--{flag} {quoted(line)} needs the form name=value")
         found[name] = value
     return found
 

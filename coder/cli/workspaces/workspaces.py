@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
@@ -174,7 +175,9 @@ def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
     if not slash:
         owner, workspace = "me", name
     if not workspace or "/" in workspace:
-        raise CoderError("bad_name", f"invalid workspace name: {name!r}", "Write it as workspace or owner/workspace.")
+        raise CoderError(
+            "bad_name", f"invalid workspace name: {quoted(name)}", "Write it as workspace or owner/workspace."
+        )
     return client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}")
 
 

@@ -19,7 +19,7 @@ class ClientConfig:
     workspace_hostname_suffix: str = setting("coder", "Workspace Hostname Suffix", "Suffix of host names in SSH configurations.", yaml="workspaceHostnameSuffix", path="workspace_hostname_suffix")
     ssh_config_options: tuple[str, ...] = setting((), "SSH Config Options", "Options written to users' SSH configurations (key=value).", yaml="sshConfigOptions", path="config_ssh.SSHConfigOptions")
     ssh_keygen_algorithm: str = setting("ed25519", "SSH Keygen Algorithm", "Algorithm of the Git SSH keys made for people: ed25519, ecdsa or rsa4096.", group=GENERAL, yaml="sshKeygenAlgorithm", path="ssh_keygen_algorithm")
-    web_terminal_renderer: str = setting("canvas", "Web Terminal Renderer", "What the web terminal draws with: canvas, webgl or dom.", yaml="webTerminalRenderer", path="web_terminal_renderer", choices=("canvas", "webgl", "dom"))
+    web_terminal_renderer: str = setting("canvas", "Web Terminal Renderer", "What draws the web terminal: the page (dom; canvas is the same) or the graphics card (webgl).", yaml="webTerminalRenderer", path="web_terminal_renderer", choices=("canvas", "webgl", "dom"))
     hide_ai_tasks: bool = setting(False, "Hide AI Tasks", "Dashboards that ask leave out their page of tasks.", yaml="hideAITasks", shown="false")
     cli_upgrade_message: str = setting("", "CLI Upgrade Message", "What the command line tells people whose version is not the server's.", yaml="cliUpgradeMessage", path="cli_upgrade_message?")
 

@@ -19,7 +19,7 @@ class PostgresConfig:
 
     postgres_url: Secret = setting(Secret(""), "Postgres Connection URL", "URL of a PostgreSQL database; empty starts a built-in one.", env="CODER_PG_CONNECTION_URL")
     postgres_auth: str = setting("password", "Postgres Auth", "How to authenticate: password; awsiamrds is refused.", env="CODER_PG_AUTH", yaml="pgAuth", path="pg_auth", enum=("password", "awsiamrds"))
-    postgres_conn_max_open: int = setting(10, "Postgres Connection Max Open", "How many connections to the database are open at most.", env="CODER_PG_CONN_MAX_OPEN", yaml="pgConnMaxOpen", path="pg_conn_max_open")
+    postgres_conn_max_open: int = setting(10, "Postgres Connection Max Open", "Connections to the database at most; one more listens for notifications.", env="CODER_PG_CONN_MAX_OPEN", yaml="pgConnMaxOpen", path="pg_conn_max_open")
     postgres_conn_max_idle: str = setting("auto", "Postgres Connection Max Idle", "Connections kept when idle; auto keeps as many as may be open.", env="CODER_PG_CONN_MAX_IDLE", yaml="pgConnMaxIdle", path="pg_conn_max_idle")
     postgres_bin_dir: str = setting("", "Postgres Bin Dir", "Folder of PostgreSQL programs for the built-in database.", env="CODER_PG_BIN_DIR", hidden=True)
     ephemeral: bool = setting(False, "Ephemeral Deployment", "Keep nothing: the built-in database is removed at exit.", yaml="ephemeralDeployment", path="ephemeral_deployment?", hidden=True)

@@ -48,8 +48,8 @@ def test_the_only_agent_needs_no_name() -> None:
 @pytest.mark.parametrize(
     ("resources", "name", "said"),
     [
-        ([], "", "'dev' has no agents"),
-        ([[]], "main", "'dev' has no agents"),
+        ([], "", '"dev" has no agents'),
+        ([[]], "main", '"dev" has no agents'),
         ([["main"]], "gpu", 'agent not found by name "gpu", available agents: [main]'),
         ([["main"], ["gpu"]], "", "multiple agents found, please specify the agent name, available agents: [main gpu]"),
     ],

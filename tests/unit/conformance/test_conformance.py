@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import httpx
+
 from tests.conformance.__main__ import BASELINE, regressions
 from tests.conformance.scope import in_scope, permission_rows
+from tests.conformance.success import Outcome, judge
 from tests.conformance.walk import doors
 from tests.conformance.world import Populated
 from tests.kit.coderd import running_coderd
@@ -36,3 +39,24 @@ def test_only_what_is_worse_is_a_regression() -> None:
     cells = before["permissions"]
     assert regressions({"permissions": {**cells, "matched": cells["matched"] - 1}})
     assert regressions({"permissions": {"cells": 3, "matched": 1}}) == [], "a part of it is no regression"
+
+
+def judged(name: str, answer: httpx.Response) -> Outcome:
+    outcome = Outcome(next(operation for operation in in_scope() if operation.name == name))
+    judge(outcome, answer)
+    return outcome
+
+
+def test_a_stream_that_opened_is_no_compared_body() -> None:
+    """Unless a recorded exchange has its messages, which the replay compares."""
+    silent = judged("GET /api/v2/workspaceagents/{workspaceagent}/coordinate", httpx.Response(101))
+    assert (silent.opened, silent.checked, silent.valid) == (True, False, True)
+    told = judged("GET /api/v2/workspaces/{workspace}/watch-ws", httpx.Response(101))
+    assert (told.opened, told.checked, told.valid) == (False, True, True)
+
+
+def test_an_accepted_body_is_compared_too() -> None:
+    name = "POST /api/experimental/tasks/{user}/{task}/pause"
+    assert judged(name, httpx.Response(202, json={"workspace_build": None})).valid
+    wrong = judged(name, httpx.Response(202, json={"workspace_build": {"id": "x"}}))
+    assert not wrong.valid and "created_at" in wrong.why()
