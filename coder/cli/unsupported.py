@@ -14,7 +14,6 @@ from coder.cli.command import Invocation
 
 AGENT = {
     "pprof_address": "profiles are of another language's runtime; --debug-address and --prometheus-address show much",
-    "devcontainers": "no dev containers are looked after; envbuilder builds one as the workspace itself",
     "log_stackdriver": "logs are written by --log-human and --log-json",
 }
 DAEMON = {

@@ -23,7 +23,6 @@ ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter=
 
 # Flags of features this product leaves out, or that only make sense for the original's own build.
 LEFT_OUT = {
-    ("agent", "devcontainers-project-discovery-enable"), ("agent", "devcontainers-discovery-autostart-enable"),
     ("agent", "boundary-log-proxy-socket-path"),
     ("agent", "context-config-path"),
     ("agent", "agent-firewall-log-proxy-socket-path"),
@@ -36,7 +35,7 @@ LEFT_OUT = {
 
 OURS = {
     ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
-    ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
+    ("agent", "log-dir"), ("agent", "script-data-dir"),
     ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
