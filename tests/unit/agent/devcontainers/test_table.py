@@ -111,7 +111,7 @@ class Place:
 
     async def one(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The only dev container, once it is as wanted."""
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while True:
                 change = self.table.next_change()
                 (found,) = self.table.as_known()["devcontainers"]
@@ -136,7 +136,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 async def _given(place: Place, ident: str) -> list[str]:
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while len(found := place.given(ident)) < 2:
             await trio.sleep(0.01)
     return found
@@ -242,7 +242,7 @@ async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place
         stopped = await place.one(lambda one: one["status"] == "stopped")
         assert stopped["container"]["status"] == "exited"
         assert place.lines()[-1] == "The container of api does not run any more."
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while place.given(ident)[-1] != "stopped":
                 await trio.sleep(0.01)
         place.engine.drop(ident)
@@ -275,7 +275,7 @@ async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_c
         found = await place.one(lambda one: "agent" in one)
         assert found["agent"]["name"] == "main-2", "main is the agent outside, work-main another's"
         place.engine.drop(found["container"]["id"])
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while place.table.as_known()["devcontainers"]:
                 await place.table.next_change().wait()
 
@@ -358,7 +358,7 @@ async def test_who_watches_sees_every_change(place: Place) -> None:
     near, far = trio.testing.memory_stream_pair()
     async with place.running(), trio.open_nursery() as nursery:
         nursery.start_soon(HttpApi(place.state).serve, far)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await near.send_all(UPGRADE)
             head, _, rest = bytes(await near.receive_some()).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 101 ")

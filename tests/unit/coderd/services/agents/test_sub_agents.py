@@ -13,7 +13,7 @@ from coder.domain.agents import sub_agents as laws
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2
-from tests.kit.agents import AgentWorld, FakeAgent, connected_agent, workspace_world
+from tests.kit.agents import AgentWorld, FakeAgent, connected_agent, eventually, workspace_world
 
 pb = agent_pb2
 Request = pb.CreateSubAgentRequest
@@ -50,8 +50,6 @@ async def test_a_child_is_an_agent_of_its_own_below_its_parent() -> None:
         assert shown["display_apps"] == ["vscode", "web_terminal"]
         assert (shown["connection_timeout_seconds"], shown["troubleshooting_url"]) == (120, "https://help")
         assert shown["resource_id"] == above["resource_id"] and shown["status"] == "connecting"
-        health = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["health"]
-        assert str(child.agent_id) not in health["failing_agents"]
         listed = await parent.call("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse)
         assert list(listed.agents) == [made.agent]
         async with connected_agent(child) as inside:
@@ -165,3 +163,10 @@ async def test_the_template_makes_the_agent_of_a_dev_container_with_parts_of_its
             given = await inside.call("GetManifest", pb.GetManifestRequest(), pb.Manifest)
             assert dict(given.environment_variables) == {"A": "1"}
             assert [script.script for script in given.scripts] == ["seed"]
+
+        async def left() -> Any:
+            return [one for one in await _agents(view) if one["parent_id"] and one["status"] == "disconnected"]
+
+        assert not (await eventually(left))[0]["health"]["healthy"]
+        health = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["health"]
+        assert health == {"healthy": True, "failing_agents": []}, "a container that is stopped makes no workspace ill"
