@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from coder.api.agents.agent_containers import WorkspaceAgentContainer
 from coder.api.base import codec
 from tests.kit.container_engine import FakeEngine
 
-DOCKER = {
+DOCKER: dict[str, Any] = {
     "Id": "a" * 64,
     "Created": "2026-01-02T03:04:05.123456789Z",
     "Name": "/web",

@@ -306,7 +306,7 @@ async def test_an_agent_that_does_not_stay_is_told_with_its_last_words(place: Pl
 async def test_a_container_of_another_machine_is_refused_in_words(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attendant.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     place.engine.add_builder()
     place.engine.describe(place.declare("api"))
     async with place.running():
@@ -363,7 +363,7 @@ async def test_who_watches_sees_every_change(place: Place) -> None:
             head, _, rest = bytes(await near.receive_some()).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 101 ")
             async with WebSocketStream(near, client=True, initial=rest) as socket:
-                seen = []
+                seen: list[dict[str, Any]] = []
                 while not seen or "agent" not in seen[-1]:
                     message = await socket.receive_message()
                     (one,) = json.loads(message)["devcontainers"]  # type: ignore[arg-type]

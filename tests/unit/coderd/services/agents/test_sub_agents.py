@@ -17,6 +17,8 @@ from tests.kit.agents import AgentWorld, FakeAgent, connected_agent, eventually,
 
 pb = agent_pb2
 Request = pb.CreateSubAgentRequest
+UNKNOWN: Any = 77
+"A number of another release."
 
 
 @contextlib.asynccontextmanager
@@ -84,7 +86,7 @@ async def test_what_a_child_may_not_be() -> None:
         with pytest.raises(RpcError, match="directory contains a zero byte"):
             await parent.call("CreateSubAgent", Request(name="a", directory="\0"), pb.CreateSubAgentResponse)
         with pytest.raises(RpcError, match="unknown display app 77"):
-            await _make(parent, display_apps=[77])
+            await _make(parent, display_apps=[UNKNOWN])
         for ident in (view.agent_id, uuid4()):
             with pytest.raises(RpcError, match="does not belong to this parent agent"):
                 await _make(parent, id=ident.bytes)
@@ -103,8 +105,8 @@ async def test_applications_are_made_or_told_of_one_by_one() -> None:
         Request.App(slug="docs"),
         Request.App(slug="Bad"),
         Request.App(slug="nul", url="a\0"),
-        Request.App(slug="new", share=77),
-        Request.App(slug="newer", open_in=77),
+        Request.App(slug="new", share=UNKNOWN),
+        Request.App(slug="newer", open_in=UNKNOWN),
         Request.App(slug="plain", order=2, group="tools", hidden=True, display_name="Plain"),
     ]
     async with family() as (view, parent):
