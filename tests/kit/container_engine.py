@@ -30,7 +30,10 @@ verb, rest = sys.argv[1], sys.argv[2:]
 if (base.parent / "broken").exists():
     sys.exit("Cannot connect to the Docker daemon")
 if verb == "ps":
-    print("\\n".join(one.name for one in found()))
+    label = rest[rest.index("--filter") + 1].partition("=")[2] if "--filter" in rest else ""
+    for one in found():
+        if not label or label in json.loads((one / "inspect.json").read_text())["Config"]["Labels"]:
+            print(one.name)
 elif verb == "inspect":
     print(json.dumps([json.loads((base / name / "inspect.json").read_text()) for name in rest[2:]]))
 elif verb == "rm":

@@ -60,6 +60,8 @@ class ContainerRow:
 class Listing:
     containers: tuple[ContainerRow, ...]
     warnings: tuple[str, ...] = ()
+    complete: bool = True
+    "Whether what is not in it is not there: an engine that does not answer has ended nobody's container."
 
 
 async def find_engine(env: Mapping[str, str]) -> str | None:
@@ -67,14 +69,14 @@ async def find_engine(env: Mapping[str, str]) -> str | None:
     return await find_program(ENGINES, env)
 
 
-async def list_containers(engine: str | None, env: Mapping[str, str]) -> Listing:
-    """Every container the engine tells of, newest first. What keeps us from a list is its warning."""
+async def list_containers(engine: str | None, env: Mapping[str, str], *, only_dev: bool = False) -> Listing:
+    """Every container, or every dev container, newest first. What keeps us from a list is its warning."""
     if engine is None:
-        return Listing((), (f"No containers can be listed: {NO_ENGINE}.",))
+        return Listing((), (f"No containers can be listed: {NO_ENGINE}.",), complete=False)
     try:
-        said = await ask(
-            [engine, "ps", "--all", "--quiet", "--no-trunc"], env, seconds=ANSWER_TIME, max_output=MAX_ANSWER
-        )
+        argv = [engine, "ps", "--all", "--quiet", "--no-trunc"]
+        argv += ["--filter", f"label={FOLDER_LABEL}"] if only_dev else []
+        said = await ask(argv, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
         ids = said.require("Listing containers").decode("ascii", "replace").split()
         if not ids:
             return Listing(())
@@ -83,9 +85,9 @@ async def list_containers(engine: str | None, env: Mapping[str, str]) -> Listing
         answer = await ask(shown, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
         rows = read_containers_untrusted(answer.output or answer.require("Describing containers"))
     except CommandError as error:
-        return Listing((), (str(error),))
+        return Listing((), (str(error),), complete=False)
     more = (f"Of {len(ids)} containers the newest {MAX_CONTAINERS} are shown.",) if len(ids) > MAX_CONTAINERS else ()
-    return Listing(rows, more)
+    return Listing(rows, more, complete=not more)
 
 
 def read_containers_untrusted(answer: bytes) -> tuple[ContainerRow, ...]:

@@ -54,6 +54,8 @@ class Devcontainers:
         self._attendants: dict[str, Attendant] = {}
         self._listing = Listing(())
         self._look: SharedLook[Listing] = SharedLook()
+        self._applying = trio.Lock()
+        "Of two looks the later one is believed."
         self._opened, self._changed, self._poke = trio.Event(), trio.Event(), trio.Event()
         self._nursery: trio.Nursery | None = None
 
@@ -93,7 +95,7 @@ class Devcontainers:
             self._nursery = nursery
             while True:
                 if self._known or await self._engine() is not None:
-                    await self.refresh()
+                    await self._look_for_dev_containers()
                 self._poke = trio.Event()
                 with trio.move_on_after(INTERVAL if self._known else IDLE_INTERVAL):
                     await self._poke.wait()
@@ -133,9 +135,21 @@ class Devcontainers:
 
         Somebody else's look is as good when it began after `since` (seconds of trio's clock; by default none is).
         """
-        with self._look.watched():
-            self._listing = await self._look.after(trio.current_time() if since is None else since, self._list)
-        take_listing(self._known, self._listing)
+        wanted = trio.current_time() if since is None else since
+        async with self._applying:
+            with self._look.watched():
+                self._listing = await self._look.after(wanted, self._list)
+            await self._apply(self._listing)
+
+    async def _look_for_dev_containers(self) -> None:
+        """As long as nobody asks: of a machine with many containers and none of these it costs one short command."""
+        env = environment.looking_environment(self._state)
+        async with self._applying:
+            await self._apply(await list_containers(await self._engine(), env, only_dev=True))
+
+    async def _apply(self, listing: Listing) -> None:
+        if listing.complete:
+            take_listing(self._known, listing)
         for one in self._known.values():
             one.dirty = await self._is_dirty(one)
         self._attend()

@@ -80,6 +80,13 @@ async def test_either_engine_is_asked(name: str, tmp_path: Path, monkeypatch: py
     place.mkdir()
     (place / "inspect.json").write_text(json.dumps(DOCKER))
     assert [row.name for row in (await list_containers(found, os.environ)).containers] == ["web"]
+    plain = DOCKER | {"Id": "c" * 64, "Name": "/plain", "Config": {"Labels": {}}}
+    place = fake.containers / plain["Id"]
+    place.mkdir()
+    (place / "inspect.json").write_text(json.dumps(plain))
+    assert {row.name for row in (await list_containers(found, os.environ)).containers} == {"web", "plain"}
+    only = await list_containers(found, os.environ, only_dev=True)
+    assert [row.name for row in only.containers] == ["web"], "looked for in the background"
     fake.break_down()
     listing = await list_containers(found, os.environ)
     assert listing.warnings == ("Listing containers failed: Cannot connect to the Docker daemon",)

@@ -252,6 +252,20 @@ async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place
         await place.one(lambda one: one["status"] == "running" and "agent" in one)
 
 
+async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        found = await place.one(lambda one: "agent" in one)
+        await _given(place, found["container"]["id"])
+        place.engine.break_down()
+        for _ in range(3):
+            listing = json.loads(await _body(place))
+            assert listing["warnings"] == ["Listing containers failed: Cannot connect to the Docker daemon"]
+            assert listing["devcontainers"][0]["agent"] == found["agent"]
+        assert place.given(found["container"]["id"])[-1] != "stopped"
+
+
 async def test_a_dev_container_can_be_removed(place: Place) -> None:
     place.engine.add_builder()
     place.engine.describe(place.declare("api"))
