@@ -88,12 +88,13 @@ class Devcontainer:
         return (self.built.workspace_folder if self.built is not None else "") or configured or mounted
 
 
-def declared(manifest: agent_pb2.Manifest, root: Path) -> list[Devcontainer]:
-    """Those of the template. A folder that is not absolute lies below the workspace's directory `root`."""
+def declared(manifest: agent_pb2.Manifest, root: Path, home: Path) -> list[Devcontainer]:
+    """Those of the template. A folder that is not absolute lies below the workspace's directory `root`, or at home."""
     found = {}
     sources = {script.id: script.log_source_id for script in manifest.scripts}
     for one in manifest.devcontainers:
-        folder = str(root / one.workspace_folder) if one.workspace_folder else str(root)
+        at_home = one.workspace_folder == "~" or one.workspace_folder.startswith("~/")
+        folder = str(home / one.workspace_folder[2:] if at_home else root / one.workspace_folder)
         preset = UUID(bytes=one.subagent_id) if len(one.subagent_id) == 16 else None
         ident = UUID(bytes=one.id) if len(one.id) == 16 else known_as(folder)
         name = one.name or agent_name(folder)

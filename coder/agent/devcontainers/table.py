@@ -105,7 +105,7 @@ class Devcontainers:
 
         Without `build_now` what runs is only gone on with.
         """
-        self._known |= {one.folder: one for one in declared(manifest, root)}
+        self._known |= {one.folder: one for one in declared(manifest, root, self._state.identity.home)}
         presets = {one.preset for one in self._known.values() if one.preset is not None}
         with trio.move_on_after(CLEAN_TIME):
             try:

@@ -19,6 +19,7 @@ import trio.testing
 from coder.agent.config import DevcontainerSettings
 from coder.agent.devcontainers import attendant, sub_agents, table
 from coder.agent.devcontainers.commands import CommandError
+from coder.agent.devcontainers.entries import declared
 from coder.agent.devcontainers.sub_agents import SubAgent
 from coder.agent.devcontainers.table import Devcontainers
 from coder.agent.network.http_api import HttpApi
@@ -394,6 +395,15 @@ async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Plac
     assert json.loads(off.body)["message"] == "Dev Container feature not enabled."
     assert "CODER_AGENT_DEVCONTAINERS_ENABLE=true" in json.loads(off.body)["detail"]
     assert "inside other Dev Containers" in json.loads(inside.body)["detail"]
+
+
+def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> None:
+    places = {"~": "/h", "~/api": "/h/api", "api": "/w/api", "": "/w", "/srv/api": "/srv/api", "~api": "/w/~api"}
+    manifest = agent_pb2.Manifest()
+    for place in places:
+        manifest.devcontainers.add(workspace_folder=place)
+    found = [one.folder for one in declared(manifest, Path("/w"), Path("/h"))]
+    assert found == list(dict.fromkeys(places.values()))
 
 
 async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
