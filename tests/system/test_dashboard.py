@@ -13,20 +13,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import (
-    AXE,
-    PHONE,
-    WIDE,
-    excess,
-    faults,
-    is_error,
-    launched,
-    listed_pages,
-    missing,
-    settled,
-    told,
-    visitor,
-)
+from tests.kit.browser import PHONE, WIDE, excess, is_error, missing, told, visitor
 from tests.kit.loopback import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -46,11 +33,6 @@ pytestmark = [
 def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
     with open_loopback() as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from launched()
 
 
 @pytest.fixture(scope="module")
@@ -312,29 +294,6 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     page.get_by_test_id("delete-dialog-name-confirmation").fill("made-here")
     page.get_by_test_id("confirm-button").click()
     expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
-
-
-OWN = f"/@ana-admin/{MACHINE}"
-TEMPLATE = "/templates/local-process"
-PAGES = (
-    "/workspaces", OWN, f"{OWN}/builds/1", f"{OWN}/settings", f"{OWN}/settings/parameters", f"{OWN}/settings/schedule",
-    f"{OWN}/settings/sharing", "/templates", "/templates/new", "/starter-templates/docker", f"{TEMPLATE}/docs",
-    f"{TEMPLATE}/files", f"{TEMPLATE}/resources", f"{TEMPLATE}/versions", f"{TEMPLATE}/embed", f"{TEMPLATE}/insights",
-    f"{TEMPLATE}/prebuilds", f"{TEMPLATE}/settings", f"{TEMPLATE}/settings/permissions",
-    f"{TEMPLATE}/settings/variables", f"{TEMPLATE}/settings/schedule", f"{TEMPLATE}/workspace", "/cli-auth",
-)  # fmt: skip
-
-
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: scripts/dashboard --check")
-def test_pages_can_be_used_by_everybody(page: Page) -> None:
-    """Every page has a heading, says no error, fits a phone, and axe-core finds nothing serious in either theme."""
-    found = faults(page, (*PAGES, *listed_pages()), loaded)
-    assert found == [], "\n".join(found)
-
-
-def loaded(page: Page) -> None:
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    settled(page)
 
 
 def test_pages_that_are_not_there(page: Page) -> None:
