@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tests.kit.loopback import ROOT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -113,6 +113,21 @@ def told(page: Page, text: str) -> None:
 def settled(page: Page) -> None:
     """Waits until the page shows what it will show for now: every answer is there."""
     page.wait_for_function(_SETTLED)
+
+
+def element(within: Page | Locator, kind: str, name: str) -> Locator:
+    """By what the contract calls its kind: a role with its name, or one of the other ways something is found."""
+    match kind:
+        case "testid":
+            return within.get_by_test_id(name)
+        case "label":
+            return within.get_by_label(name)
+        case "placeholder":
+            return within.get_by_placeholder(name)
+        case "text":
+            return within.get_by_text(name)
+        case _:
+            return within.get_by_role(kind, name=name)  # type: ignore[arg-type]
 
 
 def is_error(said: ConsoleMessage) -> bool:

@@ -53,6 +53,8 @@ def _read() -> dict[Visit, list[tuple[str, str]]]:
 
 CONTRACT = _read()
 """What stands where: (kind, name) of each visit."""
+PAGES = tuple(visit for visit in CONTRACT if not visit.steps)
+"""Each page once for everybody whom the table names, as it stands when nothing was pressed."""
 
 
 @dataclass(frozen=True)

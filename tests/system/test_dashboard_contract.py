@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from playwright.sync_api import TimeoutError as Missed
 
-from tests.kit.browser import AXE, PHONE, SOON, WIDE, excess, faults, is_error, missing, settled, visitor
+from tests.kit.browser import AXE, PHONE, SOON, WIDE, element, excess, faults, is_error, missing, settled, visitor
 from tests.kit.dashboard_contract import CONTRACT, NO_ACCOUNT, Names, Visit, names, session
 from tests.kit.dashboard_routes import DASHBOARD, route_of, routes
 from tests.kit.loopback import Loopback
@@ -79,20 +79,6 @@ def tabs(browser: Browser, empty: Loopback) -> Iterator[Tabs]:  # the browser fi
 @pytest.fixture(scope="module")
 def called(shown: Showcase) -> Names:
     return names(shown)
-
-
-def element(page: Page, kind: str, name: str) -> Locator:
-    match kind:
-        case "testid":
-            return page.get_by_test_id(name)
-        case "label":
-            return page.get_by_label(name)
-        case "placeholder":
-            return page.get_by_placeholder(name)
-        case "text":
-            return page.get_by_text(name)
-        case _:
-            return page.get_by_role(kind, name=name)  # type: ignore[arg-type]
 
 
 def misses(page: Page, visit: Visit, address: str, wanted: list[tuple[str, str]]) -> list[str]:
