@@ -106,7 +106,7 @@ def wrong_with(tab: Tab, visit: Visit) -> str:
     settled(tab.page)
     expected = SIGNED_OUT if visit.who in NO_ACCOUNT else EXPECTED.get(visit.page, "^$")
     said = [text for text in tab.said if not re.search(expected, text)]
-    heading = tab.page.get_by_role("heading", level=1).count() > 0 or visit.page.startswith(WITHOUT_HEADING)
+    heading = tab.page.locator("h1").count() > 0 or visit.page.startswith(WITHOUT_HEADING)
     return "\n".join([*said, *["no heading"][: not heading and not visit.steps], *faults(tab.page)])
 
 
@@ -137,8 +137,11 @@ def test_every_page_has_a_row() -> None:
 
 SIGNED_OUT = r"status of 401 .*/api/v2/|status of 404 .*/api/v2/users/first"
 """Browsers tell of these, which is how a page learns who looks at it."""
-EXPECTED = {"/templates/everything/workspace?mode=auto&match=nonsense:yes": "status of 400 .*/api/v2/workspaces"}
-"""Pages that say what is wrong with their address."""
+EXPECTED = {
+    "/templates/everything/workspace?mode=auto&match=nonsense:yes": "status of 400 .*/api/v2/workspaces",
+    "/tasks/ana/mend-it": "status of 502 .*/logs",
+}
+"""Pages that say what is wrong with their address, or that the task's program does not answer."""
 WITHOUT_HEADING = ("/@ana/whole.main/terminal",)
 PHONE_PAGES = (
     "/workspaces?filter=", "/templates", "/settings/tokens", "/settings/secrets", "/deployment/users",

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +19,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import missing, told, visitor
+from tests.kit.browser import SOON, missing, told, visitor
 from tests.kit.dashboard_contract import FOLDER
 from tests.kit.device_provider import Desk
-from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.loopback import Loopback, end, open_loopback
+from tests.kit.ports import free_port
 from tests.kit.web_app import WebApp, app_in_a_thread
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
@@ -43,6 +47,8 @@ class Scene:
     desk: Desk
     app: WebApp
     "What listens in the workspace."
+    lab: int
+    "The port where notebooks would."
 
     @property
     def near(self) -> str:
@@ -65,7 +71,7 @@ def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may ski
         with app_in_a_thread() as app, open_loopback(before=with_names) as server:
             server.request("POST", "/api/v2/users/first", {"email": EMAIL, "username": "ana", "password": PASSWORD})
             server.sign_in(EMAIL, PASSWORD)
-            yield Scene(server, desk, app)
+            yield Scene(server, desk, app, free_port())
     finally:
         desk.shutdown()
         desk.server_close()
@@ -97,11 +103,13 @@ def page(context: BrowserContext) -> Iterator[Page]:
     assert problems == []
 
 
-def archive(server: Loopback, app: WebApp) -> bytes:
+def archive(scene: Scene) -> bytes:
     """The bundled template with everything this flow needs, as somebody would pack a folder."""
-    folder, made = server.folder / "packed", io.BytesIO()
-    server.coder("templates", "init", "--id", "local-process", str(folder))
-    more = (FOLDER / "chosen.tf").read_text().replace("APP_PORT", str(app.port))
+    folder, made = scene.server.folder / "packed", io.BytesIO()
+    scene.server.coder("templates", "init", "--id", "local-process", str(folder))
+    more = (FOLDER / "chosen.tf").read_text()
+    for word, port in (("APP_PORT", scene.app.port), ("LAB_PORT", scene.lab)):
+        more = more.replace(word, str(port))
     (folder / "chosen.tf").write_text(more)
     with tarfile.open(fileobj=made, mode="w") as tar:
         for path in sorted(folder.iterdir()):
@@ -110,7 +118,7 @@ def archive(server: Loopback, app: WebApp) -> bytes:
 
 
 def test_a_template_is_made_of_an_archive(page: Page, scene: Scene) -> None:
-    packed = archive(scene.server, scene.app)
+    packed = archive(scene)
     page.goto("/templates")
     page.get_by_role("link", name="New template").first.click()
     box = page.get_by_test_id("file-upload")
@@ -178,7 +186,7 @@ _TRY = """async api => {
     const patience = () => new Promise(done => setTimeout(() => done({ status: "no answer" }), 20_000));
     const end = asked => Promise.race([asked, patience()])
         .then(answer => answer.status ? String(answer.status) : answer.type, () => "refused");
-    const body = JSON.stringify({ token_name: "stolen", lifetime: 3600000000000 });
+    const body = JSON.stringify({ token_name: "stolen", lifetime: 86_400e9, scopes: ["all"] });
     return {
         cookies: document.cookie,
         read: await end(fetch(`${api}/users/me`, { credentials })),
@@ -235,14 +243,52 @@ def test_an_application_by_host_has_nothing_of_the_dashboard(page: Page, scene: 
         assert "coder_" not in tried.pop("cookies")
         assert tried.pop("write") in {"opaque", "refused"}
         assert tried == {"read": "refused", "watch": "refused"}, address
-    assert scene.api("GET", "/users/me/keys/tokens") == []
+    assert not scene.api("GET", "/users/me/keys/tokens")
     app.close()
     # The same from a page of the dashboard: what was refused is what a signed-in person may do.
     home = context.new_page()
     home.goto(f"{scene.near}/icons")
     may = home.evaluate(_TRY, f"{scene.near}/api/v2")
     home.close()
-    assert (may["read"], may["watch"]) == ("200", "open")
+    assert (may["read"], may["write"], may["watch"]) == ("200", "201", "open")
+    assert [one["token_name"] for one in scene.api("GET", "/users/me/keys/tokens")] == ["stolen"]
+
+
+@pytest.fixture(scope="module")
+def lab(scene: Scene) -> Iterator[str]:
+    """JupyterLab as people install it, in an environment that ends with the test; its base path."""
+    place, base = scene.server.folder / "lab", f"/@ana/{NAME}.main/apps/lab/"
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    subprocess.run([str(place / "bin/pip"), "install", "-q", "jupyterlab>=4,<5"], check=True)
+    listens = (f"--ServerApp.port={scene.lab}", f"--ServerApp.base_url={base}", "--IdentityProvider.token=")
+    hosts = "--ServerApp.allow_remote_access=True"  # it serves no name of another machine by itself
+    with (scene.server.folder / "lab.log").open("ab") as log:
+        process = subprocess.Popen(
+            [str(place / "bin/jupyter"), "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", hosts, *listens],
+            env=scene.server.env("lab-home"), cwd=place, start_new_session=True, stdout=log, stderr=log,
+        )  # fmt: skip
+    yield base
+    end(process)
+
+
+@pytest.mark.soak  # a hundred megabytes of packages. code-server has none without a compiler: docs/conformance.md
+@pytest.mark.parametrize("way", ["path", "host"])
+def test_notebooks_run_behind_it(scene: Scene, context: BrowserContext, lab: str, way: str) -> None:
+    server = scene.server.url
+    host = server.replace("127.0.0.1", f"{scene.lab}--main--{NAME}--ana.apps.coder.localhost")
+    notebooks, sockets = context.new_page(), list[str]()
+    notebooks.on("websocket", lambda socket: sockets.append(socket.url))
+    limit = time.monotonic() + SOON / 1000
+    while (answer := notebooks.goto((server if way == "path" else host) + lab)) is None or not answer.ok:
+        assert time.monotonic() < limit, scene.server.log_ends()
+        time.sleep(0.5)
+    notebooks.locator(".jp-LauncherCard[title^='Python 3']").first.click()
+    notebooks.locator(".jp-Notebook .cm-content").first.click()
+    notebooks.keyboard.type("6 * 7")
+    notebooks.keyboard.press("Shift+Enter")
+    expect(notebooks.locator(".jp-OutputArea-output").first).to_have_text("42")
+    assert any("/channels" in address for address in sockets)
+    notebooks.close()
 
 
 def test_a_changed_template_is_published_from_the_editor(page: Page, scene: Scene) -> None:
@@ -305,8 +351,8 @@ def test_a_template_is_deleted_by_name(page: Page, scene: Scene) -> None:
     page.get_by_role("button", name="Open template menu").click()
     page.get_by_role("menuitem", name="Delete…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Delete template")).to_be_disabled()
     dialog.get_by_role("textbox").fill(TEMPLATE)
-    dialog.get_by_role("button", name="Delete", exact=True).click()
+    dialog.get_by_role("button", name="Delete template").click()
     expect(page.get_by_role("heading", name="No templates yet")).to_be_visible()
     assert scene.api("GET", "/organizations/default/templates") == []

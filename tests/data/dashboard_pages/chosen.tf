@@ -1,5 +1,5 @@
 # Added to the bundled local-process template: what a form asks depends on what is chosen in it, a preset chooses it, an
-# account elsewhere is needed. APP_PORT is where an application listens on this machine.
+# account elsewhere is needed. APP_PORT and LAB_PORT: where applications listen on this machine.
 data "coder_external_auth" "desk" {
   id = "desk"
 }
@@ -60,6 +60,14 @@ resource "coder_app" "own" {
   display_name = "Page by host"
   url          = "http://localhost:APP_PORT/echo"
   subdomain    = true
+}
+
+# It has to know where it is: by path, an application's own links are below that.
+resource "coder_app" "lab" {
+  agent_id     = coder_agent.main.id
+  slug         = "lab"
+  display_name = "Notebooks"
+  url          = "http://localhost:LAB_PORT/@ana/box.main/apps/lab"
 }
 
 resource "terraform_data" "greeting" {
