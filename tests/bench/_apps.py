@@ -5,6 +5,7 @@ The application is a process of its own on the workspace's machine, which is thi
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import http.client
 import statistics
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 import trio
 import wsproto
+from playwright.sync_api import BrowserContext
 from wsproto import events
 
 from tests.kit.loopback import end
@@ -117,11 +119,22 @@ def rates(shown: Showcase, mebibytes: int, runs: int) -> tuple[float, float]:
     return mebibytes / took[0], mebibytes / took[1]
 
 
-def sockets_at_once(shown: Showcase, count: int) -> tuple[int, list[float]]:
+def as_a_browser(context: BrowserContext, way: Way) -> Way:
+    """By the session a browser gets that opens the application, as its pages' WebSockets have it."""
+    origin = f"http://{way.fields['Host']}"
+    page = context.new_page()
+    page.goto(f"{origin}/echo")
+    page.close()
+    cookies = "; ".join(f"{one.get('name')}={one.get('value')}" for one in context.cookies(origin))
+    return Way(way.address, {"Host": way.fields["Host"], "Origin": origin, "Cookie": cookies})
+
+
+def sockets_at_once(shown: Showcase, context: BrowserContext, count: int) -> tuple[int, list[float]]:
     """How many were open together and had their message back, and how long each message took there and back (ms)."""
     with app_in_a_thread() as app:
-        way = through_proxy(shown, app.port)
-        return trio.run(_together, way, count)
+        way = as_a_browser(context, through_proxy(shown, app.port))
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Playwright's loop is in this thread
+            return beside.submit(trio.run, _together, way, count).result()
 
 
 async def _together(way: Way, count: int) -> tuple[int, list[float]]:

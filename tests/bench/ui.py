@@ -87,7 +87,7 @@ def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
             long_log(browser, shown),
             echo(browser, shown, 15 if quick else KEYS),
             app_proxy(shown, quick),
-            *app_sockets(shown),
+            *app_sockets(browser, shown),
         ]
         browser.close()
     return rows, {}
@@ -350,8 +350,10 @@ def app_proxy(shown: Showcase, quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def app_sockets(shown: Showcase) -> list[dict[str, Any]]:
-    answered, took = sockets_at_once(shown, SOCKETS)
+def app_sockets(browser: Browser, shown: Showcase) -> list[dict[str, Any]]:
+    context = signed_in(browser, shown)
+    answered, took = sockets_at_once(shown, context, SOCKETS)
+    context.close()
     return [
         {
             "metric": "300 WebSockets of an application at once: those with an answer", "value": answered,
