@@ -204,7 +204,7 @@ def test_a_phone_loses_nothing_of_a_table(tabs: Tabs, shown: Showcase, tables: s
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     excess(page, f"() => Math.max(0, ...({_TABLES})().map(one => one.over))")
     narrow = page.evaluate(_TABLES)
-    page.set_viewport_size(WIDE)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     page.unroute("**/api/**")
     assert [one["label"] for one in narrow] == [one["label"] for one in wide] != []
     tables.update(one["label"] for one in narrow)
@@ -269,11 +269,11 @@ def test_hostile_and_endless_words_harm_no_page(tabs: Tabs, shown: Showcase) -> 
             for entry in page.get_by_role("button", name=re.compile("^Details of")).all()[:6]:
                 entry.click()
         for size in (WIDE, PHONE):
-            page.set_viewport_size(size)
+            page.set_viewport_size(size)  # type: ignore[arg-type]
             over = excess(page, TOO_WIDE)
             found += [f"{path}: {over} px wider than {size}"] if over > 0 else []
         found += [f"{path}: {one}" for one in page.evaluate(HARMED)]
-        page.set_viewport_size(WIDE)
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert found == []
     assert "<img src=x" in page.inner_text("main"), "the words are not there at all"
 
