@@ -103,7 +103,7 @@ async def _main(config: Any, kept: Any) -> Any:
 
 
 def _config(invocation: Invocation) -> Any:
-    from coder.agent.config import AgentConfig
+    from coder.agent.config import AgentConfig, DevcontainerSettings
     from coder.agent.reports.flight_recorder import default_folder
 
     url = invocation["agent_url"] or invocation.globals["url"]
@@ -130,6 +130,11 @@ def _config(invocation: Invocation) -> Any:
         prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
         socket_path=Path(invocation["socket_path"]) if invocation["socket_path"] else None,
         socket_enabled=invocation["socket_enabled"],
+        devcontainers=DevcontainerSettings(
+            discover=invocation["discovery"], autostart=invocation["discovery_autostart"]
+        )
+        if invocation["devcontainers"]
+        else None,
         self_upgrade=invocation["self_upgrade"],
         upgrade_keyring=Path(invocation["self_upgrade_keyring"]) if invocation["self_upgrade_keyring"] else None,
         state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
@@ -303,8 +308,24 @@ AGENT = Command(
             "devcontainers-enable",
             "CODER_AGENT_DEVCONTAINERS_ENABLE",
             kind="bool",
+            default=True,
+            help="List the containers of the workspace, build its dev containers and start an agent in each.",
+        ),
+        Option(
+            "discovery",
+            "devcontainers-project-discovery-enable",
+            "CODER_AGENT_DEVCONTAINERS_PROJECT_DISCOVERY_ENABLE",
+            kind="bool",
+            default=True,
+            help="Show the repositories below the workspace's directory that describe a dev container.",
+        ),
+        Option(
+            "discovery_autostart",
+            "devcontainers-discovery-autostart-enable",
+            "CODER_AGENT_DEVCONTAINERS_DISCOVERY_AUTOSTART_ENABLE",
+            kind="bool",
             default=False,
-            hidden=True,
+            help="Build those of them whose customizations.coder.autoStart is true.",
         ),
         Option(
             "socket_path",

@@ -36,7 +36,7 @@ LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*
 OURS = {
     ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
     ("agent", "agent-firewall-log-proxy-socket-path"),
-    ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
+    ("agent", "log-dir"), ("agent", "script-data-dir"),
     ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
