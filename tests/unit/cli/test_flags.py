@@ -21,12 +21,10 @@ from tests.kit.paths import DATA
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
 NAMES = {row["command"]: command_name(row["command"].split()) for row in RECORDED}
-ROWS = [
-    row | {"command": name}
-    for row in RECORDED
-    if (name := NAMES[row["command"]]) in COMMANDS or (name == row["command"] and name in GROUPS)
-]
-"""Of commands and groups that are here, under whatever name."""
+ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["command"]]) in COMMANDS]
+"""Of commands that are here, under whatever name."""
+PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
+"""Flags of a group, which are those of each of its commands."""
 ABSENT = ("agent-firewall", "ai-gateway ", "exp chat ", "exp scaletest ")
 """Families of recorded commands that are not here, or not all of them."""
 
@@ -73,6 +71,17 @@ def test_flag_is_there(row: dict[str, str]) -> None:
     recorded = "struct" if row["type"].startswith("struct[") else row["type"]
     assert (f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind) == recorded
     assert same_default(option, row["default"])
+
+
+@pytest.mark.parametrize("row", PARENTS, ids=lambda row: f"{row['command']} --{row['flag']}")
+def test_a_flag_of_a_group_is_one_of_its_commands(row: dict[str, str]) -> None:
+    children = [name for name in COMMANDS if name.startswith(f"{row['command']} ")]
+    for name in children:
+        option = next((option for option in load(name).options if option.flag == row["flag"]), None)
+        assert option is not None, name
+        assert (option.short, option.env, option.kind) == (row["short"], row["env"], row["type"])
+    last = children[0].removeprefix(f"{row['command']} ").split()
+    assert command_name([*row["command"].split(), f"--{row['flag']}", "x", *last]) == children[0]
 
 
 def test_a_recorded_command_is_here_or_of_an_absent_family() -> None:
