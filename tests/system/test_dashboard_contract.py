@@ -77,8 +77,10 @@ class Tabs:
             token = session(self.server, who)
             context = visitor(self.browser, self.server.url, token, reduced_motion="reduce", viewport=WIDE)
             self.opened[who] = Tab(context.new_page())
-        self.opened[who].said.clear()
-        return self.opened[who]
+        tab = self.opened[who]
+        tab.page.goto("about:blank")  # what the page before still waited for is said of that page
+        tab.said.clear()
+        return tab
 
 
 @pytest.fixture(scope="module")

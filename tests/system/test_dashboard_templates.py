@@ -291,8 +291,11 @@ def test_notebooks_run_behind_it(scene: Scene, context: BrowserContext, lab: str
         assert time.monotonic() < limit, scene.server.log_ends()
         time.sleep(0.5)
     notebooks.locator(".jp-LauncherCard[title^='Python 3']").first.click()
-    notebooks.locator(".jp-Notebook .cm-content").first.click()
+    expect(notebooks.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible()
+    cell = notebooks.locator(".jp-Notebook .cm-content").first
+    cell.click()
     notebooks.keyboard.type("6 * 7")
+    expect(cell).to_have_text("6 * 7")
     notebooks.keyboard.press("Shift+Enter")
     expect(notebooks.locator(".jp-OutputArea-output").first).to_have_text("42")
     assert any("/channels" in opened for opened in sockets)
