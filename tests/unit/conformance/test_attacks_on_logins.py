@@ -294,16 +294,19 @@ SAME: tuple[tuple[str, str, str, dict[str, str], dict[str, str]], ...] = (
     *[(kind, "GET", path, {}, {}) for kind in ("password", "owner", "deleted") for path in (
         "/api/v2/users/{}", "/api/v2/users/{}/gitsshkey", "/api/v2/users/{}/workspace/dev", "/@{}", "/@{}/dev",
         "/api/v2/users/{}/organizations")],
-    *[("application", method, "/oauth2/authorize?client_id={}&response_type=code", {}, {}) for method in ("GET", "POST")],
+    *[("application", method, "/oauth2/authorize?client_id={}&response_type=code", {}, {})
+      for method in ("GET", "POST")],
     *[("application", "POST", _APP, {"client_id": "{}", "client_secret": secret, "grant_type": grant, name: value}, {})
       for secret in ("", "x", "coder_aaaaaaaaaa_" + "b" * 40)
       for grant, name, value in (("authorization_code", "code", "coder_aaaaaaaaaa_" + "b" * 40),
                                  ("refresh_token", "refresh_token", "x"), ("password", "username", "admin"))],
     *[("application", method, "/oauth2/clients/{}", {}, {"Authorization": "Bearer x"}) for method in ("GET", "DELETE")],
-    *[("organization", "GET", f"/api/v2/organizations/{{}}/provisionerdaemons/serve?provisioner=echo{more}", {}, headers)
+    *[("organization", "GET",
+       f"/api/v2/organizations/{{}}/provisionerdaemons/serve?provisioner=echo{more}", {}, headers)
       for more in ("", "&tag=scope%3Duser") for headers in ({}, {"Coder-Provisioner-Daemon-Key": "x"})],
     *[("workspace", method, path, {}, {}) for method, path in (
-        ("GET", "/api/v2/workspaces/{}"), ("GET", "/api/v2/workspaces/{}/watch-ws"), ("POST", "/api/v2/workspaces/{}/usage"))],
+        ("GET", "/api/v2/workspaces/{}"), ("GET", "/api/v2/workspaces/{}/watch-ws"),
+        ("POST", "/api/v2/workspaces/{}/usage"))],
 )  # fmt: skip
 """What is answered alike whether there is such a one or not, to whoever is nobody."""
 
@@ -317,13 +320,14 @@ async def test_nobody_learns_who_or_what_there_is() -> None:
             await world.member(name)
         oidc = {"userName": "zebulon", "emails": [{"value": "zebulon@b.c", "primary": True}], "active": True}
         for method, path, body, headers in (
-            ("POST", "/scim/v2/Users", oidc, {"Authorization": "scim"}), ("DELETE", "/api/v2/users/xanthippe", None, {}),
-            ("PUT", "/api/v2/users/fenwick/status/suspend", None, {}),
+            ("POST", "/scim/v2/Users", oidc, {"Authorization": "scim"}),
+            ("PUT", "/api/v2/users/fenwick/status/suspend", None, {}), ("DELETE", "/api/v2/users/xanthippe", None, {}),
         ):  # fmt: skip
             assert (await world.request(method, path, json=body, headers=headers)).status_code == 200
         app = (await world.post("/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": CALLBACK})).json()["id"]
-        known = {"password": "quixote", "oidc": "zebulon", "suspended": "fenwick", "deleted": "xanthippe", "owner": "admin",
-                 "application": app, "organization": "default", "workspace": it.workspace["id"]}  # fmt: skip
+        known = {"password": "quixote", "oidc": "zebulon", "suspended": "fenwick", "deleted": "xanthippe",
+                 "owner": "admin", "application": app, "organization": "default",
+                 "workspace": it.workspace["id"]}  # fmt: skip
         unknown = {"application": str(uuid4()), "workspace": str(uuid4())}
         for kind, *request in SAME:
             there = await _said(world, known[kind], *request)

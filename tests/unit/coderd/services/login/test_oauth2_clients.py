@@ -23,7 +23,9 @@ async def test_what_is_renewed_reaches_no_further() -> None:
     async with client() as it:
         tokens = (await it.exchange(await it.code(scope="workspace:read"))).json()
         for scope in ("coder:all", "", "workspace:read coder:all", "api_key:create", "user:read", "*", "x" * 3000):
-            tokens = (await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"], scope=scope)).json()
+            tokens = (
+                await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"], scope=scope)
+            ).json()
             access = tokens["access_token"]
             assert (await it.world.get("/api/v2/workspaces", token=access)).status_code == 200, scope
             made = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=access)
@@ -46,7 +48,8 @@ async def test_a_registration_token_is_for_its_registration_alone() -> None:
             ("GET", f"/oauth2/clients/{it.app_id}", bearer, ""), ("DELETE", f"/oauth2/clients/{it.app_id}", bearer, ""),
             ("GET", own, {"Authorization": f"Basic {token}"}, ""), ("GET", own, {}, token), ("GET", own, {}, ""),
             ("GET", own, {"Authorization": f"Bearer {token}x"}, ""), ("GET", own, {"Authorization": token}, ""),
-            ("GET", f"{own}?access_token={token}", {}, ""), ("GET", own, {"Authorization": f"Bearer {it.user_token}"}, ""),
+            ("GET", f"{own}?access_token={token}", {}, ""),
+            ("GET", own, {"Authorization": f"Bearer {it.user_token}"}, ""),
         ):  # fmt: skip
             answer = await it.world.request(method, path, headers=headers, token=shown)
             assert answer.status_code in {401, 404}, (method, path, headers, answer.text)

@@ -108,9 +108,9 @@ async def test_changes_of_every_shape_do_what_they_say_or_nothing() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         made = (await ask(world, "POST", body=ADA)).json()["id"]
         local, _ = await world.member("local")
-        for ident in (made, local):
+        for ident, every in ((made, 1), (local, 4)):
             path, shown = f"{USERS}/{ident}", f"/api/v2/users/{ident}"
-            for body in ENDS:
+            for body in ENDS[::every]:
                 assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
                 answer = await ask(world, "PATCH", path, body)
                 status = (await world.get(shown)).json()["status"]
@@ -118,7 +118,7 @@ async def test_changes_of_every_shape_do_what_they_say_or_nothing() -> None:
                     wrong.append(f"{body}: {answer.status_code}, {status}")
             assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
             before = _lasting((await world.get(shown)).json())
-            for body in (*NONSENSE, *IGNORED):
+            for body in (*NONSENSE, *IGNORED)[::every]:
                 answer = await ask(world, "PATCH", path, body)
                 if answer.status_code != (400 if any(body is one for one in NONSENSE) else 200):
                     wrong.append(f"{str(body)[:200]}: {answer.status_code} {answer.text[:200]}")
