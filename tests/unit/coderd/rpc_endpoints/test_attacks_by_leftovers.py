@@ -29,6 +29,7 @@ from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.coderd.store.agents.agents import get_agent
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
 from tests.kit import rpc_ids
 from tests.kit.agents import dial_link
@@ -263,6 +264,14 @@ async def test_nothing_is_written_about_a_job_that_is_over() -> None:
 # ---- resume tokens at another replica
 
 
+async def _renewed(world: World, resume: str, token: str) -> str:
+    """What a link that was resumed and announced no keys is given."""
+    path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': resume})}"
+    kinds = tailnet_pb2.RefreshResumeTokenRequest(), tailnet_pb2.RefreshResumeTokenResponse
+    async with open_session(await dial_link(world, path, token=token), role="client") as session:
+        return str((await session.call("/coder.tailnet.v2.Tailnet/RefreshResumeToken", *kinds)).token)
+
+
 async def test_resume_tokens_are_their_sessions_at_every_replica() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world, replica_of(world) as other:
@@ -280,6 +289,9 @@ async def test_resume_tokens_are_their_sessions_at_every_replica() -> None:
             assert await resume_tokens.read_untrusted(replica.ctx, whole, mine) == (peer, "digest")
             if await opens_terminal_untrusted(replica.ctx.part(SigningKeys), world.ctx.clock.now(), whole, peer):
                 wrong.append("a resume token opened a terminal")
+            again = await resume_tokens.read_untrusted(replica.ctx, await _renewed(replica, whole, token), mine)
+            if again != (peer, "digest"):
+                wrong.append(f"bound to no keys any more: {again}")
         forged = [
             app, f"{head}.{body}.", f"{head}.{body}", f"{head}..{signature}", "..", "a.b.c", whole[:-2], whole + "A",
             f"eyJhbGciOiJub25lIiwia2lkIjoiMSJ9.{body}.", sign(await keys.get("workspace_apps_token"), claims),
