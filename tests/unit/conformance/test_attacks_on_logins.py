@@ -329,11 +329,11 @@ async def test_nobody_learns_who_or_what_there_is() -> None:
                  "owner": "admin", "application": app, "organization": "default",
                  "workspace": it.workspace["id"]}  # fmt: skip
         unknown = {"application": str(uuid4()), "workspace": str(uuid4())}
-        for kind, *request in SAME:
-            there = await _said(world, known[kind], *request)
-            nowhere = await _said(world, unknown.get(kind, "nobody"), *request)
+        for kind, method, path, sent, shown in SAME:
+            there = await _said(world, known[kind], method, path, sent, shown)
+            nowhere = await _said(world, unknown.get(kind, "nobody"), method, path, sent, shown)
             if there != nowhere:
-                wrong.append(f"{kind} {request}: {there}\n  nobody: {nowhere}")
+                wrong.append(f"{kind} {method} {path} {sent} {shown}: {there}\n  nobody: {nowhere}")
     assert len(SAME) > 100
     assert not wrong, "\n".join(wrong)
 

@@ -83,10 +83,11 @@ ENDS: tuple[dict[str, Any], ...] = (
     {"Operations": [{"op": "replace", "path": "displayName", "value": "x"}, _OPERATION]},
     {"Operations": [{**_OPERATION, "value": True}, _OPERATION]},
 )  # fmt: skip
+_NEITHER: tuple[Any, ...] = ("no", "", 0, [], {}, "False ", [False])
 NONSENSE: tuple[Any, ...] = (
     # said of somebody's being active, and not to be understood: refused rather than passed over
     {"active": "False"}, {"active": 0}, {"active": []}, {"active": {}}, [], "x", 1, None, [{"active": False}],
-    *[{"Operations": [{**_OPERATION, "value": value}]} for value in ("no", "", 0, [], {}, "False ", [False])],
+    *[{"Operations": [{**_OPERATION, "value": value}]} for value in _NEITHER],
 )  # fmt: skip
 IGNORED: tuple[dict[str, Any], ...] = (
     # what may not change anybody: names, addresses, ways to log in, roles
