@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 import re
+import ssl
 import subprocess
 import sys
 import uuid
@@ -116,9 +117,25 @@ def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Co
             continue
         package, version = debian_package(path.name)
         purl = f"pkg:deb/debian/{package}@{version}" if package else ""
+        built = built_here(path.name)
+        # dpkg is asked by name: its library of that name may be another than the one this Python runs with.
+        if built and version.partition("-")[0] != built[1]:
+            version = built[1]
+            purl = f"pkg:generic/{built[0]}@{version}"
         component = component_of("library", path.name, version, purl, reference=f"file:{inside}")
         component["hashes"] = [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}]
         yield component
+
+
+def built_here(library: str) -> tuple[str, str] | None:
+    """Name and version of what was compiled from source together with this Python (root-python.sh), which no package
+    manager knows of."""
+    stem = library.partition(".so")[0]
+    if stem in {"libssl", "libcrypto"}:
+        return "openssl", ssl.OPENSSL_VERSION.split()[1]
+    if stem == f"libpython{platform.python_version().rpartition('.')[0]}":
+        return "python", platform.python_version()
+    return None
 
 
 def debian_package(library: str) -> tuple[str, str]:

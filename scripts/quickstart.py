@@ -158,10 +158,13 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="shut everything down at the end")
     parser.add_argument("--data-dir", type=Path, default=Path.home() / ".config" / "coderv2")
     parser.add_argument("--http-address", default="127.0.0.1:3000")
-    parser.add_argument("--binary-dir", type=Path, required=True)
+    program = parser.add_mutually_exclusive_group(required=True)
+    program.add_argument("--binary-dir", type=Path, help="where build/build.py put the program for this machine")
+    program.add_argument("--binary", type=Path, help="the program itself")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-    walk = Walk(find_binary(args.binary_dir), args.data_dir.expanduser().absolute(), free_address(args.http_address))
+    binary = args.binary.absolute() if args.binary else find_binary(args.binary_dir)
+    walk = Walk(binary, args.data_dir.expanduser().absolute(), free_address(args.http_address))
     print("Coder quickstart")
     try:
         with ExitStack() as stack:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 
 Source = Literal["default", "yaml", "env", "flag"]
 Kind = Literal[
@@ -122,7 +123,7 @@ def _convert(option: Option, raw: Any, source: Source) -> Any:
     try:
         value = _CONVERTERS[option.kind](raw)
     except (ValueError, TypeError, CoderError) as error:
-        shown = "***" if option.secret else repr(raw)
+        shown = "***" if option.secret else quoted(raw)
         raise CoderError("bad_option", f"{where}: {shown} is not a valid {option.kind}", option.help) from error
     if isinstance(value, timedelta) and value < option.least:
         raise CoderError("bad_option", f"{where}: {raw} is less than {format_duration(option.least)}", option.help)
@@ -134,7 +135,8 @@ def _choice(option: Option, value: Any) -> Any:
     known = {choice.lower(): choice for choice in option.choices}
     given = [str(item).lower() for item in (value if option.kind in LIST_KINDS else [value])]
     if not known.keys() >= set(given):
-        raise CoderError("bad_option", f"--{option.flag}: {value!r} is not one of {', '.join(option.choices)}")
+        shown = ",".join(value) if option.kind in LIST_KINDS else value
+        raise CoderError("bad_option", f"--{option.flag}: {quoted(shown)} is not one of {', '.join(option.choices)}")
     return tuple(known[item] for item in given) if option.kind in LIST_KINDS else known[given[0]]
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 
 _UNITS = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31536000.0,
@@ -27,11 +28,13 @@ def parse_duration(text: str) -> timedelta:
         return timedelta()
     parts = _PART.findall(body) if _WHOLE.fullmatch(body) else []
     if not parts:
-        raise CoderError("bad_duration", f"{text!r} is not a duration", 'Write it like "1h30m", "45s" or "7d".')
+        raise CoderError("bad_duration", f"{quoted(text)} is not a duration", 'Write it like "1h30m", "45s" or "7d".')
     try:
         return timedelta(seconds=sign * sum(float(number) * _UNITS[unit] for number, unit in parts))
     except OverflowError as error:
-        raise CoderError("bad_duration", f"{text!r} is longer than any clock counts", "Write a shorter one.") from error
+        raise CoderError(
+            "bad_duration", f"{quoted(text)} is longer than any clock counts", "Write a shorter one."
+        ) from error
 
 
 def from_nanoseconds(value: int) -> timedelta:

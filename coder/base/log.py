@@ -7,6 +7,7 @@ password, secret or key material is masked as a second fence.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 import sys
@@ -27,6 +28,7 @@ class _State:
 
     sinks: list[Sink] = []  # noqa: RUF012 - one list for the process
     threshold: int = _ORDER["info"]
+    is_debugged: Callable[[str], bool] | None = None
     lock = threading.Lock()
 
 
@@ -47,7 +49,9 @@ class Logger:
 
     def tells(self, level: Level) -> bool:
         """Whether an entry of this level goes anywhere: for callers whose fields cost more than the question."""
-        return _ORDER[level] >= _State.threshold and bool(_State.sinks)
+        if _ORDER[level] < _State.threshold or not _State.sinks:
+            return False
+        return level != "debug" or _State.is_debugged is None or _State.is_debugged(self.name)
 
     def debug(self, message: str, **fields: Any) -> None:
         self._emit("debug", message, fields)
@@ -75,10 +79,14 @@ def get_logger(name: str) -> Logger:
     return Logger(name)
 
 
-def configure(*sinks: Sink, level: Level = "info") -> None:
-    """Replaces all sinks. No sink means silence."""
+def configure(*sinks: Sink, level: Level = "info", is_debugged: Callable[[str], bool] | None = None) -> None:
+    """Replaces all sinks. No sink means silence.
+
+    `is_debugged` says of a logger's name whether its debug messages go anywhere, and is asked once for each.
+    """
     _State.sinks = list(sinks)
     _State.threshold = _ORDER[level]
+    _State.is_debugged = functools.cache(is_debugged) if is_debugged else None
 
 
 @contextlib.contextmanager

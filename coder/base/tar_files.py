@@ -9,6 +9,8 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from coder.base.quoted import quoted
+
 
 def extract_all(tar: tarfile.TarFile, directory: Path) -> None:
     """Raises tarfile.TarError or OSError; what came before the member that is refused is there by then."""
@@ -19,7 +21,7 @@ def extract_all(tar: tarfile.TarFile, directory: Path) -> None:
     for member in tar:
         place = (root / member.name).resolve()  # through links that were there before, too
         if not place.is_relative_to(root) or not (member.isfile() or member.isdir()):
-            raise tarfile.ExtractError(f"{member.name!r} is no file or folder of this archive's own")
+            raise tarfile.ExtractError(f"{quoted(member.name)} is no file or folder of this archive's own")
         (place if member.isdir() else place.parent).mkdir(parents=True, exist_ok=True)
         data = tar.extractfile(member)
         if data is not None:

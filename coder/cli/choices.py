@@ -32,10 +32,13 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
 
 
-def select(question: str, choices: Sequence[Choice], *, default: str = "") -> str:
-    """The value of one choice; on a line also anything else that was typed. Raises CoderError at end of input."""
+def select(question: str, choices: Sequence[Choice], *, default: str = "", searches: bool = True) -> str:
+    """The value of one choice; on a line also anything else that was typed. Raises CoderError at end of input.
+
+    `searches`: typing narrows the list.
+    """
     if choices and is_interactive():
-        return _run(question, Chooser(choices, chosen=[default], many=False))[0]
+        return _run(question, Chooser(choices, chosen=[default], many=False, searches=searches))[0]
     write_list(choices, [default])
     return picked(ask(question, default=default), choices)
 
@@ -75,12 +78,19 @@ class Chooser:
     """The list: what is shown for what was typed, where the cursor stands, what is marked."""
 
     def __init__(
-        self, choices: Sequence[Choice], *, chosen: Iterable[str] = (), many: bool, free: bool = False
+        self,
+        choices: Sequence[Choice],
+        *,
+        chosen: Iterable[str] = (),
+        many: bool,
+        free: bool = False,
+        searches: bool = True,
     ) -> None:
         wanted = list(chosen)
         self._choices = list(choices)
         self._free = free
         self.many = many
+        self.searches = searches
         known = {choice.value for choice in choices}
         self._choices += [Choice(value, value) for value in wanted if many and value not in known]
         self._marked = {choice.value for choice in self._choices if choice.value in wanted} if many else set()
@@ -93,6 +103,8 @@ class Chooser:
         return [one for one in self._choices if sought in f"{one.label} {one.value}".casefold()]
 
     def type(self, text: str) -> None:
+        if not self.searches:
+            return
         self.typed += text
         self._cursor = 0
 
@@ -152,7 +164,8 @@ def _run(question: str, chooser: Chooser) -> list[str]:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 
-    help_line = "space marks, Enter takes" if chooser.many else "arrows move, typing searches, Enter takes"
+    moves = "space marks" if chooser.many else "arrows move, typing searches" if chooser.searches else "arrows move"
+    help_line = f"{moves}, Enter takes"
 
     def text() -> StyleAndTextTuples:
         parts: StyleAndTextTuples = [("bold", question), ("", f" {chooser.typed}" if chooser.typed else "")]

@@ -70,84 +70,68 @@ class Invocation:
 
 
 GLOBAL_OPTIONS = (
-    Option("url", "url", "CODER_URL", help="URL to a deployment."),
-    Option("token", "token", "CODER_SESSION_TOKEN", secret=True, help="Specify an authentication token."),
-    Option("config_dir", "global-config", "CODER_CONFIG_DIR", help="Path to the global `coder` config directory."),
-    Option(
-        "header",
-        "header",
-        "CODER_HEADER",
-        kind="string-array",
-        help="Additional HTTP headers added to all requests. Provide as key=value.",
-    ),
-    Option(
-        "header_command",
-        "header-command",
-        "CODER_HEADER_COMMAND",
-        help="An external command that prints additional HTTP headers, one key=value a line.",
-    ),
-    Option("client_tls_ca_file", "client-tls-ca-file", "CODER_CLIENT_TLS_CA_FILE", help="Authority to trust."),
-    Option("client_tls_cert_file", "client-tls-cert-file", "CODER_CLIENT_TLS_CERT_FILE", help="Client certificate."),
-    Option("client_tls_key_file", "client-tls-key-file", "CODER_CLIENT_TLS_KEY_FILE", help="Client private key."),
-    Option(
-        "no_feature_warning",
-        "no-feature-warning",
-        "CODER_NO_FEATURE_WARNING",
-        kind="bool",
-        default=False,
-        help="Suppress warnings about unlicensed features.",
-    ),
-    Option(
-        "no_version_warning",
-        "no-version-warning",
-        "CODER_NO_VERSION_WARNING",
-        kind="bool",
-        default=False,
-        help="Suppress warning when client and server versions do not match.",
-    ),
-    Option(
-        "disable_direct",
-        "disable-direct-connections",
-        "CODER_DISABLE_DIRECT_CONNECTIONS",
-        kind="bool",
-        default=False,
-        help="Disable direct (P2P) connections to workspaces.",
-    ),
-    Option(
-        "disable_network_telemetry",
-        "disable-network-telemetry",
-        "CODER_DISABLE_NETWORK_TELEMETRY",
-        kind="bool",
-        default=False,
-        help="Disable network telemetry.",
-    ),
-    Option(
-        "use_keyring",
-        "use-keyring",
-        "CODER_USE_KEYRING",
-        kind="bool",
-        default=False,
-        help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
-        "Secret Service) instead of a file.",
-    ),
-    Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v", help="Enable verbose output."),
-    Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False, help="Force the use of a TTY."),
+    Option("url", "url", "CODER_URL",
+           help="Address of the deployment, like https://coder.example.com; else that of the last login."),
+    Option("token", "token", "CODER_SESSION_TOKEN", secret=True,
+           help="Session token to use for this command instead of the one that login keeps."),
+    Option("config_dir", "global-config", "CODER_CONFIG_DIR",
+           help="Directory where login keeps address and token; the user's configuration directory if left out."),
+    Option("header", "header", "CODER_HEADER", kind="string-array",
+           help="Send this header, name=value, with every request; may be given several times."),
+    Option("header_command", "header-command", "CODER_HEADER_COMMAND",
+           help="Run this command before requests and send what it prints as headers, one name=value a line."),
+    Option("client_tls_ca_file", "client-tls-ca-file", "CODER_CLIENT_TLS_CA_FILE",
+           help="PEM file of an authority to trust for the certificate of the server, like ca.pem."),
+    Option("client_tls_cert_file", "client-tls-cert-file", "CODER_CLIENT_TLS_CERT_FILE",
+           help="PEM file of a certificate to show to servers that ask for one; needs its key too."),
+    Option("client_tls_key_file", "client-tls-key-file", "CODER_CLIENT_TLS_KEY_FILE",
+           help="PEM file of the private key that belongs to the client certificate."),
+    Option("no_feature_warning", "no-feature-warning", "CODER_NO_FEATURE_WARNING", kind="bool", default=False,
+           help="Accepted for older scripts: nothing here warns of features without a license."),
+    Option("no_version_warning", "no-version-warning", "CODER_NO_VERSION_WARNING", kind="bool", default=False,
+           help="Say nothing when this program and the server are of different versions."),
+    Option("disable_direct", "disable-direct-connections", "CODER_DISABLE_DIRECT_CONNECTIONS", kind="bool",
+           default=False, help="Reach workspaces through relays only, never directly from this machine."),
+    Option("disable_network_telemetry", "disable-network-telemetry", "CODER_DISABLE_NETWORK_TELEMETRY", kind="bool",
+           default=False, help="Accepted for older scripts: no figures about the network are sent to anybody."),
+    Option("use_keyring", "use-keyring", "CODER_USE_KEYRING", kind="bool", default=False,
+           help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
+           "Secret Service) instead of a file."),
+    Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v",
+           help="Show each request with its status on standard error, and more of what went wrong."),
+    Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False,
+           help="Let `coder ssh` open a terminal there even where this is started without one."),
     Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),
-    Option(
-        "debug_options",
-        "debug-options",
-        kind="bool",
-        default=False,
-        help="Print all options, how they're set, then exit.",
-    ),
-)
+    Option("debug_options", "debug-options", kind="bool", default=False,
+           help="Print every option with its value and where that comes from, then end without doing anything."),
+)  # fmt: skip
 
-YES = Option("yes", "yes", short="y", kind="bool", default=False, help="Bypass confirmation prompts.")
-ORG = Option("org", "org", "CODER_ORGANIZATION", short="O", help="Select which organization (uuid or name) to use.")
+YES = Option(
+    "yes",
+    "yes",
+    short="y",
+    kind="bool",
+    default=False,
+    help="Go ahead without asking for confirmation, as a script needs it.",
+)
+ORG = Option(
+    "org",
+    "org",
+    "CODER_ORGANIZATION",
+    short="O",
+    help="Organization to work in, by name or id; needed where you belong to several.",
+)
 
 
 def output_option(choices: tuple[str, ...] = ("table", "json"), default: str = "table") -> Option:
-    return Option("output", "output", short="o", default=default, choices=choices, help="Output format.")
+    return Option(
+        "output",
+        "output",
+        short="o",
+        default=default,
+        choices=choices,
+        help="How the result is printed: text for people or JSON for scripts.",
+    )
 
 
 def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
@@ -158,7 +142,7 @@ def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
         kind="string-array",
         default=tuple(default),
         choices=tuple(columns),
-        help="Columns to display in table output.",
+        help="Columns of the table, separated by commas; they stand in the order given.",
     )
 
 
@@ -213,38 +197,58 @@ def usage_error(command: Command, typed: Sequence[str], what: str) -> UsageError
     return UsageError(f'parsing flags ({_go_list(typed)}) for "{f"coder {command.words}".rstrip()}": {what}')
 
 
-def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+@dataclass(slots=True)
+class Scan:
+    """A command line's words, sorted; nothing is judged yet."""
+
+    args: list[str] = field(default_factory=list)
+    flags: list[_Read] = field(default_factory=list)
+    "In the order given; a value of None is one that the line ends before."
+    own: int = 0
+    "How many of the words are ours: those before `--` or a remote command."
+
+    @property
+    def pending(self) -> Option | None:
+        """The option whose value the next word would be."""
+        return self.flags[-1][0] if self.flags and self.flags[-1][1] is None else None
+
+
+def scan(command: Command, argv: Sequence[str]) -> Scan:
+    """Which of `argv` (without program and command words) are flags, their values, and arguments."""
     options = {option.flag: option for option in (*GLOBAL_OPTIONS, *command.options) if option.flag}
     shorts = {option.short: option for option in (*GLOBAL_OPTIONS, *command.options) if option.short}
-    flags: dict[str, Any] = {}
-    args: list[str] = []
-    rest = iter(range(len(argv)))
-    for index in rest:
+    found, index = Scan(), 0
+    while index < len(argv):
         word = argv[index]
-        if command.raw_after is not None and len(args) >= command.raw_after and (args or command.raw_after == 0):
-            if word == "--" and len(args) == command.raw_after:
-                args += argv[index + 1 :]
-                break
-            if not (word.startswith("-") and len(args) == command.raw_after):
-                args += argv[index:]
-                break
         if word == "--":
-            args += argv[index + 1 :]
+            found.args += argv[index + 1 :]
             break
         if not word.startswith("-") or word == "-":
-            args.append(word)
-            continue
-        read = _long_flag(word, options) if word.startswith("--") else _short_flags(word[1:], shorts)
-        for option, value, wrong in read:
-            if option is None:
-                raise usage_error(command, typed, wrong)
-            if value is None:
-                following = next(rest, None)
-                if following is None:
-                    raise usage_error(command, typed, f"flag needs an argument: {wrong}")
-                value = argv[following]
-            _store(command, typed, flags, option, value)
-    return flags, args
+            if command.raw_after is not None and len(found.args) >= command.raw_after:
+                found.args += argv[index:]
+                break
+            found.args.append(word)
+        else:
+            for option, value, said in _long_flag(word, options) if word[1] == "-" else _short_flags(word[1:], shorts):
+                taken = value
+                if option is not None and value is None:
+                    index += 1
+                    taken = argv[index] if index < len(argv) else None
+                found.flags.append((option, taken, said))
+        index += 1
+    found.own = min(index, len(argv))
+    return found
+
+
+def _split(command: Command, argv: list[str], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    found, flags = scan(command, argv), dict[str, Any]()
+    for option, value, said in found.flags:
+        if option is None:
+            raise usage_error(command, typed, said)
+        if value is None:
+            raise usage_error(command, typed, f"flag needs an argument: {said}")
+        _store(command, typed, flags, option, value)
+    return flags, found.args
 
 
 _Read = tuple[Option | None, str | None, str]
@@ -316,77 +320,3 @@ def shown_value(value: Any) -> str:
     if isinstance(value, timedelta):
         return format_duration(value)
     return str(value)
-
-
-def help_text(
-    command: Command, children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
-) -> str:
-    """Help in the usual layout: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
-    from coder.base.version import BUILD_VERSION
-    from coder.cli.examples import EXAMPLES
-
-    columns = width or _help_width()
-
-    name = f"coder {command.words}".rstrip()
-    lines = [
-        f"coder {BUILD_VERSION}",
-        "",
-        "USAGE:",
-        f"  {name} {'[flags] ' if command.options else ''}{command.usage}".rstrip(),
-    ]
-    lines += ["", *_wrapped(command.summary, 2, columns)] if command.summary else []
-    lines += ["", f"  Aliases: {', '.join(aliases)}"] if aliases else []
-    lines += [""] if command.long else []
-    for row in command.long.splitlines():
-        # What is indented is a line to type: it stays whole.
-        lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
-    for what, line in EXAMPLES.get(command.words, ()):
-        lines += ["", *_wrapped(f"- {what}:", 2, columns), "", f"      $ {line}"]
-    if children:
-        longest = max(len(word) for word, _ in children)
-        lines += ["", "SUBCOMMANDS:"]
-        for word, text in children:
-            first, *rest = _wrapped(text, longest + 8, columns) or [""]
-            lines += [f"    {word.ljust(longest)}    {first.strip()}".rstrip(), *rest]
-    shown = [option for option in command.options if not option.hidden and option.flag]
-    groups: dict[str, list[Option]] = {}
-    for option in shown:
-        groups.setdefault(option.group, []).append(option)
-    for group, members in groups.items():
-        lines += ["", f"{group.upper()} OPTIONS:" if group else "OPTIONS:"]
-        for option in members:
-            lines += _option_lines(option, columns)
-    lines += ["", "———", "Run `coder --help` for a list of global options."]
-    return "\n".join(lines) + "\n"
-
-
-def _help_width() -> int:
-    """Columns of the terminal, 100 at most; where there is none, lines are as long as they are."""
-    import os
-    import sys
-
-    if not sys.stdout.isatty():
-        return 10_000
-    try:
-        return max(40, min(100, os.get_terminal_size(sys.stdout.fileno()).columns))
-    except (OSError, ValueError):
-        return 80
-
-
-def _wrapped(text: str, indent: int, columns: int) -> list[str]:
-    import textwrap
-
-    blank = " " * indent
-    options = {"initial_indent": blank, "subsequent_indent": blank, "break_on_hyphens": False}
-    return textwrap.wrap(text, max(columns, indent + 20), break_long_words=False, **options)  # type: ignore[arg-type]
-
-
-def _option_lines(option: Option, columns: int) -> list[str]:
-    short = f"-{option.short}, " if option.short else "    "
-    kind = "|".join(option.choices) if option.choices else option.kind
-    kind = f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind
-    env = f", ${option.env}" if option.env else ""
-    default = option.default
-    tail = f" (default: {shown_value(default)})" if default not in ("", False, None, (), 0, timedelta()) else ""
-    head = f"  {short}--{option.flag} {kind}{env}{tail}"
-    return [head, *_wrapped(option.help, 10, columns), ""]

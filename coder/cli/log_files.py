@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from coder.base import log
 from coder.base.errors import CoderError
 
 
-def open_logs(human: str, structured: str, stackdriver: str = "", *, verbose: bool = False) -> None:
-    """Sinks for log lines; an empty path means none."""
+def open_logs(
+    human: str, structured: str, stackdriver: str = "", *, verbose: bool = False, debug: Sequence[str] = ()
+) -> None:
+    """Sinks for log lines; an empty path means none.
+
+    Debug messages are those of loggers in whose names one of the expressions `debug` is found; with `verbose` all.
+    Raises CoderError `bad_option`.
+    """
+    is_debugged = None if verbose or not debug else _names_like(debug)
     sinks = []
     for path, make in ((human, log.human_sink), (structured, log.json_sink), (stackdriver, log.stackdriver_sink)):
         if path == "/dev/stderr":
@@ -22,4 +30,16 @@ def open_logs(human: str, structured: str, stackdriver: str = "", *, verbose: bo
                 sinks.append(make(Path(path).open("a", encoding="utf-8")))  # noqa: SIM115 - open until the process ends
             except OSError as error:
                 raise CoderError("bad_option", f"cannot write logs to {path}") from error
-    log.configure(*sinks, level="debug" if verbose else "info")
+    log.configure(*sinks, level="debug" if verbose or debug else "info", is_debugged=is_debugged)
+
+
+def _names_like(expressions: Sequence[str]) -> Callable[[str], bool]:
+    from coder.domain.foundation.patterns import PatternProblem, compiled
+
+    patterns = []
+    for text in expressions:
+        try:
+            patterns.append(compiled(text))
+        except PatternProblem as problem:
+            raise CoderError("bad_option", f'--log-filter: "{text}" is no regular expression: {problem}') from problem
+    return lambda name: any(pattern.search(name) for pattern in patterns)

@@ -11,8 +11,12 @@ DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server
 """Commands whose errors are read later, in a log: next steps stand there too."""
 
 
-WITH_ORGANIZATION = frozenset({"external-workspaces", "organizations"})
-"""Groups that have --org themselves, and with them each of their commands."""
+OPTIONS_OF_GROUPS = {
+    "external-workspaces": "command:ORG",
+    "organizations": "command:ORG",
+    "exp sync": "agents.sync:SOCKET",
+}
+"""Options that groups have themselves, and with them each of their commands; given before or after their words."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command_name(words: Sequence[str]) -> str | None:
     """The command or group that `main` would choose."""
-    return _choose(list(words))[0]
+    return choose(list(words))[0]
 
 
 def _serve_sandbox(limits: list[str]) -> int:
@@ -103,34 +107,27 @@ def _completes() -> bool:
 
 
 def _run(words: list[str]) -> int:
-    name, rest = _choose(words)
-    asks_help = any(word in {"-h", "--help"} for word in _before_raw(name, rest))
-    if name is None or name in GROUPS or (asks_help and name not in COMMANDS):
-        return _group(name or "", rest, words, asks_help)
+    name, rest = choose(words)
+    if name is None or name not in COMMANDS:
+        return _group(name or "", rest, words, _asks_help(rest[: rest.index("--")] if "--" in rest else rest))
+    from coder.cli.command import scan
+
     command = load(name)
-    if asks_help:
-        from coder.cli.command import help_text
+    if _asks_help(rest[: scan(command, rest).own]):
+        from coder.cli.help_text import help_text
 
         sys.stdout.write(help_text(command, children(name), other_names(name)))
         return 0
     return _invoke(command, rest, words)
 
 
-def _before_raw(name: str | None, rest: list[str]) -> list[str]:
-    """The words in which --help is ours: for a remote command only those before it."""
-    if name != "ssh":
-        return rest[: rest.index("--")] if "--" in rest else rest
-    seen: list[str] = []
-    for word in rest:
-        if not word.startswith("-") and any(not earlier.startswith("-") for earlier in seen):
-            break
-        seen.append(word)
-    return seen
+def _asks_help(words: list[str]) -> bool:
+    return any(word in {"-h", "--help"} for word in words)
 
 
-def _choose(words: list[str]) -> tuple[str | None, list[str]]:
+def choose(words: list[str]) -> tuple[str | None, list[str]]:
     """The longest run of leading words that names a command or group, global flags skipped over."""
-    flags, rest = _leading_flags(words)
+    flags, rest = _leading_flags(words, "")
     best: tuple[str | None, list[str]] = (None, flags + rest)
     name = ""
     while rest and not rest[0].startswith("-"):
@@ -143,17 +140,17 @@ def _choose(words: list[str]) -> tuple[str | None, list[str]]:
         elif not children(name):
             break
         if name in GROUPS:  # `coder organizations --org x members list`: a group's flags are its commands'
-            between, rest = _leading_flags(rest)
+            between, rest = _leading_flags(rest, name)
             flags += between
             best = (name, flags + rest)
     return best
 
 
-def _leading_flags(words: list[str]) -> tuple[list[str], list[str]]:
-    """(flags, the words from the first that is none). Those of all commands, and the organization's."""
+def _leading_flags(words: list[str], group: str) -> tuple[list[str], list[str]]:
+    """(flags, the words from the first that is none). Those of all commands, the organization's, and the group's."""
     from coder.cli.command import GLOBAL_OPTIONS, ORG
 
-    known = (*GLOBAL_OPTIONS, ORG)
+    known = (*GLOBAL_OPTIONS, ORG, *options_of_groups(group))
     kinds = {f"--{option.flag}": option.kind for option in known}
     kinds |= {f"-{option.short}": option.kind for option in known if option.short}
     index = 0
@@ -169,13 +166,24 @@ def load(name: str):  # type: ignore[no-untyped-def]
 
     module, _, attribute = COMMANDS[name][0].partition(":")
     command = getattr(import_module(f"coder.cli.{module}"), attribute)
-    if name.split(" ", 1)[0] in WITH_ORGANIZATION and all(option.flag != "org" for option in command.options):
+    own = {option.flag for option in command.options}
+    if more := tuple(option for option in options_of_groups(name) if option.flag not in own):
         from dataclasses import replace
 
-        from coder.cli.command import ORG
-
-        return replace(command, options=(*command.options, ORG))
+        return replace(command, options=(*command.options, *more))
     return command
+
+
+def options_of_groups(name: str):  # type: ignore[no-untyped-def]
+    """The `Option`s that a command or group has of the groups it stands in, and of itself as a group."""
+    from importlib import import_module
+
+    found = []
+    for group, place in OPTIONS_OF_GROUPS.items():
+        if f"{name} ".startswith(f"{group} "):
+            module, _, attribute = place.partition(":")
+            found.append(getattr(import_module(f"coder.cli.{module}"), attribute))
+    return tuple(found)
 
 
 def children(name: str) -> list[tuple[str, str]]:
@@ -200,15 +208,15 @@ def other_names(name: str) -> list[str]:
 
 
 def _group(name: str, rest: list[str], typed: list[str], asks_help: bool) -> int:
-    from coder.cli.command import GLOBAL_OPTIONS, ORG, Command, UsageError, help_text, parse
+    from coder.cli.command import GLOBAL_OPTIONS, Command, UsageError, parse
+    from coder.cli.help_text import help_text
 
-    options = () if name else GLOBAL_OPTIONS
+    options = options_of_groups(name) if name else GLOBAL_OPTIONS
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     command = Command(words=name, summary=summary, run=lambda _: 0, options=options, usage="[subcommand]")
     if not asks_help:
-        known = (ORG,) if name.split(" ", maxsplit=1)[0] in WITH_ORGANIZATION else ()
         try:
-            words = parse(Command(name, "", run=lambda _: 0, options=known), rest, {}, typed).args
+            words = parse(Command(name, "", run=lambda _: 0, options=options_of_groups(name)), rest, {}, typed).args
         except UsageError as error:
             sys.stderr.write(f"{error.message}\n")
             return 1
@@ -228,7 +236,7 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
     from coder.cli.failures import defect_text
 
     _take_termination_for_interrupt()
-    verbose = False
+    verbose, invocation = False, None
     try:
         invocation = parse(command, words, process_environment(), typed, is_group=bool(children(command.words)))
         if invocation.globals["debug_options"]:
@@ -237,9 +245,7 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
         verbose = invocation.globals["verbose"]
         if verbose:
             _show_requests()
-        code = command.run(invocation) or 0
-        _warn_of_version(invocation)
-        return code
+        return command.run(invocation) or 0
     except UsageError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
@@ -253,6 +259,10 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
     except Exception as error:
         _tell(command, [defect_text(error, verbose=verbose)])
         return 1
+    finally:
+        # Above all after a failure: it is what two releases do not say alike.
+        if invocation is not None and command.words not in DAEMONS:
+            _warn_of_version(invocation)
 
 
 def _show_requests() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.base.whole_file import write_whole
 from coder.cli.command import Invocation
@@ -160,7 +161,7 @@ def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], .
     for line in lines:
         name, equals, value = line.partition("=")
         if not equals:
-            raise CoderError("bad_header", f"header {name!r} needs the form key=value")
+            raise CoderError("bad_header", f"header {quoted(name)} needs the form key=value")
         found.append((name.strip(), value.strip()))
     return tuple(found)
 

@@ -7,12 +7,12 @@ and units are those the field's tool writes. The file stays when we end: editors
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import trio
 
+from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.whole_file import write_whole
@@ -67,7 +67,7 @@ def _region_name(link: WorkspaceLink, region: int) -> str:
 async def write_network_info(link: WorkspaceLink, directory: str, interval: float) -> None:
     """Writes the file now and every `interval` seconds until cancelled. Raises CoderError for a useless directory."""
     folder = Path(directory)
-    path = folder / f"{os.getppid()}.json"
+    path = folder / f"{parent_pid()}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -21,8 +21,13 @@ async def copy_raw(stream: trio.abc.HalfCloseableStream) -> None:
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             scope.cancel()
 
+    async def watch(scope: trio.CancelScope) -> None:
+        await sink.wait_abandoned()
+        scope.cancel()
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(up, nursery.cancel_scope)
+        nursery.start_soon(watch, nursery.cancel_scope)
         try:
             while data := await stream.receive_some(CHUNK):
                 await sink.send_all(bytes(data))

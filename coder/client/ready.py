@@ -20,6 +20,7 @@ from coder.api.agents.agents import WorkspaceAgent
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
 from coder.client.target import choose_agent, split_target
@@ -62,17 +63,17 @@ class Preparation:
         if build.transition == "start" and build.job.status == "succeeded":
             return workspace
         if build.transition == "delete":
-            raise CoderError("deleted", f"workspace {workspace.name!r} is deleted")
+            raise CoderError("deleted", f"workspace {quoted(workspace.name)} is deleted")
         if not self._autostart:
             raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
-        self._say(f"Workspace {workspace.name!r} is stopped. Starting it …")
+        self._say(f"Workspace {quoted(workspace.name)} is stopped. Starting it …")
         body = {"transition": "start", "reason": "ssh_connection"}
         path = f"/api/v2/workspaces/{workspace.id}/builds"
         await self._watch(read(await self._http.request("POST", path, json=body), WorkspaceBuild))
         workspace = await self._again(workspace)
         if workspace.latest_build.job.status != "succeeded":
             reason = workspace.latest_build.job.error or "see `coder show`"
-            raise CoderError("start_failed", f"workspace {workspace.name!r} could not be started: {reason}")
+            raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
         return workspace
 
     async def _again(self, workspace: Workspace) -> Workspace:

@@ -122,26 +122,39 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
 async def _drain(process: asyncssh.SSHClientProcess[bytes]) -> bool:
     """Until the command has said everything. False when whoever reads our output went away before that."""
     gone = trio.Event()
+    output, errors = StandardOutput(1), StandardOutput(2)
 
-    async def copy(pipe: asyncssh.SSHReader[bytes], descriptor: int) -> None:
-        sink = StandardOutput(descriptor)
+    def leave() -> None:
+        """Our reader is gone, and with it the reason for the command: ask it to end, and do not wait for it."""
+        process.terminate()
+        gone.set()
+        nursery.cancel_scope.cancel()
+
+    async def copy(pipe: asyncssh.SSHReader[bytes], sink: StandardOutput) -> None:
         try:
             while data := await aio_as_trio(pipe.read)(CHUNK):
                 await sink.send_all(data)
         except (BrokenPipeError, trio.BrokenResourceError):
-            # Our reader is gone, and with it the reason for the command: ask it to end, and do not wait for it.
-            process.terminate()
-            gone.set()
-            nursery.cancel_scope.cancel()
+            leave()
         except asyncssh.Error:
             pass  # the connection ended; the exit code says so
-        finally:
-            with trio.CancelScope(shield=True):
-                await sink.aclose()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(copy, process.stdout, 1)
-        nursery.start_soon(copy, process.stderr, 2)
+    async def watch() -> None:
+        """For a command that says nothing for an hour."""
+        await output.wait_abandoned()
+        leave()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            async with trio.open_nursery() as copying:
+                copying.start_soon(copy, process.stdout, output)
+                copying.start_soon(copy, process.stderr, errors)
+            nursery.cancel_scope.cancel()
+    finally:
+        with trio.CancelScope(shield=True):
+            await output.aclose()
+            await errors.aclose()
     return not gone.is_set()
 
 

@@ -7,6 +7,7 @@ they cannot be polled or must not be made non-blocking for the shell that shares
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 
@@ -71,6 +72,17 @@ class StandardOutput:
         while view:
             written = await trio.to_thread.run_sync(os.write, self._descriptor, view)
             view = view[written:]
+
+    async def wait_abandoned(self) -> None:
+        """Returns when nobody can read any more what is written. Never for anything but a pipe: it would not tell."""
+        if self._stream is not None and hasattr(select, "poll") and stat.S_ISFIFO(os.fstat(self._descriptor).st_mode):
+            # Its writing end has nothing to read, ever: what wakes us is that the other end has been closed.
+            await trio.lowlevel.wait_readable(self._stream.fileno())
+            poll = select.poll()
+            poll.register(self._stream.fileno(), 0)
+            if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
+                return
+        await trio.sleep_forever()
 
     async def aclose(self) -> None:
         if self._stream is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from coder.api.agents.agents import WorkspaceAgent
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 
 
 def split_target(text: str) -> tuple[str, str, str]:
@@ -18,21 +19,29 @@ def split_target(text: str) -> tuple[str, str, str]:
         owner, rest = "me", body
     workspace, _, agent = rest.partition(".")
     if not workspace or not owner or "/" in rest:
-        raise CoderError("bad_name", f"invalid workspace name: {text!r}", "Write it as [owner/]workspace[.agent].")
+        raise CoderError(
+            "bad_name", f"invalid workspace name: {quoted(text)}", "Write it as [owner/]workspace[.agent]."
+        )
     return owner, workspace, agent
 
 
 def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
-    """The agent of that name, or the only one. Raises CoderError naming those there are."""
+    """The agent of that name, or the only one, those of dev containers not counted.
+
+    Raises CoderError naming those there are.
+    """
     agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
     names = " ".join(agent.name for agent in agents)
     if not agents:
-        raise CoderError("no_agent", f"workspace {workspace.name!r} has no agents")
+        raise CoderError("no_agent", f"workspace {quoted(workspace.name)} has no agents")
     if name:
         found = [agent for agent in agents if agent.name == name]
         if not found:
             raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
         return found[0]
+    own = [agent for agent in agents if agent.parent_id is None]
+    if len(own) == 1:
+        return own[0]
     if len(agents) > 1:
         raise CoderError(
             "many_agents", f"multiple agents found, please specify the agent name, available agents: [{names}]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from coder.base import log
+from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
 from coder.mesh.description import Tap
 from coder.mesh.trace import PcapWriter, Trace
@@ -40,7 +40,7 @@ def log_to_directory(directory: str) -> Iterator[Path]:
     folder = Path(directory).expanduser()
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     # Editors look for the log of their connection by the process that started it: the SSH client.
-    path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}-{os.getppid()}.log"
+    path = folder / f"coder-ssh-{stamp}-{secrets.token_hex(3)}-{parent_pid()}.log"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         out = path.open("x", encoding="utf-8")

@@ -56,7 +56,8 @@ from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
 from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.apps import app_usage
 from coder.coderd.services.events import metrics_endpoint, tracing, web_push
-from coder.coderd.services.events.metrics import UPGRADED, Metrics
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.events.open_links import UPGRADED
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox

@@ -13,6 +13,12 @@ const ANSWERS = { selector: "CallExpression[callee.name=/^use(Layout)?Effect$/] 
 // While an input method composes, keys are its own.
 const KEYS = { selector: "MemberExpression[object.name='event'][property.name='key']", message: "Which key was pressed is keyOf (ui/keys.ts): an input method's are not the page's." };
 
+// A refresh may fail, as when the session has ended: what stands there stands on, with what was typed into it.
+const LOST = [
+  "IfStatement > MemberExpression.test[property.name='isError']",
+  "ConditionalExpression:not([alternate.type='Literal']) > MemberExpression.test[property.name='isError']",
+].map((selector) => ({ selector, message: "A refresh that fails would take the page away, and what was typed there: use isLoadingError." }));
+
 const A_SECOND = { selector: "CallExpression[callee.object.name='vi'][callee.property.name='waitFor']", message: "It gives up after a second, which says how fast a machine is; use soon (test/soon.ts)." };
 
 export default tseslint.config(
@@ -25,7 +31,7 @@ export default tseslint.config(
       "react-hooks/rules-of-hooks": "error",
       "react-hooks/exhaustive-deps": "error",
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
-      "no-restricted-syntax": ["error", MARKUP, BY_HAND, COUNTS, ANSWERS, KEYS, A_SECOND],
+      "no-restricted-syntax": ["error", MARKUP, BY_HAND, COUNTS, ANSWERS, KEYS, A_SECOND, ...LOST],
       // The search field of a list that has just been opened is where the person is.
       "jsx-a11y/no-autofocus": "off",
       // A log or code block that scrolls has to be reachable by keyboard.

@@ -68,7 +68,7 @@ class BlockingClient:
         try:
             answer = self._exchange(method, self.policy.origin.path.rstrip("/") + path, body, fields)
             status = answer.status
-            REQUESTS.server_version = answer.headers.get("x-coder-build-version", "") or REQUESTS.server_version
+            REQUESTS.heard_from(answer.headers)
         finally:
             REQUESTS.note(method, self.policy.url.rstrip("/") + path, status, monotonic() - began)
         if status not in expect:

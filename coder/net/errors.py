@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coder.base.clock import Clock, SystemClock
 from coder.base.errors import CoderError
 
 
@@ -29,7 +30,16 @@ def proxy_refusal(proxy: str, target: str, said: str) -> NetError:
     return NetError("proxy", f"the proxy {proxy} refused the connection to {target} ({said})", hint)
 
 
-def tls_failure(host: str, error: BaseException) -> NetError | None:
+_OUT_OF_TIME = {
+    9: "Set the clock of this machine: by it the certificate begins in the future.",
+    10: "If that is not the time, set the clock of this machine; if it is, the certificate has expired, and whoever "
+    "runs the server has to renew it.",
+}
+"""OpenSSL's numbers for certificates that do not hold now (X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED), and what to
+do: a machine that woke in 1970 trusts nobody, whatever authority it is given."""
+
+
+def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> NetError | None:
     """What went wrong with TLS, in words; None when none of the causes of `error` is about TLS."""
     import ssl
 
@@ -38,6 +48,14 @@ def tls_failure(host: str, error: BaseException) -> NetError | None:
         cause = cause.__cause__ or cause.__context__
     if cause is None:
         return None
+    if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _OUT_OF_TIME:
+        now = (clock or SystemClock()).now()
+        return NetError(
+            "tls",
+            f"the certificate of {host} does not hold at {now:%Y-%m-%d %H:%M} UTC, the time of this machine "
+            f"({cause.verify_message})",
+            _OUT_OF_TIME[cause.verify_code],
+        )
     if isinstance(cause, ssl.SSLCertVerificationError):
         return NetError(
             "tls",

@@ -221,6 +221,7 @@ class StreamedResponse:
         self._connection = connection
         self.status: int = head.status_code
         self.headers = header_mapping(head)
+        REQUESTS.heard_from(self.headers)
         self.finished = False
 
     async def first(self, size: int) -> bytes:
@@ -290,7 +291,9 @@ async def _upgraded(
         while isinstance(event, h11.InformationalResponse) and event.status_code != 101:
             event = await connection.next_event()
         if isinstance(event, h11.InformationalResponse):
-            return connection.stream, header_mapping(event), connection.h11.trailing_data[0]
+            answered = header_mapping(event)
+            REQUESTS.heard_from(answered)
+            return connection.stream, answered, connection.h11.trailing_data[0]
         if not isinstance(event, h11.Response):
             raise NetError("protocol", f"{masked(policy.url)} closed the connection instead of upgrading it")
         answer = StreamedResponse(connection, event)

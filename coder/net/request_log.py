@@ -5,7 +5,7 @@ A command's process runs one command, so this is the process's own. Bodies are n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 class Exchange:
@@ -45,6 +45,10 @@ class RequestLog:
         self.last = Exchange(method, url, status, seconds)
         if self.listener is not None:
             self.listener(self.last)
+
+    def heard_from(self, headers: Mapping[str, str]) -> None:
+        """The head of an answer, its names in lower case."""
+        self.server_version = headers.get("x-coder-build-version", "") or self.server_version
 
 
 REQUESTS = RequestLog()

@@ -154,6 +154,16 @@ class RemoteAppAuthorizer:
 
     # ---- who stays
 
+    @property
+    def sessions(self) -> int:
+        """People's sessions in applications, one by person, application and way."""
+        return len(self._sessions)
+
+    @property
+    def open_streams(self) -> int:
+        """Requests of applications that are being served, and terminals."""
+        return len(self._open)
+
     @contextmanager
     def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
         with self._sessions.counted(ticket), self.watched(visitor, ticket) as scope:

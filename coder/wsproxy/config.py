@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from coder.base.config import Inputs, Option, Resolved, resolve
+from coder.base.config import Inputs, Option, resolve
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.config.checks import check_config
@@ -43,27 +43,40 @@ OWN_OPTIONS = (
     ),
 )
 
-_SHARED = frozenset(
+SHARED = frozenset(
     {
-        "access_url", "wildcard_access_url", "docs_url", "proxy_trusted_headers", "proxy_trusted_origins",
+        "access_url", "wildcard_access_url", "proxy_trusted_headers", "proxy_trusted_origins",
         "secure_auth_cookie", "samesite_auth_cookie", "host_prefix_cookie", "http_address", "disable_path_apps",
-        "disable_owner_workspace_access", "session_duration", "tls_enable", "tls_address", "tls_cert_file",
-        "tls_key_file", "tls_client_auth", "tls_client_ca_file", "tls_min_version", "strict_transport_security",
-        "strict_transport_security_options", "derp_server_enable", "derp_server_relay_url",
-        "derp_server_bytes_per_second", "block_direct_connections", "log_human", "log_json", "log_stackdriver",
-        "log_filter", "prometheus_enable", "prometheus_address", "trace", "trace_logs", "trace_honeycomb_api_key",
-        "pprof_enable", "pprof_address", "experiments",
+        "api_rate_limit", "dangerous_disable_rate_limits", "session_duration", "tls_enable", "tls_address",
+        "tls_cert_file", "tls_key_file", "tls_client_auth", "tls_client_ca_file", "tls_min_version", "tls_ciphers",
+        "tls_allow_insecure_ciphers", "strict_transport_security", "strict_transport_security_options",
+        "derp_server_enable", "derp_server_relay_url", "derp_server_bytes_per_second", "block_direct_connections",
+        "log_human", "log_json", "log_stackdriver", "log_filter", "prometheus_enable", "prometheus_address",
     }
 )  # fmt: skip
-PROXY_OPTIONS = (*OWN_OPTIONS, *(option for option in OPTIONS if option.name in _SHARED))
+"""Settings of the server that a proxy acts on."""
 
-_WITHOUT_EFFECT = frozenset(
-    {
-        "disable_owner_workspace_access", "prometheus_enable", "trace", "trace_logs", "trace_honeycomb_api_key",
-        "pprof_enable", "experiments",
-    }
-)  # fmt: skip
-"""Accepted, so that a server's settings can be shared with its proxies; nothing here acts on them."""
+WITHOUT_EFFECT = {
+    "docs_url": "pages that link to the documentation are the server's",
+    "dangerous_allow_cors_requests": "a proxy has no API that pages of other origins could ask",
+    "disable_owner_workspace_access": "the server decides who may enter a workspace",
+    "experiments": "experiments are the server's",
+    "pprof_enable": "profiles are the server's, under /api/v2/debug/pprof",
+    "pprof_address": "profiles are the server's, under /api/v2/debug/pprof",
+    "tls_client_cert_file": "no certificate is shown to the server; the proxy's token is what counts",
+    "tls_client_key_file": "no certificate is shown to the server; the proxy's token is what counts",
+    "tls_redirect_http_to_https": "a proxy that listens without TLS answers without it",
+    "trace": "requests at proxies are not traced; --prometheus-enable counts them",
+    "trace_logs": "requests at proxies are not traced",
+    "trace_honeycomb_api_key": "requests at proxies are not traced",
+    "trace_datadog": "it is about the runtime of another language",
+}
+"""Accepted from the environment, so that a server's can be shared with its proxies. Why nothing here acts on them."""
+
+PROXY_OPTIONS = (
+    *OWN_OPTIONS,
+    *(option for option in OPTIONS if option.name in SHARED or option.name in WITHOUT_EFFECT),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +89,12 @@ class ProxyConfig:
     server: ServerConfig
     "What a proxy shares with a server: listeners, addresses, cookies, its relay."
     derp_only: bool = False
-    ignored: tuple[str, ...] = ()
-    "Flags that were given and have no effect."
 
 
 def proxy_config(inputs: Inputs) -> ProxyConfig:
     """Reads all options. Raises CoderError `bad_option`."""
     resolved = resolve(PROXY_OPTIONS, inputs)
-    known = {item.name for item in fields(ServerConfig)}
-    values: dict[str, Any] = {name: resolved[name] for name in (_SHARED & known) - _WITHOUT_EFFECT}
+    values: dict[str, Any] = {name: resolved[name] for name in SHARED}
     server = ServerConfig(**values)
     check_config(server)
     if resolved["derp_only"] and not server.derp_server_enable:
@@ -94,7 +104,6 @@ def proxy_config(inputs: Inputs) -> ProxyConfig:
         token=_token(resolved["proxy_session_token"]),
         server=server,
         derp_only=resolved["derp_only"],
-        ignored=_ignored(resolved),
     )
 
 
@@ -123,11 +132,3 @@ def _token(text: str) -> Secret:
             "It is written ID:SECRET.",
         )
     return Secret(text.strip())
-
-
-def _ignored(resolved: Resolved) -> tuple[str, ...]:
-    return tuple(
-        f"--{option.flag}"
-        for option in PROXY_OPTIONS
-        if option.name in _WITHOUT_EFFECT and resolved[option.name] != option.default
-    )

@@ -36,6 +36,7 @@ from coder.coderd.rpc_endpoints.raw_links import (
     upgrade_request,
 )
 from coder.coderd.services.access.rate_limits import RateLimits
+from coder.coderd.services.events.metrics_listener import Exposition, open_metrics_listeners, serve_metrics
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
@@ -45,6 +46,7 @@ from coder.wsproxy.authorizer import RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.endpoints import handlers
 from coder.wsproxy.keys import KeyRing
+from coder.wsproxy.metrics import BY_HOST, BY_PATH
 from coder.wsproxy.overlay import run_node
 from coder.wsproxy.primary import Primary
 from coder.wsproxy.registration import Registration
@@ -63,6 +65,7 @@ class RunningProxy:
     "Of its listeners."
     world: ProxyWorld
     authorizer: RemoteAppAuthorizer
+    metrics_port: int = 0
 
 
 async def run_proxy(config: ProxyConfig, *, announce: Callable[[str], None] = print) -> None:
@@ -93,8 +96,12 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
         world = _new_world(config, primary, clock or SystemClock())
         authorizer = RemoteAppAuthorizer(world)
         http = _http_server(world, authorizer)
+        shared = config.server
+        scrapes = await open_metrics_listeners(shared.prometheus_address) if shared.prometheus_enable else []
         with single_failure():
             async with trio.open_nursery() as nursery:
+                if scrapes:
+                    nursery.start_soon(serve_metrics, scrapes, _exposition(world, authorizer), world.stopping)
                 await nursery.start(http.serve, [listener for _, listener in listeners], world.stopping)
                 nursery.start_soon(_keep_registered, world, nursery)
                 if not config.derp_only:
@@ -103,10 +110,27 @@ async def open_proxy(config: ProxyConfig, *, clock: Clock | None = None) -> Asyn
                     nursery.start_soon(authorizer.keep_judging)
                     nursery.start_soon(authorizer.keep_reporting)
                 try:
-                    yield RunningProxy(tuple(url for url, _ in listeners), world, authorizer)
+                    yield RunningProxy(tuple(url for url, _ in listeners), world, authorizer, _port(scrapes))
                 finally:
                     await _close(world, authorizer, http)
                     nursery.cancel_scope.cancel()
+
+
+def _port(listeners: Sequence[trio.SocketListener]) -> int:
+    return int(listeners[0].socket.getsockname()[1]) if listeners else 0
+
+
+def _exposition(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> Exposition:
+    async def exposition() -> str:
+        await trio.lowlevel.checkpoint()
+        return world.metrics.exposition(
+            sessions=authorizer.sessions,
+            streams=authorizer.open_streams,
+            is_registered=not world.registration.explain_unwell(),
+            relay=world.relay,
+        )
+
+    return exposition
 
 
 def with_address(config: ProxyConfig, listening: Sequence[str]) -> ProxyConfig:
@@ -170,6 +194,10 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         table.add(pattern, handler, scope=PUBLIC, budgets=(budget,))  # tickets are looked at inside
     proxies = TrustedProxies(world.config.server)
     apps = None if world.config.derp_only else AppProxy(authorizer)
+    if apps is not None:
+        apps.on_served = lambda visit, by_host: world.metrics.count(
+            visit.status, visit.method, BY_HOST if by_host else BY_PATH
+        )
 
     def claims(head: h11.Request) -> bool:
         return apps is not None and apps.claims(head)
@@ -185,8 +213,9 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
             raise LookupError(request.path)
         endpoint, params = found
         upgrade = Upgrade(request, params, stream, trailing, ours)
-        draw_on(world.limits, endpoint, upgrade)
-        await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
+        with world.metrics.links.counted(request.method, endpoint.pattern) as upgrade.on_answer:
+            draw_on(world.limits, endpoint, upgrade)
+            await serve_endpoint(world, endpoint, upgrade, stream, envelope_of)
         return None
 
     def is_upgrade(head: h11.Request) -> bool:

@@ -16,6 +16,7 @@ from coder.api.site.health import ProxyHealthReport
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
 from coder.domain.access.policy import NIL
+from coder.wsproxy.metrics import ELSEWHERE
 from coder.wsproxy.world import ProxyWorld
 
 Message = dict[str, Any]
@@ -69,6 +70,8 @@ class ProxySite:
             else:
                 query = scope["query_string"].decode("latin-1")
                 status, fields, body = self.answer(scope["method"], scope["path"], query)
+            path = scope["path"] if scope["path"] in self._routes else ELSEWHERE
+            self._world.metrics.count(status, scope["method"], path)
             headers = [*response_headers(self._world), *fields, ("content-length", str(len(body)))]
             raw = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
             await send({"type": "http.response.start", "status": status, "headers": raw})

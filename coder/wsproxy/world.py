@@ -14,6 +14,7 @@ from coder.mesh.relay import DerpServer
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.keys import KeyRing
+from coder.wsproxy.metrics import ProxyMetrics
 from coder.wsproxy.primary import Primary
 from coder.wsproxy.registration import Registration
 
@@ -34,6 +35,7 @@ class ProxyWorld:
     "Once the node is open."
     relay: DerpServer | None = None
     "Once the server named the key of its mesh."
+    metrics: ProxyMetrics = field(default_factory=ProxyMetrics)
     pool: AppPool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ OTHER_CLOCKS = re.compile(
     r"\bfunc\.(now|current_\w+|clock_timestamp)\b|\bdatetime\.(utc)?now\(|\btime\.time\(\)|\.today\("
 )
 """Of the process, and of the database, which may be another machine's."""
-THEIR_OWN = {"coder/coderd/services/events/metrics.py": "when the process began, for the metric of that name"}
+THEIR_OWN = {"coder/coderd/services/events/process_metrics.py": "when the process began, for the metric of that name"}
 OPENS_SERVER = re.compile(r"^(running_coderd|\w*world|world_\w+|deployment|agent_world)$")
 A_DATE = re.compile(r"20(2[1-9]|[34]\d)-[01]\d-[0-3]\d")
 """2020 is long ago, 2100 far away, whenever that is read."""

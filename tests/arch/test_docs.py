@@ -47,11 +47,11 @@ def test_shown_commands_are_understood(document: Path) -> None:
     from coder.base.errors import CoderError
     from coder.cli.command import parse
     from coder.cli.command_table import COMMANDS
-    from coder.cli.main import _choose, load
+    from coder.cli.main import choose, load
 
     misunderstood = []
     for line in commands_of(document):
-        name, rest = _choose(shlex.split(line, comments=True)[1:])
+        name, rest = choose(shlex.split(line, comments=True)[1:])
         if name is None or name not in COMMANDS:
             misunderstood.append(line)
             continue

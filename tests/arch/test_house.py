@@ -192,3 +192,14 @@ def test_no_import_runs_in_a_circle() -> None:
             break
         left = in_circles
     assert not left
+
+
+PEOPLE_READ = [path for path in SOURCES if path.relative_to(ROOT).parts[1] in {"cli", "client", "base"}]
+
+
+@pytest.mark.parametrize("path", PEOPLE_READ, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_message_shows_how_python_writes_a_value(path: Path) -> None:
+    """`quoted` of coder/base/quoted.py is for texts, `format_duration` for times."""
+    tree = ast.parse(path.read_text())
+    found = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.conversion == 114]
+    assert not found

@@ -91,3 +91,10 @@ def test_what_hangs_says_where_and_leaves_nothing() -> None:
         return 7
 
     assert hanging.run(answer, patience=1, clock=trio.testing.MockClock(autojump_threshold=0)) == 7
+
+
+def test_system_tests_start_the_program_they_are_told_to() -> None:
+    """`./scripts/test --binary` would say of the built program what is true of the sources."""
+    sources = re.compile(r"""-m["', ]+coder\b(?![.\w])""")
+    for path in sorted((ROOT / "tests/system").glob("*.py")):
+        assert not sources.search(path.read_text()), f"{path.name}: program_under_test() of tests/kit/loopback.py"

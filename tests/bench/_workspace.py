@@ -49,7 +49,7 @@ def measure(size_mib: int, rounds: int, tree: Path = ROOT) -> dict[str, float]:
         with place.server():
             prepare(place)
             with place.agent() as agent:
-                return {**_copies(place, agent.pid, size_mib, rounds), **_first_bytes(place, 3 * rounds, tree)}
+                return {**_copies(place, agent.process.pid, size_mib, rounds), **_first_bytes(place, 3 * rounds, tree)}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

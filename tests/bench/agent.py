@@ -41,7 +41,7 @@ def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
         with place.server():
             prepare(place)
             with place.agent() as agent:
-                return _rows(place, agent.pid, skipped, quick=quick), skipped
+                return _rows(place, agent.process.pid, skipped, quick=quick), skipped
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ def build() -> Path:
     subprocess.run([sys.executable, str(ROOT / "build/build.py"), "--out", str(out)], check=True, stdout=sys.stderr)
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return out / f"coder-{sys.platform}-{machine}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedAgent:
+    process: subprocess.Popen[bytes]
+    seconds: float
+    "From its start until it was seen connected; asking takes a command each time."
 
 
 class Place:
@@ -95,17 +103,18 @@ class Place:
             return False
 
     @contextmanager
-    def agent(self) -> Iterator[subprocess.Popen[bytes]]:
+    def agent(self) -> Iterator[ConnectedAgent]:
         shown = json.loads(self.coder("external-workspaces", "agent-instructions", "ws", "--output=json").stdout)
         env = {**self.env, "CODER_AGENT_TOKEN": shown["auth_token"], "CODER_AGENT_URL": self.url}
         with (self.folder / "agent.log").open("ab") as log:
+            began = time.perf_counter()
             process = subprocess.Popen(
                 [str(self.binary), "agent"], env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )  # fmt: skip
         try:
             wait(lambda: b'"status": "connected"' in self.coder("list", "-o", "json").stdout)
-            yield process
+            yield ConnectedAgent(process, time.perf_counter() - began)
         finally:
             end(process)
 
@@ -121,7 +130,7 @@ def _measure(place: Place, rounds: int) -> tuple[list[dict[str, Any]], dict[str,
         prepare(place)
     with place.server() as second, place.agent() as agent:
         rows.append(row("server ready, second start", second, "s", 3))
-        rows += _with_agent(place, agent, rounds)
+        rows += _with_agent(place, agent.process, rounds)
     skipped: dict[str, str] = {}
     rows += _mesh(skipped)
     return rows, skipped

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
+import ssl
 import subprocess
 import sys
 from importlib import resources
@@ -43,6 +45,32 @@ def test_only_what_was_collected_is_named(collected: Path) -> None:
     assert not {"coder", "pytest", "mypy", "sqlalchemy", "react"} & {name.lower() for name in found}
     assert found["trio"]["purl"] == f"pkg:pypi/trio@{distribution('trio').version}"
     assert found["libssl.so.3"]["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"tls").hexdigest()}]
+
+
+@pytest.mark.parametrize("known", [("", ""), ("another", "1.0.2-3")])
+def test_libraries_that_no_package_brought_have_a_version(
+    known: tuple[str, str], collected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the root for amd64 OpenSSL and Python are compiled from source: dpkg knows neither, or others of the name."""
+    ours = ("libssl", "libcrypto", "libpython")
+    monkeypatch.setattr(sbom, "debian_package", lambda name: known if name.startswith(ours) else ("", ""))
+    python = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+    for name in ("libcrypto.so.3", python, "libstrange.so.1"):
+        (collected / "_internal" / name).write_bytes(b"\x7fELF")
+    found = names(sbom.describe(collected, "coder", "1", dashboard=False))
+    openssl = ssl.OPENSSL_VERSION_INFO
+    for name in ("libssl.so.3", "libcrypto.so.3"):
+        assert found[name]["purl"].startswith(f"pkg:generic/openssl@{openssl[0]}.{openssl[1]}."), found[name]
+        assert found[name]["version"] == found[name]["purl"].rpartition("@")[2]
+    assert found[python]["purl"] == f"pkg:generic/python@{platform.python_version()}"
+    assert found["libstrange.so.1"]["version"] == "unknown" and not found["libstrange.so.1"].get("purl")
+
+
+def test_libraries_of_the_system_are_its_packages(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = f"{ssl.OPENSSL_VERSION.split()[1]}-1"
+    monkeypatch.setattr(sbom, "debian_package", lambda _: ("libssl3", version))
+    found = names(sbom.describe(collected, "coder", "1", dashboard=False))
+    assert found["libssl.so.3"]["purl"] == f"pkg:deb/debian/libssl3@{version}"
 
 
 def test_the_dashboards_libraries_without_what_builds_it(collected: Path) -> None:

@@ -17,6 +17,8 @@ class Authority:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.shift = datetime.timedelta()
+        """How far from today what is issued from now on is valid."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test Authority")])
         built = self._build(self._name, self._key).add_extension(x509.BasicConstraints(True, None), True)
@@ -46,7 +48,7 @@ class Authority:
         return context
 
     def _build(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-        now = datetime.datetime.now(datetime.UTC)
+        now = datetime.datetime.now(datetime.UTC) + self.shift
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

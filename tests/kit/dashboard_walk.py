@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 AT_MOST = {"/:owner/:workspace": 2}
 """Pages of one route, where one is not enough: their states differ."""
-_STILL = ("api/", "bin/", "icon/", "emojis/", "assets/", "install.", "swagger", "open-in-coder.svg", "favicon.svg")
+_STILL = (
+    "api/", "bin/", "icon/", "emojis/", "assets/", "install.", "swagger", "open-in-coder.svg", "favicon.svg",
+    "external-auth/",  # leads on to a provider by itself
+)  # fmt: skip
 # Within the one document, as the router does it itself for a click.
 _GO = """address => {
     document.querySelectorAll("[data-walk]").forEach(one => delete one.dataset.walk);

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+from coder.base.caller import parent_pid
 from coder.cli import command_table
 from coder.cli.command import Command, Invocation
 from coder.cli.ending import flush_and_count
@@ -60,6 +61,8 @@ def _probe(invocation: Invocation) -> int:
             _say(repr((sys.argv[1:], os.isatty(0), sys.stdout.line_buffering, sys.stdout.encoding, sys.stdout.errors)))
             kept = {k: v for k, v in os.environb.items() if k not in (b"_", b"PWD", b"OLDPWD", b"SHLVL", b"PROBE_MARK")}
             _say(repr(sorted(kept.items())))
+        case "parent":
+            _say(str(parent_pid()))
         case "read":
             count = 0
             while data := os.read(0, 1 << 20):

@@ -1,7 +1,8 @@
 """The recorded exchanges around workspaces: builds by Terraform, and an agent in a process of its own.
 
 As in `tests/unit/coderd/app/test_recorded.py`, what does not match yet is listed and the list may only shrink. Listed
-for good: what depends on the moment an agent sends its logs and metadata (agents 84, 91, 92) and on the machine (85).
+for good: what depends on the moment an agent sends its logs and metadata (agents 84, 91, 92) and on the machine (85),
+and advice to switch on dev containers, which our agent does not look after (86).
 """
 
 from __future__ import annotations

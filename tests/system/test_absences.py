@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import trio
 
 from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.loopback import program_under_test
 
 pytestmark = pytest.mark.system
 
@@ -63,7 +63,7 @@ async def agent_process(
 ) -> AsyncIterator[subprocess.Popen[bytes]]:
     """The agent, as a machine runs it; killed in the end."""
     env = {**os.environ, "CODER_AGENT_TOKEN": scene.token, "CODER_AGENT_URL": url, "HOME": str(folder), **more}
-    words = [sys.executable, "-m", "coder", "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
+    words = [*program_under_test(), "agent", "--state-dir", str(folder), "--log-dir", str(folder)]
     with (folder / "agent.log").open("ab") as said:
         process = subprocess.Popen(words, env=env, stderr=said)
     try:
@@ -154,9 +154,10 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted by root")
 async def test_a_full_disk_is_seen_and_ends_nothing(tmp_path: Path) -> None:
+    unpacked = {"CODER_BINARY_CACHE": str(tmp_path / "programs")}  # of a built program; it has no room in 8 MiB
     with small_disk(tmp_path) as home:
         async with workspace_world() as scene:
-            async with agent_process(scene, scene.world.url, home):
+            async with agent_process(scene, scene.world.url, home, **unpacked):
                 await connected(scene)
                 await light(scene, "disk", lambda value: value["status"] == "good")
                 with pytest.raises(OSError, match="No space left"), (home / "filler").open("wb", 0) as file:
@@ -164,7 +165,7 @@ async def test_a_full_disk_is_seen_and_ends_nothing(tmp_path: Path) -> None:
                         file.write(bytes(65536))
                 await light(scene, "disk", lambda value: value["status"] == "bad")
                 assert (await scene.agent())["status"] == "connected"
-            async with agent_process(scene, scene.world.url, home):
+            async with agent_process(scene, scene.world.url, home, **unpacked):
                 killed = await told(scene, 1)
                 assert killed["cause"] == "killed", "what was written before the disk was full counts"
                 await connected(scene)

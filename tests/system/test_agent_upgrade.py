@@ -1,7 +1,7 @@
 """An agent of an older version beside a newer server: it goes on as the server's program, its terminals and commands
 with it, in the same process.
 
-Both programs are this source tree behind a shell script; the old one says another version.
+The new one is the program under test behind a shell script, the old one this source tree, saying another version.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from coder.net.policy import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.proto import provisioner_pb2
 from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.loopback import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = "v2.33.0"
@@ -35,17 +37,16 @@ pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", re
 
 
 def program(path: Path, version: str = "", *, first: str = "") -> Path:
-    """This source tree as one file; `first` is shell that runs before it."""
-    start = "-m coder"
+    """The program under test as one file, or, with a version, this source tree that says it; `first` is shell that runs
+    before it."""
+    start = shlex.join(program_under_test())
     if version:
         code = f"import coder.base.version as v; v.BUILD_VERSION = {version!r}; "
         code += "import coder.agent.upgrade.upgrader as u; u.SPREAD = 0.0; from coder.cli.main import main; "
         path.with_suffix(".py").write_text(f"{code}raise SystemExit(main())\n")
-        start = str(path.with_suffix(".py"))
+        start = shlex.join([sys.executable, str(path.with_suffix(".py"))])
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        f'#!/bin/sh\nexport PYTHONPATH="{ROOT}" CODER_SELF="$0"\n{first}\nexec "{sys.executable}" {start} "$@"\n'
-    )
+    path.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}" CODER_SELF="$0"\n{first}\nexec {start} "$@"\n')
     path.chmod(0o755)
     return path
 

@@ -21,6 +21,7 @@ import trio
 
 from coder.net.policy import DialPolicy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.loopback import program_under_test
 from tests.kit.paths import ROOT
 from tests.kit.whole_agent import running_agent
 
@@ -28,12 +29,13 @@ FILL = "dd if=/dev/zero of=$HOME/fill bs=4096 2>/dev/null"
 MOUNTS = {
     "read-only home": ("mount -t tmpfs tmpfs $HOME && mount -o remount,ro $HOME", "Read-only file system"),
     "full disk": (
-        f"mount -t tmpfs -o size=1m tmpfs $HOME; {FILL}; export TMPDIR=$HOME",
+        f"mount -t tmpfs -o size=1m tmpfs $HOME; {FILL}; export TMPDIR=$HOME CODER_BINARY_CACHE=$HOME.programs",
         "No space left on device",
     ),
     "noexec /tmp": ("mount -t tmpfs -o noexec tmpfs $HOME && export TMPDIR=$HOME", ""),
 }
-"""How each comes to be, and what the system says there of a file that cannot be written ("" when it can)."""
+"""How each comes to be, and what the system says there of a file that cannot be written ("" when it can). A built
+program that was not unpacked before has no room there and says so (tests/build); it gets the place it asks for."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ pytestmark = [
 
 
 def inside(mount: str, argv: Sequence[str]) -> list[str]:
-    return ["unshare", "-m", "sh", "-c", f'{mount}\nexec "$@"', "sh", sys.executable, "-m", "coder", *argv]
+    return ["unshare", "-m", "sh", "-c", f'{mount}\nexec "$@"', "sh", *program_under_test(), *argv]
 
 
 def environment(view: AgentWorld, home: Path) -> dict[str, str]:
@@ -132,7 +134,7 @@ async def test_the_agent_serves_and_says_once_what_it_cannot_keep(condition: str
         env = environment(view, tmp_path) | {"CODER_URL": view.world.url, "CODER_SESSION_TOKEN": view.world.token}
         with trio.fail_after(60):
             done = await trio.run_process(
-                [sys.executable, "-m", "coder", "ssh", "dev", "--", "echo $((40+2))"],
+                [*program_under_test(), "ssh", "dev", "--", "echo $((40+2))"],
                 env=env, check=False, capture_stdout=True, stderr=subprocess.STDOUT,
             )  # fmt: skip
         assert done.stdout.strip() == b"42", done.stdout + log.read_bytes()

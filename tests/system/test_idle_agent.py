@@ -18,7 +18,11 @@ import trio
 from tests.kit.agents import eventually, workspace_world
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="signals of Linux")]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(sys.platform != "linux", reason="signals of Linux"),
+    pytest.mark.skipif("CODER_TEST_BINARY" in os.environ, reason="asks the interpreter, which a built program hides"),
+]
 
 LIBRARIES = {
     "_cffi_backend", "_openssl", "_sodium", "attr", "attrs", "cryptography", "google", "greenlet", "h11", "idna",

@@ -1,7 +1,8 @@
-"""The wheel in an empty virtual environment and home: a server with its own PostgreSQL and the dashboard, login, a
-template, a workspace on this machine, ssh and port-forward into it, a backup.
+"""The wheel as people install it, with pipx into an empty home: a server with its own PostgreSQL and the dashboard,
+login, a template, a workspace on this machine, ssh and port-forward into it, a backup.
 
-Once with the requirements of this environment; in long runs also with every requirement installed anew.
+Requirements come from the index, by what uv or pip keeps of earlier downloads. Without a way there pipx installs the
+wheel alone, and the requirements are those of this environment.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import socketserver
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,26 +51,60 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module", params=["requirements of here", pytest.param("anew", marks=pytest.mark.soak)])
-def coder(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The entry point in an environment of its own."""
-    venv = tmp_path_factory.mktemp("environment") / "venv"
-    python = venv / "bin/python"
-    if request.param == "anew":
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        install: list[Any] = [python, *PIP, "install", "-c", ROOT / "scripts/constraints.txt", wheel]
-    else:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-        install = [sys.executable, *PIP, "--python", python, "install", "--no-deps", "--no-index", wheel]
+@pytest.fixture(scope="module")
+def coder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command that `pipx install` leaves on the PATH."""
+    home = tmp_path_factory.mktemp("pipx-home")
+    env = pip_env() | caches() | {
+        "HOME": str(home), "PIPX_HOME": str(home / "pipx"), "PIPX_BIN_DIR": str(home / "bin"),
+        "PIPX_DEFAULT_PYTHON": sys.executable, "PIPX_DEFAULT_BACKEND": "pip",
+    }  # fmt: skip
+    arguments = f"-c {ROOT / 'scripts/constraints.txt'}"
+    told = uv_env()
+    if told is not None:
+        env |= told | {"PIPX_DEFAULT_BACKEND": "uv"}
+    reached = index_answers(env)
+    if not reached:
+        arguments = "--no-deps --no-index"
+    install: list[str | Path] = [sys.executable, "-m", "pipx", "install", "--quiet", f"--pip-args={arguments}", wheel]
+    done = subprocess.run(install, env=env, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    venv = home / "pipx/venvs/coder"
+    if not reached:
         (folder,) = venv.glob("lib/python*/site-packages")
         # A path and no more: what it says of an editable project there is not read.
         (folder / "requirements.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    subprocess.run(install, check=True, env=pip_env())
-    found = subprocess.run(
-        [python, "-c", "import coder; print(coder.__file__)"], cwd="/", capture_output=True, check=True
-    )
-    assert found.stdout.decode().startswith(str(venv))
-    return venv / "bin/coder"
+    code = "import coder, trio; print(coder.__file__, trio.__file__)"
+    asked: list[str | Path] = [venv / "bin/python", "-c", code]
+    found = subprocess.run(asked, env=SYSTEM, cwd="/", capture_output=True, text=True, check=True)
+    assert found.stdout.count(str(venv)) == 1 + reached
+    assert [path.name for path in (home / "bin").iterdir()] == ["coder"]
+    return home / "bin/coder"
+
+
+def caches() -> dict[str, str]:
+    """What was downloaded once is taken from there, whatever the home is."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    given = {name: os.environ[name] for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR") if name in os.environ}
+    return {"PIP_CACHE_DIR": str(cache / "pip"), "UV_CACHE_DIR": str(cache / "uv"), **given}
+
+
+def uv_env() -> dict[str, str] | None:
+    """What uv has to be told so that it looks where pip does; None without uv, or when that cannot be said."""
+    if find_spec("uv") is None:
+        return None
+    listed = subprocess.run([sys.executable, *PIP, "config", "list"], capture_output=True, check=True).stdout
+    settings = [sys.executable, str(ROOT / "scripts/uv_settings.py")]
+    said = subprocess.run(settings, input=listed, capture_output=True, check=False)
+    return dict(line.split("=", 1) for line in said.stdout.decode().splitlines()) if said.returncode == 0 else None
+
+
+def index_answers(env: dict[str, str]) -> bool:
+    """Whether one small requirement can be had by the way all of them take."""
+    command = [sys.executable, *PIP, "--timeout", "10", "--retries", "0", "download", "--no-deps", "--no-cache-dir"]
+    with tempfile.TemporaryDirectory() as place:
+        asked = subprocess.run([*command, "-d", place, "sniffio"], env=env, capture_output=True, check=False)
+    return asked.returncode == 0
 
 
 def pip_env() -> dict[str, str]:

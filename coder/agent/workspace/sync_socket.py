@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import tempfile
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ import trio
 
 from coder.agent.guarded import guarded
 from coder.agent.upgrade.handover import KeptUnits
+from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.base.quoted import quoted
 from coder.domain.agents.startup_units import StartupUnits, UnitError
 
 log = get_logger("agent.sync")
@@ -29,10 +32,16 @@ READ_TIMEOUT = 10.0
 "Seconds for a request to arrive (ours)."
 
 
+Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Raises CoderError when the server refuses it or is not there."""
+
+
 class SyncSocket:
     """Serves the units of one agent process."""
 
-    def __init__(self, path: Path | None = None, kept: KeptUnits | None = None) -> None:
+    def __init__(self, path: Path | None = None, kept: KeptUnits | None = None, tell: Tell | None = None) -> None:
+        """`tell` passes on what a program says of an app."""
+        self._tell = tell
         self._units = StartupUnits()
         self._changed = trio.Event()
         self._kept = False
@@ -112,13 +121,16 @@ class SyncSocket:
                     return {}
                 case "status":
                     return self._status(unit)
+                case "report" if self._tell is not None:
+                    await self._tell(request)
+                    return {}
                 case "list":
                     return {"units": [self._row(name) for name in self._units.names()]}
-        except UnitError as error:
+        except (UnitError, CoderError) as error:
             return {"error": str(error)}
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return {"error": "the request is none this agent knows"}
-        return {"error": f"this agent knows no {verb!r}"}
+        return {"error": f"this agent knows no {quoted(verb)}"}
 
     async def _start(self, unit: str, timeout: float) -> dict[str, Any]:
         with trio.move_on_after(max(0.0, timeout)) as scope:
@@ -129,7 +141,7 @@ class SyncSocket:
                 await changed.wait()
         assert scope.cancelled_caught  # noqa: S101 - the loop has no other end
         missing = ", ".join(one.depends_on for one in self._units.dependencies(unit) if not one.satisfied)
-        return {"error": f"unit {unit!r} still waits for: {missing}"}
+        return {"error": f"unit {quoted(unit)} still waits for: {missing}"}
 
     def _status(self, unit: str) -> dict[str, Any]:
         return {

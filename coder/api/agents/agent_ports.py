@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
+
+from msgspec import UNSET, UnsetType
 
 from coder.api.base.enums import WorkspaceAgentPortShareLevel
 from coder.api.base.struct import ApiStruct
@@ -21,6 +24,8 @@ class UpsertWorkspaceAgentPortShareRequest(ApiStruct):
     port: int
     share_level: str
     protocol: str
+    expires_at: datetime | UnsetType | None = UNSET
+    "Ours: null for never; who leaves it out, as upstream's clients do, leaves what there is."
 
 
 class WorkspaceAgentListeningPort(ApiStruct):
@@ -39,6 +44,8 @@ class WorkspaceAgentPortShare(ApiStruct):
     port: int
     share_level: WorkspaceAgentPortShareLevel
     protocol: WorkspaceAgentPortShareProtocol
+    expires_at: datetime | UnsetType = UNSET
+    "Ours: absent for a share that stays until somebody ends it."
 
 
 class WorkspaceAgentPortShares(ApiStruct):

@@ -19,3 +19,15 @@ class NamedUser(ApiStruct):
 
 class NamedUsers(ApiStruct):
     users: list[NamedUser]
+
+
+class NamedTasks(ApiStruct):
+    tasks: list[Named]
+
+
+class NamedRegions(ApiStruct):
+    regions: list[Named]
+
+
+class NamedToken(ApiStruct):
+    token_name: str

@@ -17,19 +17,22 @@ from typing import TYPE_CHECKING, cast
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.whole_file import write_whole
 from coder.cli import session
 from coder.cli.agents.agent import read_token
 from coder.cli.command import Command, Invocation
+from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.output import say
 
 if TYPE_CHECKING:
     from coder.domain.agents.service_units import InstallSpec, Platform, Step, WriteFile
 
-_PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows"}
+_PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
 def _install(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.domain.agents.service_units import install_steps
 
     url = invocation["agent_url"] or invocation.globals["url"]
@@ -44,6 +47,7 @@ def _install(invocation: Invocation) -> int:
 
 
 def _uninstall(invocation: Invocation) -> int:
+    refuse_agent_on_windows()
     from coder.domain.agents.service_units import uninstall_steps
 
     _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
@@ -60,7 +64,7 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
         )
     name = str(invocation["name"])
     if not NAME.fullmatch(name):
-        raise CoderError("bad_name", f"{name!r} is no name of a service", "Use letters, digits, - and _.")
+        raise CoderError("bad_name", f"{quoted(name)} is no name of a service", "Use letters, digits, - and _.")
     user = getpass.getuser()
     system = bool(invocation["system"])
     program = session.program()
@@ -141,12 +145,26 @@ def _replace_program(source: Path, path: Path) -> None:
     beside.replace(path)  # a program that runs keeps its file
 
 
-_NAME = Option("name", "name", default="coder-agent", help="Name of the service, for machines with several agents.")
-_SYSTEM = Option(
-    "system", "system", kind="bool", default=False, help="For the whole machine, as root; else for the current user."
+_NAME = Option(
+    "name", "name", default="coder-agent", help="Name of the service, to tell several agents on one machine apart."
 )
-_DRY_RUN = Option("dry_run", "dry-run", kind="bool", default=False, help="Show what would be done and do nothing.")
-_RUN_AS = Option("run_as", "run-as", help="With --system: the user the agent and its shells run as.")
+_SYSTEM = Option(
+    "system",
+    "system",
+    kind="bool",
+    default=False,
+    help="Install for the whole machine, which needs root; else for the current user only.",
+)
+_DRY_RUN = Option(
+    "dry_run",
+    "dry-run",
+    kind="bool",
+    default=False,
+    help="Show which files and services would be changed, and change nothing.",
+)
+_RUN_AS = Option(
+    "run_as", "run-as", help="With --system: the user as whom the agent and its shells run; else whoever called sudo."
+)
 
 INSTALL = Command(
     words="agent install",
@@ -154,9 +172,26 @@ INSTALL = Command(
     run=_install,
     max_args=0,
     options=(
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
-        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
-        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
+        Option(
+            "agent_url",
+            "agent-url",
+            "CODER_AGENT_URL",
+            kind="url",
+            help="Address of the deployment, like https://coder.example.com; --url if left out.",
+        ),
+        Option(
+            "agent_token",
+            "agent-token",
+            "CODER_AGENT_TOKEN",
+            secret=True,
+            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+        ),
+        Option(
+            "agent_token_file",
+            "agent-token-file",
+            "CODER_AGENT_TOKEN_FILE",
+            help="File with the agent's token, which nobody else should be able to read.",
+        ),
         _NAME,
         _SYSTEM,
         _RUN_AS,
@@ -165,7 +200,7 @@ INSTALL = Command(
             "self-upgrade",
             kind="bool",
             default=True,
-            help="Let the agent go on with the program of a newer server by itself.",
+            help="Let the agent replace itself by the program of a newer server.",
         ),
         _DRY_RUN,
     ),

@@ -91,17 +91,15 @@ SOCKET = Option(
     "socket_path",
     "socket-path",
     "CODER_AGENT_SOCKET_PATH",
-    help="The agent's socket; in a workspace the environment says it.",
+    help="Path of the agent's socket; inside a workspace the environment names it.",
 )
-PING = Command(
-    words="exp sync ping", summary="Check that the agent answers scripts", run=_ping, options=(SOCKET,), max_args=0
-)
+"""Of the whole group."""
+PING = Command(words="exp sync ping", summary="Check that the agent answers scripts", run=_ping, max_args=0)
 WANT = Command(
     words="exp sync want",
     summary="Say that a unit starts only after others are complete",
     usage="<unit> <depends-on…>",
     run=_want,
-    options=(SOCKET,),
     min_args=2,
 )
 START = Command(
@@ -117,20 +115,19 @@ START = Command(
             "timeout",
             kind="duration",
             default=parse_duration("5m"),
-            help="How long to wait for what it wants.",
+            help="Give up when what the unit waits for is not there after this long.",
         ),
-        SOCKET,
     ),
 )
 COMPLETE = Command(
     words="exp sync complete", summary="Mark a unit complete, so that others may start", usage="<unit>",
-    run=_complete, options=(SOCKET,), min_args=1, max_args=1,
+    run=_complete, min_args=1, max_args=1,
 )  # fmt: skip
 STATUS = Command(
     words="exp sync status", summary="Show a unit and what it wants", usage="<unit>", run=_status,
-    min_args=1, max_args=1, options=(column_option(STATUS_COLUMNS, STATUS_COLUMNS), output_option(), SOCKET),
+    min_args=1, max_args=1, options=(column_option(STATUS_COLUMNS, STATUS_COLUMNS), output_option()),
 )  # fmt: skip
 LIST = Command(
     words="exp sync list", summary="List the units", run=_list, max_args=0,
-    options=(column_option(LIST_COLUMNS, LIST_COLUMNS), output_option(), SOCKET),
+    options=(column_option(LIST_COLUMNS, LIST_COLUMNS), output_option()),
 )  # fmt: skip

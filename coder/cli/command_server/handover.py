@@ -16,6 +16,7 @@ from typing import TextIO
 
 HEADER = struct.Struct("<8s6I2Q")
 MAGIC = b"CODERCS2"
+_CREDENTIALS = struct.Struct("3i")
 REPORT = struct.Struct("<c3xi")
 MOST_DESCRIPTORS = 64
 MOST_BYTES = 64 << 20
@@ -80,6 +81,11 @@ def _read(channel: socket.socket, size: int) -> bytes:
             raise BadRequestError
         data += part
     return bytes(data)
+
+
+def peer_of(channel: socket.socket) -> int:
+    """The process at the other end: the launcher, which connected itself."""
+    return int(_CREDENTIALS.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0])
 
 
 def raised(descriptor: int) -> int:

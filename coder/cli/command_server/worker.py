@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+from coder.base import caller
 from coder.cli.command_server import handover
 from coder.cli.command_server.handover import REPORT, BadRequestError
 from coder.cli.command_server.served import is_served
@@ -31,6 +32,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
             channel.send(REPORT.pack(b"C", 0))
             return 0
         handover.take_place(request)
+        caller.stand_in_for(handover.peer_of(channel))
         channel.send(REPORT.pack(b"R", os.getpid()))
         if channel.recv(1) != b"G":
             return 0  # the launcher went on without us

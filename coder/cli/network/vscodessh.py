@@ -11,6 +11,7 @@ from pathlib import Path
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli.command import Command, Invocation, parse
 from coder.cli.network.ssh import SSH
 
@@ -19,7 +20,7 @@ def target(host: str) -> str:
     """`owner/workspace[.agent]` of the extension's host name. Raises CoderError."""
     parts = host.split("--")
     if len(parts) not in (3, 4) or not all(parts):
-        said = f"invalid argument format: {host!r}; expected <prefix>--<owner>--<workspace>[--<agent>]"
+        said = f"invalid argument format: {quoted(host)}; expected <prefix>--<owner>--<workspace>[--<agent>]"
         raise CoderError("usage", said)
     return f"{parts[1]}/{'.'.join(parts[2:])}"
 
@@ -58,12 +59,17 @@ VSCODESSH = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("url_file", "url-file", "CODER_VSCODESSH_URL_FILE", help="File with the URL of the deployment."),
+        Option(
+            "url_file",
+            "url-file",
+            "CODER_VSCODESSH_URL_FILE",
+            help="File from which the URL of the deployment is read.",
+        ),
         Option(
             "session_token_file",
             "session-token-file",
             "CODER_VSCODESSH_SESSION_TOKEN_FILE",
-            help="File with the session token.",
+            help="File from which the session token is read.",
         ),
         *(
             option

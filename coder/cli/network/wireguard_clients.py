@@ -19,6 +19,7 @@ from coder.api.wireguard.wireguard_clients import (
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, api_time, confirm, print_json, print_rows, say, since
@@ -30,7 +31,13 @@ COLUMNS = (
     "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
 )  # fmt: skip
 DEFAULT_COLUMNS = COLUMNS[:6]
-USER = Option("user", "user", short="u", default="me", help="Whose client it is (name or id); needs the right to.")
+USER = Option(
+    "user",
+    "user",
+    short="u",
+    default="me",
+    help='User whose client it is, by name or id; "me" is yourself, others need the right to.',
+)
 
 
 def _path(invocation: Invocation, name: str = "") -> str:
@@ -89,7 +96,7 @@ def _check_server(server: WireguardServer) -> None:
     except ValueError as error:
         raise CoderError(
             "wireguard_server",
-            f"no client was added: what the server says of itself ({server.endpoint!r}) cannot be used",
+            f"no client was added: what the server says of itself ({quoted(server.endpoint)}) cannot be used",
             "An administrator mends it with --wireguard-endpoint host:port (CODER_WIREGUARD_ENDPOINT).",
         ) from error
 
@@ -156,7 +163,7 @@ def _explain(made: CreateWireguardClientResponse) -> None:
     client = made.client
     say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
     reached = _count(len(client.targets), "workspace agent")
-    say(f"Client {client.name!r} reaches {reached} now; addresses stay the same over builds.")
+    say(f"Client {quoted(client.name)} reaches {reached} now; addresses stay the same over builds.")
     if client.expires_at:
         say(f"It stops working at {api_time(client.expires_at)}.")
     say(f"Cut it off with: coder wireguard remove {client.name}")
@@ -192,9 +199,9 @@ def _row(item: WireguardClient) -> Row:
 
 def _remove(invocation: Invocation) -> int:
     name = invocation.args[0]
-    confirm(invocation, f"Cut off the WireGuard client {name!r}?")
+    confirm(invocation, f"Cut off the WireGuard client {quoted(name)}?")
     session.client(invocation).request("DELETE", _path(invocation, name))
-    say(f"The WireGuard client {name!r} has been removed; it reaches nothing any more.")
+    say(f"The WireGuard client {quoted(name)} has been removed; it reaches nothing any more.")
     return 0
 
 
@@ -213,17 +220,23 @@ ADD = Command(
             short="w",
             kind="string-array",
             default=(),
-            help="Reach these workspaces only; the default is every one you may enter, also those to come.",
+            help="Reach only this workspace; may be given several times. Else every one you may enter, now or later.",
         ),
         Option(
             "expires",
             "expires",
             kind="duration",
             default=timedelta(),
-            help="Lifetime, such as 12h, 7d or 1y; the default is until it is removed.",
+            help="Cut the client off after this long, like 12h, 7d or 1y; if left out, when it is removed.",
         ),
-        Option("file", "file", short="f", help="New file to write the configuration to, readable by you only."),
-        Option("no_qr", "no-qr", kind="bool", default=False, help="Print no QR code."),
+        Option("file", "file", short="f", help="Write the configuration to this new file, which only you can read."),
+        Option(
+            "no_qr",
+            "no-qr",
+            kind="bool",
+            default=False,
+            help="Print no QR code, which phones read the configuration from.",
+        ),
         USER,
         output_option(("text", "json"), "text"),
     ),

@@ -10,6 +10,7 @@ from coder.api.provisioning.job_reasons import ProvisionerJobWhy
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
 from coder.cli.output import Row, fields_of, parse_time, print_json, print_rows, print_table
@@ -109,7 +110,9 @@ def _cancel(invocation: Invocation) -> int:
         "template_version_dry_run": f"/api/v2/templateversions/{version}/dry-run/{job.id}/cancel",
     }
     if job.type not in paths:
-        raise CoderError("job", f"this program cannot cancel a job of type {job.type!r}", "Take the server's own.")
+        raise CoderError(
+            "job", f"this program cannot cancel a job of type {quoted(job.type)}", "Take the server's own."
+        )
     client.request("PATCH", paths[job.type])
     sys.stdout.write("Job canceled\n")
     return 0
@@ -178,7 +181,7 @@ LIST = Command(
             kind="string-array",
             default=(),
             choices=STATUSES,
-            help="Only jobs with one of these statuses.",
+            help="List only jobs in one of these states, separated by commas.",
         ),
         Option(
             "limit",
@@ -187,14 +190,14 @@ LIST = Command(
             short="l",
             kind="int",
             default=50,
-            help="At most so many.",
+            help="List at most so many; what is beyond is left out.",
         ),
         Option(
             "initiator",
             "initiator",
             "CODER_PROVISIONER_JOB_LIST_INITIATOR",
             short="i",
-            help='Only jobs of this user (name, id, or "me").',
+            help='List only jobs that this user asked for: a name, an id or "me".',
         ),
         column_option(COLUMNS, DEFAULT_COLUMNS),
         output_option(),

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
@@ -110,7 +111,7 @@ async def _remove_workspace(
     if answer.status == 200:
         workspace = read(answer, Workspace)
         if workspace.name != made.name:
-            raise CoderError("scaletest", f"the server says it is {workspace.name!r}; it is left alone")
+            raise CoderError("scaletest", f"the server says it is {quoted(workspace.name)}; it is left alone")
         if template and workspace.template_name != template:
             run.figures["kept"] = True
             return
@@ -189,7 +190,7 @@ CLEANUP = Command(
             "template",
             "template",
             "CODER_SCALETEST_CLEANUP_TEMPLATE",
-            help="Only those of this template, no users.",
+            help="Remove only the workspaces of this template, and no users.",
         ),
     ),
 )

@@ -86,8 +86,8 @@ def _plain(value: Any) -> Any:
 
 def _log_to(config: Any) -> None:
     resolved = config.resolved
-    verbose = bool(resolved["verbose"] or resolved["log_filter"])
-    open_logs(resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"], verbose=verbose)
+    paths = resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"]
+    open_logs(*paths, verbose=bool(resolved["verbose"]), debug=resolved["log_filter"])
 
 
 SERVER = Command(

@@ -7,20 +7,19 @@ import sys
 from coder.base.config import Inputs
 from coder.cli.command import Command, Invocation
 from coder.cli.log_files import open_logs
-from coder.wsproxy.config import PROXY_OPTIONS, proxy_config
+from coder.cli.unsupported import judge_settings
+from coder.wsproxy.config import PROXY_OPTIONS, WITHOUT_EFFECT, proxy_config
 
 
 def _run(invocation: Invocation) -> int:
-    from coder.base.log import get_logger
     from coder.base.threads import run_trio
     from coder.wsproxy.server import run_proxy
 
     config = proxy_config(Inputs(flags=invocation.raw, env=invocation.env))
     server = config.server
-    verbose = bool(invocation.globals["verbose"] or server.log_filter)
-    open_logs(server.log_human, server.log_json, server.log_stackdriver, verbose=verbose)
-    if config.ignored:
-        get_logger("wsproxy").warn("settings without effect in this release", settings=" ".join(config.ignored))
+    paths = server.log_human, server.log_json, server.log_stackdriver
+    open_logs(*paths, verbose=bool(invocation.globals["verbose"]), debug=server.log_filter)
+    judge_settings(invocation, WITHOUT_EFFECT, "wsproxy")
 
     def announce(text: str) -> None:
         sys.stdout.write(f"{text}\n")

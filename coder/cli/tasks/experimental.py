@@ -6,6 +6,7 @@ import sys
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.choices import Choice, select, select_many
 from coder.cli.command import Command, Invocation
@@ -30,7 +31,7 @@ async def _attach(invocation: Invocation) -> None:
     try:
         reconnect = UUID(wanted) if wanted else uuid4()
     except ValueError as error:
-        raise CoderError("reconnect", f"invalid reconnect ID: {wanted!r} is no UUID") from error
+        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(wanted)} is no UUID") from error
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         target = await Preparation(http, say_on_stderr).find(invocation.args[0])
@@ -49,9 +50,9 @@ async def _attach(invocation: Invocation) -> None:
 _COLOURS = tuple(Choice(word, word) for word in ("Blue", "Green", "Yellow", "Red"))
 
 
-def _select(_: Invocation) -> int:
+def _select(invocation: Invocation) -> int:
     """One answer of a list."""
-    chosen = select("Select your favorite color:", _COLOURS, default="Blue")
+    chosen = select("Select your favorite color:", _COLOURS, default="Blue", searches=invocation["search"])
     sys.stdout.write(f'"{chosen}" selected\n')
     return 0
 
@@ -74,10 +75,16 @@ def _validation(invocation: Invocation) -> int:
     raise CoderError("validation", "magic word is incorrect", 'The word is "magic".')
 
 
-_SEARCH = Option("search", "search", kind="bool", default=False, help="Let the answers be searched.")
+_SEARCH = Option("search", "search", kind="bool", default=False, help="Let typing narrow the list of answers down.")
 _THINGS = (
-    Option("things", "things", kind="string-array", default=(), help="What to choose from."),
-    Option("enable_custom_input", "enable-custom-input", kind="bool", default=False, help="Allow other answers."),
+    Option("things", "things", kind="string-array", default=(), help="Words to choose from, separated by commas."),
+    Option(
+        "enable_custom_input",
+        "enable-custom-input",
+        kind="bool",
+        default=False,
+        help="Accept answers that are not in the list as well.",
+    ),
 )
 
 RPTY = Command(
@@ -88,9 +95,24 @@ RPTY = Command(
     min_args=1,
     raw_after=1,
     options=(
-        Option("container", "container", short="c", help="Container of the workspace to go into."),
-        Option("container_user", "container-user", short="u", help="User in that container."),
-        Option("reconnect", "reconnect", short="r", help="Id of the terminal to come back to."),
+        Option(
+            "container",
+            "container",
+            short="c",
+            help="Open the terminal in this container of the workspace, by name or id.",
+        ),
+        Option(
+            "container_user",
+            "container-user",
+            short="u",
+            help="User to be in that container; the container's own if left out.",
+        ),
+        Option(
+            "reconnect",
+            "reconnect",
+            short="r",
+            help="Come back to the terminal with this id, which goes on where it was left.",
+        ),
     ),
 )
 SELECT = Command(
@@ -129,5 +151,5 @@ VALIDATION = Command(
     summary="Show an error of validation",
     run=_validation,
     max_args=0,
-    options=(Option("magic_word", "magic-word", help='Anything but "magic" is refused.'),),
+    options=(Option("magic_word", "magic-word", help='The word to check; anything but "magic" is refused.'),),
 )

@@ -6,8 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
@@ -15,14 +16,27 @@ from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.base.whole_file import write_whole
 from coder.cli import session
+from coder.cli.agents.sync import SOCKET
 from coder.cli.command import Command, Invocation
 from coder.cli.output import say
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.cli.tasks.app_status import Report, Reporter
 
 
 def _serve(invocation: Invocation) -> int:
     from coder.cli.tasks.mcp_protocol import McpServer
 
-    server = McpServer(BUILD_VERSION, _tools(invocation), invocation["instructions"])
+    reporter = _reporter(invocation)
+    server = McpServer(BUILD_VERSION, _tools(invocation, reporter), invocation["instructions"])
+    if invocation["agentapi_url"] and reporter is not None:
+        from coder.base.threads import run_trio
+        from coder.cli.tasks.agentapi import serve_watching
+
+        policy = DialPolicy(session.normal_url(invocation["agentapi_url"]))
+        run_trio(serve_watching, server.answer_line, policy, reporter)
+        return 0
     for line in sys.stdin:
         if line.strip() and (answer := server.answer_line(line)) is not None:
             sys.stdout.write(answer + "\n")
@@ -30,12 +44,11 @@ def _serve(invocation: Invocation) -> int:
     return 0
 
 
-def _tools(invocation: Invocation) -> list[Any]:
+def _tools(invocation: Invocation, reporter: Reporter | None) -> list[Any]:
     """The tools whose credentials are at hand, of those that are allowed. Raises CoderError when none is left."""
     from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
     from coder.cli.tasks.mcp_tools import person_tools, report_tool
     from coder.cli.tasks.mcp_workspace_tools import workspace_tools
-    from coder.net.blocking import BlockingClient
 
     found, why = [], ""
     try:
@@ -45,10 +58,8 @@ def _tools(invocation: Invocation) -> list[Any]:
     except CoderError as error:
         why = error.message
         say(f"No login: tools that need one are left out ({why})")
-    token, url = invocation["agent_token"], invocation["agent_url"] or invocation.globals["url"]
-    if token and url and invocation["app_status_slug"]:
-        policy = session.with_tls_files(session.dial_policy(invocation, url=url, token=""), invocation)
-        found.append(report_tool(BlockingClient(policy.with_token(Secret(token))), invocation["app_status_slug"]))
+    if reporter is not None:
+        found.append(report_tool(reporter.report))
     allowed = set(invocation["allowed_tools"])
     if unknown := allowed - {tool.name for tool in found}:
         say(f"These tools are not here: {', '.join(sorted(unknown))}")
@@ -56,6 +67,33 @@ def _tools(invocation: Invocation) -> list[Any]:
     if not found:
         raise CoderError("mcp", "there is no tool to serve", why or "Check --allowed-tools.")
     return found
+
+
+def _reporter(invocation: Invocation) -> Reporter | None:
+    """Who tells the server how the app is: by the agent's token, or its socket; None where neither is known."""
+    from coder.cli.tasks.app_status import Reporter
+
+    slug, token = invocation["app_status_slug"], invocation["agent_token"]
+    url = invocation["agent_url"] or invocation.globals["url"]
+    if not slug:
+        return None
+    if token and url and invocation.sources["socket_path"] != "flag":
+        from coder.net.blocking import BlockingClient
+
+        policy = session.with_tls_files(session.dial_policy(invocation, url=url, token=""), invocation)
+        agent = BlockingClient(policy.with_token(Secret(token)))
+        return Reporter(
+            lambda report: agent.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=_body(slug, report))
+        )
+    if invocation["socket_path"]:
+        from coder.cli.agents.sync import ask_agent
+
+        return Reporter(lambda report: ask_agent(invocation, "report", patience=60, **_body(slug, report)))
+    return None
+
+
+def _body(slug: str, report: Report) -> dict[str, str]:
+    return {"app_slug": slug, "state": report.state, "message": report.summary, "uri": report.link}
 
 
 # ---- configure
@@ -71,7 +109,10 @@ def _configure(
         node = whole
         for name in place:
             node = node.setdefault(name, {})
-        env = {"CODER_MCP_APP_STATUS_SLUG": invocation.options.get("app_status_slug") or ""}
+        env = {
+            "CODER_MCP_APP_STATUS_SLUG": invocation.options.get("app_status_slug") or "",
+            "CODER_MCP_AI_AGENTAPI_URL": invocation.options.get("agentapi_url") or "",
+        }
         node.setdefault("mcpServers", {})["coder"] = {
             "type": "stdio",
             "command": session.program(),
@@ -124,23 +165,44 @@ def _cursor(invocation: Invocation) -> int:
     return _configure(invocation, (Path.cwd() if invocation["project"] else Path.home()) / ".cursor/mcp.json")
 
 
-_SLUG = Option("app_status_slug", "app-status-slug", "CODER_MCP_APP_STATUS_SLUG", help="App whose status is reported.")
+_SLUG = Option(
+    "app_status_slug",
+    "app-status-slug",
+    "CODER_MCP_APP_STATUS_SLUG",
+    help="Slug of the app under which the model reports its progress.",
+)
+_AGENTAPI = Option(
+    "agentapi_url",
+    "ai-agentapi-url",
+    "CODER_MCP_AI_AGENTAPI_URL",
+    kind="url",
+    help="AgentAPI in front of the model's program: what it shows is reported as the app's status, too.",
+)
 SERVER = Command(
     words="exp mcp server",
     summary="Serve tools for a model on standard input and output",
     run=_serve,
     max_args=0,
     options=(
-        Option("instructions", "instructions", "CODER_MCP_INSTRUCTIONS", help="What the model is told about them."),
+        Option(
+            "instructions",
+            "instructions",
+            "CODER_MCP_INSTRUCTIONS",
+            help="Text that tells the model what the tools are for; one of ours if left out.",
+        ),
         Option(
             "allowed_tools",
             "allowed-tools",
             "CODER_MCP_ALLOWED_TOOLS",
             kind="string-array",
             default=(),
-            help="Only these tools.",
+            help="Offer only these tools, by name, separated by commas; all of them if left out.",
         ),
         _SLUG,
+        _AGENTAPI,
+        replace(
+            SOCKET, help="The agent's socket, by which the status is reported where no token of the agent is known."
+        ),
         Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", hidden=True),
         Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, hidden=True),
     ),
@@ -157,21 +219,27 @@ CLAUDE_CODE = Command(
             "claude-config-path",
             "CODER_MCP_CLAUDE_CONFIG_PATH",
             default="~/.claude.json",
-            help="Its settings.",
+            help="Settings file of Claude Code that the tools are entered in.",
         ),
         Option(
             "claude_md_path",
             "claude-md-path",
             "CODER_MCP_CLAUDE_MD_PATH",
             default="~/.claude/CLAUDE.md",
-            help="The file of what it is always told; the prompts are written into it.",
+            help="File that Claude Code always reads; the prompts are written into it.",
         ),
-        Option("claude_api_key", "claude-api-key", "CLAUDE_API_KEY", secret=True, help="The key it works with."),
+        Option(
+            "claude_api_key",
+            "claude-api-key",
+            "CLAUDE_API_KEY",
+            secret=True,
+            help="API key that Claude Code works with; left as it is when not given.",
+        ),
         Option(
             "coder_prompt",
             "claude-coder-prompt",
             "CODER_MCP_CLAUDE_CODER_PROMPT",
-            help="What it is told about working in a workspace.",
+            help="What the model is told about working in a workspace; a text of ours if left out.",
         ),
         Option(
             "system_prompt",
@@ -179,14 +247,15 @@ CLAUDE_CODE = Command(
             "CODER_MCP_CLAUDE_SYSTEM_PROMPT",
             default="Send a task status update to notify the user that you are ready for input, "
             "and then wait for user input.",
-            help="What it is told to do at first.",
+            help="What the model is told to do first in every session.",
         ),
         Option(
             "app_status_slug",
             "claude-app-status-slug",
             "CODER_MCP_APP_STATUS_SLUG",
-            help="App whose status is reported.",
+            help="Slug of the app under which the model reports its progress.",
         ),
+        _AGENTAPI,
     ),
 )
 CLAUDE_DESKTOP = Command(
@@ -200,5 +269,14 @@ CURSOR = Command(
     summary="Let Cursor use the tools",
     run=_cursor,
     max_args=0,
-    options=(Option("project", "project", "CODER_MCP_CURSOR_PROJECT", kind="bool", default=False, help="Here only."),),
+    options=(
+        Option(
+            "project",
+            "project",
+            "CODER_MCP_CURSOR_PROJECT",
+            kind="bool",
+            default=False,
+            help="Configure the project in the current directory instead of the whole account.",
+        ),
+    ),
 )

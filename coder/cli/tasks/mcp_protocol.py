@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli.failures import slip
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
@@ -44,7 +45,7 @@ class Tool:
         for name, value in given.items():
             kind = self.arguments.get(name, ("", ""))[0]
             if not kind:
-                return f"there is no argument {name!r}"
+                return f"there is no argument {quoted(name)}"
             if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
                 return f"{name} must be of type {kind}"
         return ""
@@ -90,7 +91,7 @@ class McpServer:
                 return _result(ident, {"tools": [tool.described() for tool in self._tools.values()]})
             case "tools/call":
                 return self._call(ident, params)
-        return _failure(ident, METHOD_NOT_FOUND, f"there is no method {message['method']!r}")
+        return _failure(ident, METHOD_NOT_FOUND, f"there is no method {quoted(message['method'])}")
 
     def _hello(self, params: Mapping[str, Any]) -> dict[str, Any]:
         wanted = params.get("protocolVersion")
@@ -105,7 +106,7 @@ class McpServer:
         tool = self._tools.get(str(params.get("name")))
         given = params.get("arguments") or {}
         if tool is None or not isinstance(given, dict):
-            return _failure(ident, INVALID_PARAMS, f"there is no tool {params.get('name')!r}")
+            return _failure(ident, INVALID_PARAMS, f"there is no tool {quoted(params.get('name'))}")
         if fault := tool.fault(given):
             return _failure(ident, INVALID_PARAMS, fault)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.templates.templates import Template
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
+from coder.cli.tasks.app_status import Report
 from coder.cli.tasks.mcp_protocol import Tool
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -119,12 +120,11 @@ def _end_of(lines: Iterable[str]) -> str:
     return "\n".join(deque(lines, _LOG_LINES))
 
 
-def report_tool(agent: BlockingClient, slug: str) -> Tool:
-    """The tool by which a model tells how its task is going: asked with the agent's own token."""
+def report_tool(tell: Callable[[Report], object]) -> Tool:
+    """The tool by which a model tells how its task is going."""
 
     def report(given: Mapping[str, Any]) -> str:
-        body = {"app_slug": slug, "state": given["state"], "message": given["summary"], "uri": given.get("link") or ""}
-        agent.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=body)
+        tell(Report(given["state"], given["summary"], given.get("link") or ""))
         return "Thanks for reporting!"
 
     return Tool(

@@ -13,6 +13,7 @@ from coder.api.templates.template_versions import ArchiveTemplateVersionsRespons
 from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.tar_files import extract_all
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation
@@ -95,7 +96,7 @@ def _days(invocation: Invocation, option: str, word: str) -> list[str]:
     chosen = [day.lower() for day in invocation[option]]
     if word in chosen:
         if len(chosen) > 1:
-            raise CoderError("usage", f"{word!r} cannot be combined with days of the week")
+            raise CoderError("usage", f"{quoted(word)} cannot be combined with days of the week")
         return list(WEEK) if word == "all" else []
     for day in chosen:
         if day not in WEEK:
@@ -130,21 +131,31 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        _text("name", "name", "New name."),
-        _text("display_name", "display-name", "New display name."),
-        _text("description", "description", "New description."),
-        _text("deprecated", "deprecated", "Deprecate the template with this message; empty takes it back."),
-        _text("icon", "icon", "New icon path."),
-        _duration("default_ttl", "default-ttl", "Time after which workspaces stop, like 24h."),
-        _duration("activity_bump", "activity-bump", "Time that activity adds to a workspace's deadline."),
-        _duration("autostop_reminder", "autostop-reminder", "Time before a stop at which owners are reminded."),
+        _text("name", "name", "Give it this new name; links and scripts that use the old one then fail."),
+        _text("display_name", "display-name", "New name as people see it; the name that commands use stays."),
+        _text("description", "description", "New description, shown where people choose a template."),
+        _text("deprecated", "deprecated", "Refuse new workspaces and show people this message; empty takes it back."),
+        _text("icon", "icon", "Path or URL of the new picture, like /icon/docker.png."),
+        _duration(
+            "default_ttl", "default-ttl", "Stop new workspaces this long after each start, like 24h; 0 lets them run."
+        ),
+        _duration(
+            "activity_bump",
+            "activity-bump",
+            "Move the stop this far away when somebody works in a workspace, like 1h; 0 never does.",
+        ),
+        _duration(
+            "autostop_reminder",
+            "autostop-reminder",
+            "Tell owners this long before their workspace stops, like 30m; 0 tells nobody.",
+        ),
         Option(
             "start_days",
             "autostart-requirement-weekdays",
             kind="string-array",
             default=(),
             choices=(*WEEK, "all"),
-            help="Days on which workspaces may start by themselves, or all.",
+            help='Days on which workspaces may start by themselves, separated by commas, or "all".',
         ),
         Option(
             "stop_days",
@@ -152,17 +163,49 @@ EDIT = Command(
             kind="string-array",
             default=(),
             choices=(*WEEK, "none"),
-            help="Days on which workspaces must stop, or none.",
+            help='Days on which running workspaces are stopped, so that they get updates, or "none".',
         ),
-        Option("stop_weeks", "autostop-requirement-weeks", kind="int", default=0, help="Weeks between required stops."),
-        _duration("failure_ttl", "failure-ttl", "Time after which failed workspaces stop."),
-        _duration("dormancy", "dormancy-threshold", "Unused time after which a workspace is dormant."),
-        _duration("deletion", "dormancy-auto-deletion", "Time after which dormant workspaces are deleted."),
-        _switch("cancel", "allow-user-cancel-workspace-jobs", True, "Users may cancel builds that run."),
-        _switch("autostart", "allow-user-autostart", True, "Users may set when their workspaces start."),
-        _switch("autostop", "allow-user-autostop", True, "Users may set when their workspaces stop."),
-        _switch("require_active_version", "require-active-version", False, "Every start takes the active version."),
-        _switch("private", "private", False, "Nobody but those named may use it."),
+        Option(
+            "stop_weeks",
+            "autostop-requirement-weeks",
+            kind="int",
+            default=0,
+            help="How many weeks pass between two such required stops; 1 is every week.",
+        ),
+        _duration(
+            "failure_ttl",
+            "failure-ttl",
+            "Stop workspaces whose build failed after this long, like 1h; 0 leaves them as they are.",
+        ),
+        _duration(
+            "dormancy",
+            "dormancy-threshold",
+            "Make workspaces that nobody used for this long dormant, like 720h; 0 never does.",
+        ),
+        _duration(
+            "deletion",
+            "dormancy-auto-deletion",
+            "Delete workspaces that were dormant for this long, like 720h; 0 never does.",
+        ),
+        _switch(
+            "cancel",
+            "allow-user-cancel-workspace-jobs",
+            True,
+            "Let people cancel builds of their workspaces while they run.",
+        ),
+        _switch(
+            "autostart", "allow-user-autostart", True, "Let people choose when their workspaces start by themselves."
+        ),
+        _switch("autostop", "allow-user-autostop", True, "Let people choose when their workspaces stop by themselves."),
+        _switch(
+            "require_active_version",
+            "require-active-version",
+            False,
+            "Let workspaces start only with the active version; administrators are exempt.",
+        ),
+        _switch(
+            "private", "private", False, "Take the right to use it from everyone who was not given it by name or group."
+        ),
         ORG,
         YES,
     ),
@@ -210,7 +253,7 @@ def _unpack(invocation: Invocation, data: bytes, directory: Path) -> None:
         say(f"{directory} is not empty, existing files may be overwritten.")
         confirm(invocation, "Overwrite existing files?")
     directory.mkdir(parents=True, exist_ok=True)
-    say(f"Extracting template to {str(directory)!r}")
+    say(f"Extracting template to {quoted(directory)}")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         try:
             extract_all(tar, directory)
@@ -226,9 +269,21 @@ PULL = Command(
     min_args=1,
     max_args=2,
     options=(
-        Option("tar", "tar", kind="bool", default=False, help="Write the template as a tar archive to stdout."),
-        Option("zip", "zip", kind="bool", default=False, help="Write the template as a zip archive to stdout."),
-        Option("version", "version", help='Name of a version, "active" (the default) or "latest".'),
+        Option(
+            "tar",
+            "tar",
+            kind="bool",
+            default=False,
+            help="Write the files to standard output as a tar archive instead of a directory.",
+        ),
+        Option(
+            "zip",
+            "zip",
+            kind="bool",
+            default=False,
+            help="Write the files to standard output as a zip archive instead of a directory.",
+        ),
+        Option("version", "version", help='Version to fetch: a name, "active" (the default) or "latest".'),
         ORG,
         YES,
     ),
@@ -259,7 +314,13 @@ ARCHIVE = Command(
     usage="[template-name...]",
     run=_archive,
     options=(
-        Option("all", "all", kind="bool", default=False, help="Archive all versions not in use, not only failed ones."),
+        Option(
+            "all",
+            "all",
+            kind="bool",
+            default=False,
+            help="Archive every version that no workspace uses, not only those that failed.",
+        ),
         ORG,
         YES,
     ),

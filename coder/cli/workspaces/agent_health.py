@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from coder.api.agents.agent_health import AgentDisconnect, AgentLight, AgentLights, LightValue
+from coder.base.duration import format_duration
 from coder.cli.output import since
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -62,7 +64,8 @@ def _value(value: LightValue) -> str:
     if value.at is None:
         return f"{value.name} unknown"
     mark = "" if value.status == "good" else f" ({value.status})"
-    return f"{value.name} {value.value or '?'}{mark}, {value.age_seconds or 0:.0f}s old"
+    age = timedelta(seconds=round(value.age_seconds or 0))
+    return f"{value.name} {value.value or '?'}{mark}, {format_duration(age)} old"
 
 
 def _disconnect_line(item: AgentDisconnect) -> str:

@@ -13,6 +13,7 @@ from coder.api.site.deployment import ExternalAgentCredentials
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
 from coder.cli.failures import doing
@@ -46,7 +47,7 @@ def _create(invocation: Invocation) -> int:
         if not version.has_external_agent:
             raise CoderError(
                 "no_external_agent",
-                f"template version {version.name!r} does not have an external agent",
+                f"template version {quoted(version.name)} does not have an external agent",
                 "Choose a template with a coder_external_agent resource, or use `coder create`.",
             )
 
@@ -76,7 +77,7 @@ def _rotate(invocation: Invocation) -> int:
     found: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
         path = _agent_path(workspace, agent_name, "rotate-token")
-        with doing(f"rotate the token of agent {agent_name!r}"):
+        with doing(f"rotate the token of agent {quoted(agent_name)}"):
             found.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
         shown = [_as_json(workspace.name, item) | {"generation": item.told.generation} for item in found]
@@ -97,7 +98,7 @@ def _credentials(
         try:
             answer = read(client.request("GET", path), ExternalAgentCredentials)
         except HttpError as error:
-            raise CoderError("credentials", f"get external agent credentials for agent {name!r}") from error
+            raise CoderError("credentials", f"get external agent credentials for agent {quoted(name)}") from error
         found.append(Attachment(name, answer))
     return found
 
@@ -115,11 +116,11 @@ def _agent_names(workspace: Workspace, agent: str) -> list[str]:
         for item in resource.agents or []
     ]
     if agent and agent not in names:
-        raise CoderError("no_agent", f"agent not found by name {agent!r}, available agents: [{' '.join(names)}]")
+        raise CoderError("no_agent", f"agent not found by name {quoted(agent)}, available agents: [{' '.join(names)}]")
     if not names:
         raise CoderError(
             "no_external_agent",
-            f"workspace {workspace.name!r} has no external agent",
+            f"workspace {quoted(workspace.name)} has no external agent",
             "Only workspaces of templates with a coder_external_agent resource have one; is its build finished?",
         )
     return [agent] if agent else names
@@ -157,7 +158,7 @@ def _health(invocation: Invocation) -> int:
     if not agents:
         raise CoderError(
             "no_agent",
-            f"workspace {workspace.name!r} has no agent" + (f" named {wanted!r}" if wanted else ""),
+            f"workspace {quoted(workspace.name)} has no agent" + (f" named {quoted(wanted)}" if wanted else ""),
             "`coder show` lists its agents; one that is stopped has none.",
         )
     with doing("get the agent's health"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, timedelta
 
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.duration import parse_duration
+from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
@@ -76,8 +76,7 @@ def _extend(invocation: Invocation) -> int:
     name, text = invocation.args
     longer = parse_duration(f"{text}m" if text.isdigit() else text)
     if longer < SHORTEST_EXTENSION:
-        sys.stdout.write("Please specify a duration of at least 30 minutes.\n")
-        return 0
+        raise CoderError("too_short", "Please specify a duration of at least 30 minutes.")
     workspace = find_workspace(client, name)
     deadline = (datetime.now(UTC) + longer).isoformat(timespec="seconds").replace("+00:00", "Z")
     client.request("PUT", f"/api/v2/workspaces/{workspace.id}/extend", json={"deadline": deadline})
@@ -91,8 +90,20 @@ SHOW = Command(
     run=_show,
     max_args=1,
     options=(
-        Option("all", "all", short="a", kind="bool", default=False, help="Show the schedules of all workspaces."),
-        Option("search", "search", default="owner:me", help="Search for a workspace with a query."),
+        Option(
+            "all",
+            "all",
+            short="a",
+            kind="bool",
+            default=False,
+            help="List the schedules of everybody you may see, not only your own.",
+        ),
+        Option(
+            "search",
+            "search",
+            default="owner:me",
+            help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+        ),
         column_option(COLUMNS, COLUMNS),
         output_option(),
     ),

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
@@ -174,7 +175,9 @@ def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
     if not slash:
         owner, workspace = "me", name
     if not workspace or "/" in workspace:
-        raise CoderError("bad_name", f"invalid workspace name: {name!r}", "Write it as workspace or owner/workspace.")
+        raise CoderError(
+            "bad_name", f"invalid workspace name: {quoted(name)}", "Write it as workspace or owner/workspace."
+        )
     return client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}")
 
 
@@ -225,10 +228,21 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             short="a",
             kind="bool",
             default=False,
-            help="Specifies whether all workspaces will be listed or not.",
+            help="List the workspaces of everybody you may see, not only your own.",
         ),
-        Option("search", "search", default="owner:me", help="Search for a workspace with a query."),
-        Option("shared_with_me", "shared-with-me", kind="bool", default=False, help="Show workspaces shared with you."),
+        Option(
+            "search",
+            "search",
+            default="owner:me",
+            help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+        ),
+        Option(
+            "shared_with_me",
+            "shared-with-me",
+            kind="bool",
+            default=False,
+            help="List only workspaces that other people share with you.",
+        ),
         column_option(COLUMNS, default_columns),
         output_option(),
     )
@@ -248,5 +262,13 @@ SHOW = Command(
     run=_show,
     min_args=1,
     max_args=1,
-    options=(Option("details", "details", kind="bool", default=False, help="Show full details for each resource."),),
+    options=(
+        Option(
+            "details",
+            "details",
+            kind="bool",
+            default=False,
+            help="Also show apps, metadata and every other detail of each resource.",
+        ),
+    ),
 )

@@ -35,7 +35,7 @@ from coder.domain.apps.app_addresses import AppRequest, HostPattern, label_user,
 from coder.domain.foundation.web_addresses import canonical_host, host_of_origin, split_untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from coder.coderd.apps.authorizer import AppAuthorizer
     from coder.domain.apps.app_headers import Headers
@@ -66,6 +66,8 @@ class AppProxy:
         self._dashboard_host = host_of_origin(self._dashboard)
         wildcard = authorizer.settings.wildcard
         self._hosts = HostPattern(wildcard) if wildcard else None
+        self.on_served: Callable[[ProxyRequest, bool], None] = lambda _visit, _by_host: None
+        "Told of each request that was served, and whether a host named its application."
 
     # ---- whose request is it
 
@@ -103,9 +105,9 @@ class AppProxy:
         visit = ProxyRequest(
             head, stream, trailing, remote_ip=remote_ip, scheme="https" if secure else self._scheme, ours=ours
         )
-        leftover: bytes | None = None
+        label, leftover = self._label(head), None
         try:
-            await self._serve(visit, self._label(head))
+            await self._serve(visit, label)
             leftover = visit.leftover()
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as error:
             _log.debug("an application's connection ended", path=visit.path, error=error)
@@ -113,6 +115,7 @@ class AppProxy:
             _log.error("an application's request failed", path=visit.path, error=error)
             await self._apologize(visit)
         finally:
+            self.on_served(visit, label is not None)
             if leftover is None:
                 with trio.CancelScope(shield=True):
                     await _close(stream)

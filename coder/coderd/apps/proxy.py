@@ -165,7 +165,7 @@ async def _answer(
                 return event
             continue
         if isinstance(event, h11.Response):
-            visit.answered = True
+            visit.status = event.status_code
             pending += _head_bytes(visit, upstream_request, event)
         elif isinstance(event, h11.Data):
             pending += visit.connection.send(h11.Data(data=event.data)) or b""
@@ -212,7 +212,7 @@ async def _switch(
     protocol = app_headers.joined(answer.headers, b"upgrade").encode("latin-1")
     fields = _fields(visit, upstream_request, answer.headers)
     fields += [(b"Connection", b"Upgrade"), (b"Upgrade", protocol)]
-    visit.answered = True
+    visit.status = 101
     await visit.send(h11.InformationalResponse(status_code=101, headers=fields, reason=b"Switching Protocols"))
     to_app, to_browser = visit.connection.trailing_data[0], connection.h11.trailing_data[0]
     async with trio.open_nursery() as nursery:

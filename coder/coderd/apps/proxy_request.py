@@ -50,12 +50,17 @@ class ProxyRequest:
         self.stream = stream
         self.ours = [(name.lower().encode(), value.encode()) for name, value in ours]
         "Headers every answer of this server carries."
-        self.answered = False
+        self.status = 0
+        "Of the answer, once it has begun."
         self.gone = False
         "The browser left before its answer was whole."
         self.connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self.connection.receive_data(_rendered(head) + trailing)
         self.connection.next_event()  # the head once more, which puts the parser where the body begins
+
+    @property
+    def answered(self) -> bool:
+        return self.status != 0
 
     @property
     def is_upgrade(self) -> bool:
@@ -93,7 +98,7 @@ class ProxyRequest:
             fields.append((b"content-length", str(len(body)).encode()))
         if not self._request_is_read():
             fields.append((b"connection", b"close"))
-        self.answered = True
+        self.status = status
         data = [
             self.connection.send(h11.Response(status_code=status, headers=fields, reason=_REASONS.get(status, b""))),
             self.connection.send(h11.Data(data=b"" if self.method == "HEAD" else body)),

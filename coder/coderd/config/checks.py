@@ -67,6 +67,8 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.wireguard_endpoint:
         check_wireguard_endpoint(config.wireguard_endpoint)
+    if config.postgres_conn_max_open < 1:
+        raise CoderError("bad_option", "--postgres-conn-max-open must be at least 1")
     idle = idle_connections(config.postgres_conn_max_idle)
     if idle is not None and idle > config.postgres_conn_max_open:
         raise CoderError(

@@ -17,11 +17,9 @@ WITHOUT_EFFECT = {
     "provisioner_daemon_poll_interval": "provisioners are woken, nobody polls",
     "provisioner_daemon_poll_jitter": "provisioners are woken, nobody polls",
     "boundary_log_retention": "no boundary logs are kept",
-    "web_terminal_renderer": "told to dashboards that can choose; our own draws in one way",
     "notifications_lease_count": "messages are leased one by one, so that one that hangs keeps no other waiting",
     "notifications_store_sync_buffer_size": "results are written at once",
     "notifications_store_sync_interval": "results are written at once",
-    "hide_ai_tasks": "told to dashboards; this one always offers its tasks",
 }
 """A test finds a difference for every other setting."""
 HARMLESS = frozenset(
@@ -31,7 +29,6 @@ HARMLESS = frozenset(
         "telemetry_url",
         "oauth2_github_default_provider_enable",
         "external_auth_github_default_provider_enable",
-        "web_terminal_renderer",
     }
 )
 "Settings whose effect would be to do less than we do anyway: nobody is told."

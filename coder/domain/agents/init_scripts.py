@@ -162,14 +162,9 @@ while ($true) {
 		$status = 0
 		if ($_.Exception.Response) { $status = [int]$_.Exception.Response.StatusCode }
 		if ($status -eq 404) {
-			# One that somebody installed will do.
-			$installed = @(Get-Command coder -CommandType Application -ErrorAction SilentlyContinue)
-			if ($installed.Count -gt 0) {
-				$binary = $installed[0].Source
-				break
-			}
-			Write-Output "error: the server has no program at $binaryUrl"
-			Write-Output "error: have one put there, or install the wheel here (pipx install FILE.whl): it is used then"
+			# A coder that is installed here would not do: the wheel's has no agent for Windows.
+			Write-Output "error: the server has no agent for Windows at $binaryUrl"
+			Write-Output "error: have one of Coder 2.34 put there, or run the script for Linux inside WSL"
 		}
 		Write-Output "error: fetching $binaryUrl failed ($($_.Exception.Message)), next try in 30 seconds"
 		Start-Sleep -Seconds 30
@@ -195,7 +190,11 @@ $inContainer = (Get-Service -Name cexecsvc -ErrorAction SilentlyContinue) -ne $n
 if ($inContainer) {
 	Start-Process -FilePath $binary -ArgumentList "agent" -Wait -NoNewWindow
 } else {
-	Start-Process -FilePath $binary -ArgumentList "agent" -WindowStyle Hidden
+	$agent = Start-Process -FilePath $binary -ArgumentList "agent" -WindowStyle Hidden -PassThru
+	# A program without an agent (this project's command line is one on Windows) ends at once.
+	if ($agent.WaitForExit(10000)) {
+		throw "the agent ended with code $($agent.ExitCode); this says why: $binary agent"
+	}
 }
 """
 

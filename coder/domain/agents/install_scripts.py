@@ -61,6 +61,11 @@ fetch() {
 	fi
 }
 
+# Whether the server has a file, asked in a dry run too: what would be done depends on it.
+offers() {
+	(dry= && fetch "$URL/bin/$1.sha256" /dev/null) >/dev/null 2>&1
+}
+
 check() {
 	[ -z "$dry" ] || return 0
 	want="$(cut -d' ' -f1 "$2")"
@@ -103,20 +108,20 @@ main() {
 	case "$(uname -s)" in
 	Linux) os=linux ;;
 	Darwin) os=darwin ;;
-	*) fail "$(uname -s) is not supported by this script; with Python 3.11: pipx install FILE.whl" ;;
+	*) fail "$(uname -s) is not supported" ;;
 	esac
 	case "$(uname -m)" in
 	x86_64 | amd64) arch=amd64 ;;
 	aarch64 | arm64) arch=arm64 ;;
 	armv7l | armv8l) arch=armv7 ;;
-	*) fail "$(uname -m) is not supported; with Python 3.11: pipx install FILE.whl" ;;
+	*) fail "there is no program for $(uname -m); with Python 3.11 and a compiler: pipx install FILE.whl (no server)" ;;
 	esac
 
 	prefix=${prefix:-${CODER_INSTALL_PREFIX:-}}
 	if [ "$method" = detect ]; then
 		method=standalone
 		[ "$os" != linux ] || [ -n "$prefix" ] || [ "$(id -u)" != 0 ] || ! command -v dpkg >/dev/null 2>&1 ||
-			! fetch "$URL/bin/coder-linux-$arch.deb.sha256" /dev/null 2>/dev/null || [ -n "$dry" ] || method=deb
+			! offers "coder-linux-$arch.deb" || method=deb
 	fi
 	folder="$(mktemp -d)"
 	trap 'rm -rf "$folder"' EXIT
@@ -129,6 +134,8 @@ main() {
 	*) fail "--method is detect, standalone or deb, not $method" ;;
 	esac
 
+	installed=Installed
+	[ -z "$dry" ] || installed="Would have installed"
 	echo "Fetching $URL/bin/$name"
 	fetch "$URL/bin/$name" "$folder/coder" || fail "the server has no $name (or did not answer)"
 	fetch "$URL/bin/$name.sha256" "$folder/coder.sha256" || fail "the server gave no checksum of $name"
@@ -137,7 +144,7 @@ main() {
 	if [ "$method" = deb ]; then
 		[ "$(id -u)" = 0 ] || sudo=sudo
 		run_as_owner dpkg -i "$folder/coder"
-		echo "Installed the package coder. Log in with: coder login $URL"
+		echo "$installed the package coder. Log in with: coder login $URL"
 		return 0
 	fi
 	target=${prefix:-/usr/local}/bin
@@ -156,7 +163,7 @@ main() {
 	run_as_owner cp "$folder/coder" "$target/.coder.new"
 	run_as_owner chmod 755 "$target/.coder.new"
 	run_as_owner mv -f "$target/.coder.new" "$target/coder"
-	echo "Installed $target/coder. Log in with: $target/coder login $URL"
+	echo "$installed $target/coder. Log in with: $target/coder login $URL"
 	case ":$PATH:" in
 	*":$target:"*) ;;
 	*) echo "$target is not in PATH" ;;

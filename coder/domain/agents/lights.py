@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from coder.base.duration import format_duration
+
 Standing = Literal["good", "warning", "bad", "unknown"]
 _RANK: dict[Standing, int] = {"good": 0, "unknown": 1, "warning": 2, "bad": 3}
 STALE = timedelta(seconds=90)
@@ -132,7 +134,8 @@ def _boot(uptime: float | None, at: datetime | None, now: datetime) -> Value:
     if uptime is None:
         return judged("reboot", "unknown", "", at, now)
     fresh = uptime < FRESH_BOOT.total_seconds()
-    return judged("reboot", "warning" if fresh else "good", f"{timedelta(seconds=int(uptime))} ago", at, now)
+    passed = format_duration(timedelta(seconds=int(uptime)))
+    return judged("reboot", "warning" if fresh else "good", f"{passed} ago", at, now)
 
 
 def agent_light(

@@ -1,7 +1,7 @@
 """What makes a machine run an agent by itself: the steps of installing and removing it, as values.
 
-systemd.service(5) and systemd.syntax(7), launchd.plist(5), Task Scheduler's XML (an agent is a console program, which
-Windows' service manager would not run). Nothing here touches a machine; the token is only ever in a file of its own.
+systemd.service(5) and systemd.syntax(7), launchd.plist(5). Windows has no agent of ours (`coder/cli/edition.py`).
+Nothing here touches a machine; the token is only ever in a file of its own.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-from xml.sax.saxutils import escape
 
-Platform = Literal["linux", "darwin", "windows"]
+Platform = Literal["linux", "darwin"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 RESTART_SECONDS = 5
 
@@ -79,7 +78,7 @@ def install_steps(spec: InstallSpec) -> list[Step]:
     places = _places(spec)
     program = places.program if spec.copies_program else spec.program
     argv = [program, "agent", f"--agent-url={spec.url}", f"--agent-token-file={places.token}"]
-    argv += ["--self-upgrade"] if spec.self_upgrade and spec.platform != "windows" else []
+    argv += ["--self-upgrade"] if spec.self_upgrade else []
     steps: list[Step] = [CopyFile(spec.program, program)] if spec.copies_program else []
     owner = spec.user if spec.system else ""
     steps.append(WriteFile(places.token, 0o600, None, owner))
@@ -99,9 +98,6 @@ def uninstall_steps(spec: InstallSpec) -> list[Step]:
 
 def _places(spec: InstallSpec) -> _Places:
     name, home = spec.name, spec.home
-    if spec.platform == "windows":
-        folder = rf"C:\ProgramData\{name}" if spec.system else rf"{home}\AppData\Local\{name}"
-        return _Places(rf"{folder}\task.xml", rf"{folder}\token", rf"{folder}\coder.exe")
     if spec.platform == "darwin":
         base = "/Library/LaunchDaemons" if spec.system else f"{home}/Library/LaunchAgents"
         folder = f"/Library/Application Support/{name}" if spec.system else f"{home}/Library/Application Support/{name}"
@@ -128,32 +124,20 @@ def _start_commands(spec: InstallSpec, places: _Places) -> list[tuple[tuple[str,
         found.append(((*ctl, "restart", spec.name), False))
         # Without lingering a user's services end with the last session.
         return found if spec.system else [*found, (("loginctl", "enable-linger", spec.user), True)]
-    if spec.platform == "darwin":
-        domain = "system" if spec.system else f"gui/{spec.uid}"
-        out = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
-        return [(out, True), (("launchctl", "bootstrap", domain, places.unit), False)]
-    only_us = ("icacls", places.token, "/inheritance:r", "/grant:r", f"{spec.user}:F", "/grant:r", "SYSTEM:F")
-    return [
-        (only_us, False),
-        (("schtasks", "/Create", "/F", "/TN", spec.name, "/XML", places.unit), False),
-        (("schtasks", "/End", "/TN", spec.name), True),
-        (("schtasks", "/Run", "/TN", spec.name), False),
-    ]
+    domain = "system" if spec.system else f"gui/{spec.uid}"
+    out = ("launchctl", "bootout", f"{domain}/{_label(spec.name)}")
+    return [(out, True), (("launchctl", "bootstrap", domain, places.unit), False)]
 
 
 def _stop_commands(spec: InstallSpec) -> list[tuple[str, ...]]:
     if spec.platform == "linux":
         return [(*_systemctl(spec), "disable", "--now", spec.name)]
-    if spec.platform == "darwin":
-        domain = "system" if spec.system else f"gui/{spec.uid}"
-        return [("launchctl", "bootout", f"{domain}/{_label(spec.name)}")]
-    return [("schtasks", "/End", "/TN", spec.name), ("schtasks", "/Delete", "/F", "/TN", spec.name)]
+    domain = "system" if spec.system else f"gui/{spec.uid}"
+    return [("launchctl", "bootout", f"{domain}/{_label(spec.name)}")]
 
 
 def _definition(spec: InstallSpec, argv: Sequence[str]) -> str:
-    if spec.platform == "linux":
-        return _systemd_unit(spec, argv)
-    return _plist(spec, argv) if spec.platform == "darwin" else _task(spec, argv)
+    return _systemd_unit(spec, argv) if spec.platform == "linux" else _plist(spec, argv)
 
 
 def _systemd_unit(spec: InstallSpec, argv: Sequence[str]) -> str:
@@ -188,27 +172,3 @@ def _plist(spec: InstallSpec, argv: Sequence[str]) -> str:
     if spec.system:
         found["UserName"] = spec.user
     return plistlib.dumps(found, sort_keys=True).decode()
-
-
-def _task(spec: InstallSpec, argv: Sequence[str]) -> str:
-    trigger = "<BootTrigger/>" if spec.system else f"<LogonTrigger><UserId>{escape(spec.user)}</UserId></LogonTrigger>"
-    logon = "S4U" if spec.system else "InteractiveToken"
-    arguments = escape(" ".join(windows_word(word) for word in argv[1:]))
-    return (
-        '<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">'
-        f"<Triggers>{trigger}</Triggers>"
-        f'<Principals><Principal id="agent"><UserId>{escape(spec.user)}</UserId><LogonType>{logon}</LogonType>'
-        "</Principal></Principals>"
-        "<Settings><MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>"
-        "<DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>"
-        "<StopIfGoingOnBatteries>false</StopIfGoingOnBatteries><ExecutionTimeLimit>PT0S</ExecutionTimeLimit>"
-        "<RestartOnFailure><Interval>PT1M</Interval><Count>999</Count></RestartOnFailure></Settings>"
-        f'<Actions Context="agent"><Exec><Command>{escape(argv[0])}</Command>'
-        f"<Arguments>{arguments}</Arguments></Exec></Actions></Task>\n"
-    )
-
-
-def windows_word(word: str) -> str:
-    """As CommandLineToArgvW reads it back."""
-    doubled = re.sub(r'(?<!\\)(\\*)"', r'\1\1\\"', word)
-    return '"' + re.sub(r"(?<!\\)(\\+)$", r"\1\1", doubled) + '"'

@@ -199,7 +199,9 @@ async def test_http_api_says_hello_lists_ports_and_refuses(tmp_path: Path) -> No
     assert port in [item["port"] for item in answer["ports"]]  # type: ignore[attr-defined]
     await listeners[0].aclose()
     assert (await http(state, "/nope"))[0] == 404
-    assert (await http(state, "/api/v0/containers"))[0] == 403
+    status, refusal = await http(state, "/api/v0/containers")
+    assert (status, refusal["message"]) == (403, "Dev Container feature not enabled.")
+    assert "CODER_" not in str(refusal["detail"]), "there is no setting for it"
     assert (await http(state, "/api/v0/read-file?path=/does/not/exist"))[0] == 404
 
 

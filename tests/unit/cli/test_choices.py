@@ -40,6 +40,13 @@ def test_typing_narrows_the_list() -> None:
     assert chooser.accept() == ["r"]
 
 
+def test_typing_does_nothing_where_nothing_is_searched() -> None:
+    chooser = Chooser(COLOURS, many=False, searches=False)
+    chooser.move(1)
+    chooser.type("RE")
+    assert chooser.typed == "" and chooser.accept() == ["g"]
+
+
 def test_many_are_marked() -> None:
     chooser = Chooser(COLOURS, chosen=["r", "other"], many=True)
     assert chooser.accept() == ["r", "other"]
@@ -88,7 +95,7 @@ def example(words: str, **env: str) -> Iterator[Terminal]:
         ("select", [ENTER], '"Blue" selected'),
         ("select", [DOWN, DOWN, UP, ENTER], '"Green" selected'),
         ("select", [UP, ENTER], '"Red" selected'),
-        ("select", ["ye", ENTER], '"Yellow" selected'),
+        ("select --search", ["ye", ENTER], '"Yellow" selected'),
         ("multi-select", [" ", DOWN, " ", ENTER], '"Blue, Green" are nice choices.'),
         ("multi-select --things a,b,c", [RIGHT, " ", ENTER], '"b, c" are nice choices.'),
         ("multi-select", [RIGHT, LEFT, ENTER], '"" are nice choices.'),

@@ -11,14 +11,20 @@ from tests.kit.cli import run_cli
 from tests.kit.odd_server import odd_server, reply
 
 AGENT = "5d0a4f6e-8a35-4f7c-9a44-6a3c0f6f8f10"
+AGENT_OF_IT = {"id": AGENT, "name": "main", "apps": [{"id": AGENT, "slug": "code"}]}
 WORKSPACE = {
     "id": AGENT,
-    "latest_build": {"id": AGENT, "resources": [{"id": AGENT, "agents": [{"id": AGENT}]}]},
+    "latest_build": {"id": AGENT, "resources": [{"id": AGENT, "agents": [AGENT_OF_IT]}]},
 }
 ANSWERS = {
     "/api/v2/workspaces?q=owner%3Ame": {"workspaces": [{"name": "web"}, {"name": "worker"}, {"name": "api"}]},
     "/api/v2/templates": [{"name": "docker"}, {"name": "scratch"}],
     "/api/v2/users": {"users": [{"username": "alice"}, {"username": "bob"}]},
+    "/api/v2/groups": [{"name": "staff"}],
+    "/api/v2/tasks?q=owner%3Ame": {"tasks": [{"name": "nightly"}]},
+    "/api/v2/users/me/secrets": [{"name": "key"}],
+    "/api/v2/users/me/keys/tokens": [{"token_name": "ci"}, {"token_name": ""}],
+    "/api/v2/workspaceproxies": {"regions": [{"name": "tokyo"}]},
     "/api/v2/users/me/organizations": [{"name": "coder"}],
     "/api/v2/users/me/workspace/web": WORKSPACE,
     f"/api/v2/workspaceagents/{AGENT}/listening-ports": {"ports": [{"port": 3000}, {"port": 8080}]},
@@ -33,7 +39,25 @@ ANSWERS = {
         (["ssh", "w"], ["web", "worker"]), (["start", ""], ["api", "web", "worker"]), (["ssh", "web", ""], []),
         (["create", "-t", "d"], ["docker"]), (["templates", "edit", ""], ["docker", "scratch"]),
         (["users", "suspend", "a"], ["alice"]), (["groups", "list", "--org", ""], ["coder"]),
-        (["port-forward", "web", "--tcp", "8"], ["8080"]),
+        (["port-forward", "web", "--tcp", "8"], ["8080"]), (["port-forward", "web", "--udp", "3"], ["3000"]),
+        (["schedule", "show", "w"], ["web", "worker"]), (["support", "bundle", "a"], ["api"]),
+        (["external-workspaces", "health", "a"], ["api"]), (["users", "show", "b"], ["bob"]),
+        (["organizations", "members", "add", "a"], ["alice"]), (["reset-password", "a"], ["alice"]),
+        (["templates", "pull", "s"], ["scratch"]), (["templates", "pull", "scratch", ""], []),
+        (["templates", "delete", "docker", "s"], ["scratch"]), (["templates", "versions", "archive", "d"], ["docker"]),
+        (["create", "new", "--copy-parameters-from", "w"], ["web", "worker"]), (["create", ""], []),
+        (["ssh", "-A", "w"], ["web", "worker"]), (["ssh", "--wait", "no", "a"], ["api"]),
+        (["ssh", "--wait=no", "a"], ["api"]), (["--url", "", "-v", "list", "-o", "j"], ["json"]),
+        (["tokens", "create", "--user=a"], ["--user=alice"]),
+        (["list", "--output="], ["--output=table", "--output=json"]),
+        (["list", "--output", "="], ["table", "json"]), (["list", "--output", "=", "j"], ["json"]),
+        (["ssh", "--wait", "=", "no", "a"], ["api"]), (["list", "-c", "status,heal"], ["status,healthy"]),
+        (["ssh", "web", "ls", "--"], []), (["ssh", "--", "w"], ["web", "worker"]), (["autoupdate", "web", ""],
+         ["always", "never"]), (["open", "app", "web", ""], ["code"]), (["support", "bundle", "web", ""], ["main"]),
+        (["groups", "edit", ""], ["staff"]), (["nonsense", ""], []), (["task", "delete", "nightly", ""], ["nightly"]),
+        (["secret", "delete", ""], ["key"]), (["tokens", "remove", ""], ["ci"]),
+        (["workspace-proxy", "edit", ""], ["tokyo"]), (["exp", "sync", "--socket-path", "x", "li"],
+         ["list"]), (["templates", "--no-such"], []),
     ],
 )  # fmt: skip
 async def test_offers(line: list[str], offered: list[str], tmp_path: Path) -> None:
@@ -41,7 +65,7 @@ async def test_offers(line: list[str], offered: list[str], tmp_path: Path) -> No
         server.answer = lambda _method, path: reply(json.dumps(ANSWERS[path]))
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "COMPLETION_MODE": "1"}
         result = await run_cli(line, home=tmp_path, env=env)
-        assert result.stdout.split() == offered
+        assert result.stdout.split() == offered, result.stderr
         assert server.failed is None
 
 
@@ -57,3 +81,27 @@ async def test_a_tab_never_fails(body: str, tmp_path: Path) -> None:
 async def test_without_a_session_nothing_is_offered(tmp_path: Path) -> None:
     result = await run_cli(["ssh", ""], home=tmp_path, env={"COMPLETION_MODE": "1"})
     assert (result.code, result.stdout, result.stderr) == (0, "", "")
+
+
+async def test_the_deployment_of_the_line_is_asked(tmp_path: Path) -> None:
+    with odd_server() as server:
+        server.answer = lambda _method, path: reply(json.dumps(ANSWERS[path]))
+        env = {"CODER_SESSION_TOKEN": "x", "COMPLETION_MODE": "1"}
+        result = await run_cli(["--url", server.url, "templates", "edit", "d"], home=tmp_path, env=env)
+        assert (result.stdout, len(server.asked)) == ("docker\n", 1)
+
+
+@pytest.mark.parametrize("said", ["", "Documents/PowerShell/Microsoft.PowerShell_profile.ps1", "no path"])
+async def test_powershells_profile_is_where_it_says(said: str, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    if said:
+        told = f"{tmp_path}/{said}" if "/" in said else said
+        (tools / "pwsh").write_text(f'#!/bin/sh\ntest "$4" = \'$PROFILE\' && echo "{told}"\n')
+        (tools / "pwsh").chmod(0o755)
+    place = tmp_path / (said if "/" in said else ".config/powershell/Microsoft.PowerShell_profile.ps1")
+    for _ in range(2):  # a second time replaces the first
+        result = await run_cli(["completion", "-s", "powershell"], home=tmp_path, env={"PATH": str(tools)})
+        assert result.code == 0, result.stderr
+        assert str(place) in result.stderr
+        assert place.read_text().count("Register-ArgumentCompleter") == 1

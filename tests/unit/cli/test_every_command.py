@@ -10,7 +10,7 @@ import pytest
 
 from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
-from coder.cli.main import load
+from coder.cli.main import OPTIONS_OF_GROUPS, load, options_of_groups
 from tests.kit.cli import Result, run_cli
 from tests.kit.described_answers import described
 from tests.kit.odd_server import OddServer, odd_server, reply
@@ -159,3 +159,45 @@ async def test_json_stands_alone_on_stdout_whatever_else_there_is_to_say(
     if server.asked:
         assert "version mismatch: this program is" in result.stderr
         assert "GET http://127.0.0.1" in result.stderr or "POST http://127.0.0.1" in result.stderr
+
+
+@pytest.mark.parametrize("line", ["show w", "list", "ssh w true", "ping w", "port-forward w --tcp 1", "whoami"])
+async def test_another_release_is_told_above_all_when_it_refuses(line: str, server: OddServer, tmp_path: Path) -> None:
+    head = b"\r\nX-Coder-Build-Version: v99.1.0\r\n"
+    server.answer = lambda *_: reply("{}", status="404 Not Found").replace(b"\r\n", head, 1)
+    result = await run(line.split(), server, tmp_path)
+    assert (result.code, result.stdout) == (1, "")
+    assert "version mismatch: this program is" in result.stderr.splitlines()[-1]
+    quiet = await run([*line.split()[:1], "--no-version-warning", *line.split()[1:]], server, tmp_path)
+    assert quiet.code == 1 and "version mismatch" not in quiet.stderr
+
+
+async def test_options_of_groups_stand_before_or_after_the_words_of_their_commands(
+    server: OddServer, tmp_path: Path
+) -> None:
+    for group in OPTIONS_OF_GROUPS:
+        (option,) = options_of_groups(group)
+        shown = (await run([*group.split(), "--help"], server, tmp_path)).stdout
+        assert f"--{option.flag}" in shown
+        for name in (name for name in COMMANDS if name.startswith(f"{group} ")):
+            between = [*group.split(), f"--{option.flag}", "given", *arguments(name)[len(group.split()) :]]
+            for words in (between, [*arguments(name), f"--{option.flag}", "given"]):
+                result = await run([*words, "--debug-options"], server, tmp_path)
+                row = next(row.split() for row in result.stdout.splitlines() if row.startswith(f"{option.flag} "))
+                assert row == [option.flag, "given", "flag"], name
+
+
+@pytest.mark.parametrize(
+    ("line", "is_ours"),
+    [
+        ("ssh w --help", True), ("ssh w ls --help", False), ("ssh --wait no w --help", True),
+        ("ssh w -- --help", False), ("exp rpty w --help", True), ("exp rpty w ls --help", False),
+        ("exp rpty -c x w ls -h", False), ("gitssh --help", True), ("gitssh host --help", False),
+        ("list --help", True), ("list -- --help", False), ("users --help", True),
+    ],
+)  # fmt: skip
+async def test_help_is_ours_before_a_remote_command_only(
+    line: str, is_ours: bool, server: OddServer, tmp_path: Path
+) -> None:
+    result = await run(line.split(), server, tmp_path)
+    assert ("USAGE:" in result.stdout) is is_ours

@@ -46,7 +46,8 @@ def test_next_steps_are_for_people_and_for_logs() -> None:
         (["token", "cr"], ["create"]),
         (["list", "--outp"], ["--output"]),
         (["list", "-o", ""], ["table", "json"]),
-        (["nope", ""], None),
+        (["nope", ""], []),
+        ([""], None),
     ],
 )
 def test_completion(line: list[str], offered: list[str] | None) -> None:

@@ -13,30 +13,28 @@ from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
-from coder.cli.command_table import COMMANDS
-from coder.cli.main import load
+from coder.cli.command_table import COMMANDS, GROUPS
+from coder.cli.main import command_name, load, options_of_groups
 from tests.kit.cli import run_cli
 from tests.kit.paths import DATA
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
-ROWS = [row for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t") if row["command"] in COMMANDS]
+RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
+NAMES = {row["command"]: command_name(row["command"].split()) for row in RECORDED}
+ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["command"]]) in COMMANDS]
+"""Of commands that are here, under whatever name."""
+PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
+"""Flags of a group, which are those of each of its commands."""
+ABSENT = ("agent-firewall", "ai-gateway ", "exp chat ", "exp scaletest ")
+"""Families of recorded commands that are not here, or not all of them."""
 
-# Flags of features this product leaves out, or that only make sense for the original's own build.
-LEFT_OUT = {
-    ("agent", "devcontainers-project-discovery-enable"), ("agent", "devcontainers-discovery-autostart-enable"),
-    ("agent", "boundary-log-proxy-socket-path"),
-    ("agent", "context-config-path"),
-    ("agent", "agent-firewall-log-proxy-socket-path"),
-    ("server", "disable-chat-sharing"),
-    ("server", "disable-template-builder"),
-    ("server", "template-builder-registry-url"),
-    ("server", "external-auth-github-default-provider-enable"),
-    ("exp mcp server", "socket-path"),  # reports go to the server itself, with the agent's token
-}  # fmt: skip
+LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
+"""Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
 
 OURS = {
     ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
-    ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
+    ("agent", "agent-firewall-log-proxy-socket-path"),
+    ("agent", "log-dir"), ("agent", "script-data-dir"),
     ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
@@ -59,9 +57,10 @@ def same_default(option: Option, text: str) -> bool:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['command']} --{row['flag']}")
 def test_flag_is_there(row: dict[str, str]) -> None:
-    if (row["command"], row["flag"]) in LEFT_OUT or row["flag"].startswith("ai"):
+    if row["command"] == "server" and LEFT_OUT.fullmatch(row["flag"]):
         return
-    options = {option.flag: option for option in (*GLOBAL_OPTIONS, *load(row["command"]).options)}
+    own = load(row["command"]).options if row["command"] in COMMANDS else options_of_groups(row["command"])
+    options = {option.flag: option for option in (*GLOBAL_OPTIONS, *own)}
     option = options.get(row["flag"])
     assert option is not None
     assert option.short == row["short"]
@@ -72,6 +71,22 @@ def test_flag_is_there(row: dict[str, str]) -> None:
     recorded = "struct" if row["type"].startswith("struct[") else row["type"]
     assert (f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind) == recorded
     assert same_default(option, row["default"])
+
+
+@pytest.mark.parametrize("row", PARENTS, ids=lambda row: f"{row['command']} --{row['flag']}")
+def test_a_flag_of_a_group_is_one_of_its_commands(row: dict[str, str]) -> None:
+    children = [name for name in COMMANDS if name.startswith(f"{row['command']} ")]
+    for name in children:
+        option = next((option for option in load(name).options if option.flag == row["flag"]), None)
+        assert option is not None, name
+        assert (option.short, option.env, option.kind) == (row["short"], row["env"], row["type"])
+    last = children[0].removeprefix(f"{row['command']} ").split()
+    assert command_name([*row["command"].split(), f"--{row['flag']}", "x", *last]) == children[0]
+
+
+def test_a_recorded_command_is_here_or_of_an_absent_family() -> None:
+    missing = {was for was, name in NAMES.items() if name not in COMMANDS and name != was}
+    assert not [was for was in missing if not f"{was} ".startswith(ABSENT)]
 
 
 def test_what_differs_from_the_recording_does() -> None:
@@ -97,7 +112,7 @@ def test_servers_refuse_what_is_no_address(command: str, flag: str, value: str, 
     label = f'invalid argument "{value}" for "--{flag}" flag: {said}'
     with pytest.raises(UsageError, match=re.escape(label)):
         parse(load(command), [f"--{flag}", value], {})
-    with pytest.raises(UsageError, match=re.escape(f"{value!r} is not a valid")):
+    with pytest.raises(UsageError, match=re.escape(f'"{value}" is not a valid')):
         parse(load(command), [], {f"CODER_{flag.upper().replace('-', '_')}": value})
 
 

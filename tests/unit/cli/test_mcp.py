@@ -135,6 +135,11 @@ async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) ->
     assert found["mcpServers"]["coder"]["args"] == ["exp", "mcp", "server"]
     assert "coder" in json.loads(claude.read_text())["projects"]["/work"]["mcpServers"]
     assert list(tmp_path.rglob("claude_desktop_config.json"))
+    words = ["claude-code", "--ai-agentapi-url", "http://localhost:3284", "--claude-app-status-slug", "chat"]
+    assert (await run_cli(["exp", "mcp", "configure", *words], home=tmp_path)).code == 0
+    assert json.loads(claude.read_text())["mcpServers"]["coder"]["env"] == {
+        "CODER_MCP_APP_STATUS_SLUG": "chat", "CODER_MCP_AI_AGENTAPI_URL": "http://localhost:3284"
+    }  # fmt: skip
     cursor.write_text("[]")
     refused = await run_cli(["exp", "mcp", "configure", "cursor"], home=tmp_path)
     assert refused.code == 1 and "holds something else than settings" in refused.stderr

@@ -93,9 +93,8 @@ class Server:
 def every_tool(server: Server) -> list[Tool]:
     client = cast("BlockingClient", server)
     workspaces = mcp_workspace_tools.workspace_tools(client, server.policy, Path("/nowhere"))
-    return [
-        *person_tools(client), *task_tools(client), *template_tools(client), *workspaces, report_tool(client, "x"),
-    ]  # fmt: skip
+    report = report_tool(lambda _: client.request("PATCH", "/api/v2/workspaceagents/me/app-status"))
+    return [*person_tools(client), *task_tools(client), *template_tools(client), *workspaces, report]
 
 
 VALUES = {"string": "eA==", "integer": 8080, "object": {"a": "b"}, "boolean": False, "array": [{"path": "/x"}]}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from coder.coderd.store.events import web_push
+from coder.coderd.store.events.web_push import SubscriptionRow
 from coder.coderd.store.login import user_links
 from coder.coderd.store.login.user_links import LinkRow
-from coder.coderd.store.tables.identity import git_ssh_keys
+from coder.coderd.store.tables.identity import git_ssh_keys, site_configs
 from coder.coderd.store.tables.user_assets import user_secrets
+from coder.coderd.store.tables.web_push import webpush_subscriptions
 from tests.kit.cli import run_cli
 from tests.kit.coderd import World, running_coderd
 
@@ -73,6 +77,11 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
             *words, "--postgres-connection-auth", "awsiamrds", code=1, CODER_PASSWORD="SomeSecure123!"
         )
         assert "not supported" in refused
+        await _push_keys(world)
+        assert "EOF" in await coder("server", "regenerate-vapid-keypair", code=1)
+        assert (await _push_keys(world))[1] == 1, "nobody has confirmed it"
+        assert (await coder("server", "regenerate-vapid-keypair", "-y")).startswith("1 subscriptions were deleted")
+        assert await world.ctx.db.read(_kept_push_keys) == (None, 0)
         await _links(world)
         links = ("server", "fix-oidc-links", "--issuer-url", "https://new.example.com")
         assert await coder(*links, "-n") == "1 accounts are tied to people of another issuer.\n"
@@ -80,6 +89,25 @@ async def test_keys_are_rotated_and_administrators_made(tmp_path: Path) -> None:
         assert "0 accounts" in await coder(*links)
         assert "the issuer is needed" in await coder("server", "fix-oidc-links", code=1)
         assert "1 accounts were untied" in await coder("server", "fix-oidc-links", "--force-reset-all", "-y")
+
+
+async def _kept_push_keys(tx: Any) -> tuple[str | None, int]:
+    """The site's key pair, and how many browsers have subscribed under it."""
+    key = (await tx.execute(site_configs.select().where(site_configs.c.key == web_push.VAPID_KEYS))).one_or_none()
+    return key and key.value, len((await tx.execute(webpush_subscriptions.select())).all())
+
+
+async def _push_keys(world: World) -> tuple[str | None, int]:
+    """A key pair and a browser, where there are none yet."""
+
+    async def write(tx: Any) -> tuple[str | None, int]:
+        if (await _kept_push_keys(tx))[0] is None:
+            await tx.execute(site_configs.insert().values(key=web_push.VAPID_KEYS, value="pair"))
+        row = SubscriptionRow(UUID(int=1), UUID(world.user_id), datetime.now(UTC), "https://push.example", "p", "a")
+        await web_push.put_subscription(tx, row, 5)
+        return await _kept_push_keys(tx)
+
+    return await world.ctx.db.run(write)
 
 
 async def _links(world: World) -> None:

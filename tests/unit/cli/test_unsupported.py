@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from coder.base import log
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.agents.agent import AGENT as AGENT_COMMAND
 from coder.cli.agents.reaper import must_reap
 from coder.cli.command import Command, Invocation, parse
 from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
-from coder.cli.unsupported import AGENT, DAEMON, refuse_unsupported, warn_of_unsupported
+from coder.cli.server.workspace_proxy_server import SERVER as PROXY
+from coder.cli.unsupported import AGENT, DAEMON, judge_settings, warn_of_unsupported
+from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
 READ = re.compile(r'invocation\["(\w+)"\]')
@@ -35,6 +39,7 @@ def _read_by(words: str) -> set[str]:
 
 def _other(option: Option) -> str:
     values: dict[str, Any] = {"bool": str(not option.default).lower(), "int": "7", "duration": "37m"}
+    values["host:port"] = "127.0.0.1:7"
     return str(values.get(option.kind, "something"))
 
 
@@ -50,24 +55,48 @@ def test_every_setting_is_read_or_named(words: str) -> None:
     assert not REASONS[words].keys() & _read_by(words), "it has an effect now: take it off the list"
 
 
-@pytest.mark.parametrize("option", [item for item in START.options if item.name in DAEMON], ids=lambda item: item.flag)
-def test_a_daemon_refuses_what_it_does_not_do(option: Option) -> None:
-    for command in (START, LEGACY_START):
-        with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
-            refuse_unsupported(_given(command, option))
-        assert option.env in caught.value.hint
-    refuse_unsupported(parse(START, [], {}))
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """What is logged at level warn."""
+    lines: list[str] = []
+
+    def keep(level: log.Level, _at: datetime, _name: str, message: str, _fields: dict[str, Any]) -> None:
+        if level == "warn":
+            lines.append(message)
+
+    with log.also(keep):
+        yield lines
+
+
+@pytest.mark.parametrize(
+    ("command", "reasons", "option"),
+    [
+        pytest.param(command, reasons, option, id=f"{command.words} --{option.flag}")
+        for command, reasons in ((START, DAEMON), (LEGACY_START, DAEMON), (PROXY, WITHOUT_EFFECT))
+        for option in command.options
+        if option.name in reasons
+    ],
+)
+def test_flags_that_are_not_heeded_are_refused_and_variables_told(
+    command: Command, reasons: dict[str, str], option: Option, logged: list[str]
+) -> None:
+    with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
+        judge_settings(_given(command, option), reasons, "role")
+    assert option.env in caught.value.hint
+    judge_settings(parse(command, [], {}), reasons, "role")
+    assert not logged
+    judge_settings(parse(command, [], {option.env: _other(option)}), reasons, "role")  # a file shared with the server
+    assert logged == [f"--{option.flag} is not supported: {reasons[option.name]}"]
 
 
 @pytest.mark.parametrize(
     "option", [item for item in AGENT_COMMAND.options if item.name in AGENT], ids=lambda item: item.flag
 )
-def test_an_agent_says_what_it_does_not_do(option: Option, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        warn_of_unsupported(parse(AGENT_COMMAND, [], {}))
-        assert not caplog.records
-        warn_of_unsupported(_given(AGENT_COMMAND, option))
-    assert f"--{option.flag} is not supported: " in caplog.text
+def test_an_agent_says_in_its_log_what_it_does_not_do(option: Option, logged: list[str]) -> None:
+    warn_of_unsupported(parse(AGENT_COMMAND, [], {}))
+    assert not logged
+    warn_of_unsupported(_given(AGENT_COMMAND, option))
+    assert logged[0].startswith(f"--{option.flag} is not supported: ")
 
 
 def test_only_the_first_process_of_a_linux_container_reaps() -> None:

@@ -47,7 +47,7 @@ from tests.kit.forgery import forged as forge
 from tests.kit.schema import check
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
-from tests.kit.workspace_proxy import PROXIES, new_proxy, proxy_config, running_proxy
+from tests.kit.workspace_proxy import MEASURED, PROXIES, all_is_measured, new_proxy, proxy_config, running_proxy
 
 pb = provisioner_pb2
 WEB = "/@admin/dev/apps/web"
@@ -98,7 +98,7 @@ async def view_context(folder: Path) -> AsyncIterator[Scene]:
             policy = DialPolicy(agent.world.url, token=Secret(agent.token))
             async with (
                 running_agent(agent, policy, folder / "agent"),
-                running_proxy(agent.world, token) as proxy,
+                running_proxy(agent.world, token, **MEASURED) as proxy,
                 httpx.AsyncClient(timeout=60) as browser,
             ):
                 yield Scene(agent, app, proxy, browser)
@@ -113,6 +113,7 @@ async def test_a_workspace_through_a_proxy(tmp_path: Path) -> None:
         await _websocket(s)
         await _terminal(s)
         await _relay(s)
+        await all_is_measured(s.proxy)
         await _elsewhere(s)
         await _use_is_reported(s)
         await _who_may_stay(s)

@@ -81,11 +81,11 @@ def test_without_an_address_it_is_reached_where_it_listens() -> None:
 
 
 def test_settings_come_from_the_servers_options() -> None:
-    env = {"CODER_WILDCARD_ACCESS_URL": "*.apps.test", "CODER_TLS_ADDRESS": ":444", "CODER_PPROF_ENABLE": "true"}
+    env = {"CODER_WILDCARD_ACCESS_URL": "*.apps.test", "CODER_TLS_ADDRESS": ":444", "CODER_TRACE_ENABLE": "true"}
     config = proxy_config(Inputs(flags=GIVEN, env=env))
     assert (config.primary_access_url, config.server.wildcard_access_url) == ("https://coder.test", "*.apps.test")
     assert config.server.tls_address == ":444"
-    assert config.ignored == ("--pprof-enable",)
+    assert not config.server.trace, "what is without effect here is not handed down"
     assert config.token.reveal() not in repr(config)
 
 

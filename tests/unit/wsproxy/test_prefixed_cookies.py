@@ -20,7 +20,7 @@ APP = "/@admin/none/apps/web/"
 def test_the_setting_has_an_effect() -> None:
     flags = {"primary-access-url": "https://coder.test", "proxy-session-token": f"{UUID(int=7)}:s"}
     config = proxy_config(Inputs(flags=flags, env={"CODER_HOST_PREFIX_COOKIE": "true"}))
-    assert config.server.host_prefix_cookie and not config.ignored
+    assert config.server.host_prefix_cookie
 
 
 async def test_a_planted_session_is_none() -> None:

@@ -22,7 +22,8 @@ from coder.coderd.http.server.fast_path import FastPath
 from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
 from coder.coderd.services.access.origins import foreign_origin
 from coder.coderd.services.access.rate_limits import NO_ANSWER
-from coder.coderd.services.events.metrics import UPGRADED, Metrics
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.events.open_links import UPGRADED
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.domain.foundation.web_addresses import canonical_host
 from coder.net.masking import masked_path, shortened

@@ -53,14 +53,14 @@ async def get_binary(name: str) -> Response:
         raise NotFound(f"There is no {name} on this server.", shelf.explain_missing(name))
     headers = {
         "ETag": binary.etag,
-        "X-Original-Content-Length": str(binary.size),
+        "X-Original-Content-Length": str(binary.original_size),
         "Cache-Control": "no-cache",
         "Accept-Ranges": "bytes",
         "Vary": "Accept-Encoding",
     }
     if binary.encoding:
         headers["Content-Encoding"] = binary.encoding
-    if binary.etag in [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]:
+    if binary.is_one_of(request.headers.get("If-None-Match", "")):
         return framed(Response(b"", 304, headers))
     wanted = _range(binary)
     if wanted is None:

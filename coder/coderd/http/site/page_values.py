@@ -4,8 +4,12 @@ The names are documented, so that another single-page application in `--site-dir
 build-info, user, entitlements, appearance, userAppearance, experiments, regions, docs-url, logo-url, ai-tasks-enabled,
 ai-gateway-enabled, permissions, organizations. A tag the page has already is filled where it stands, the others are
 added to its head. Each holds JSON or is empty: then the page asks the API. Who is signed out gets what is public.
-tasks-tab-visible and application-name are there for pages made for the original, whose placeholders (`{{ .Name }}`) are
-filled wherever they stand; none is left as text.
+tasks-tab-visible and application-name are there for pages made for the original, too, whose placeholders
+(`{{ .Name }}`) are filled wherever they stand; none is left as text. web-terminal-renderer is ours: the deployment's
+configuration, where the original's terminal looks for it, is for administrators alone.
+
+permissions is always empty: it would hold the answers to the questions a page has about its caller, by the names the
+page gave them, and only the page knows those. An answer that lacks some would be taken for a no.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ if TYPE_CHECKING:
 
 NAMES = (
     "csrf-token build-info user entitlements appearance userAppearance experiments regions docs-url logo-url "
-    "ai-tasks-enabled tasks-tab-visible ai-gateway-enabled application-name permissions organizations"
+    "ai-tasks-enabled tasks-tab-visible ai-gateway-enabled application-name web-terminal-renderer permissions "
+    "organizations"
 ).split()
 _META = re.compile(r"<meta\b[^>]*?\bproperty\s*=\s*([\"']?)([A-Za-z:-]+)\1[^>]*>", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{-?\s*\.([A-Za-z.]+)\s*-?\}\}")
@@ -75,7 +80,9 @@ async def _values(ctx: Context) -> dict[str, str]:
         "docs-url": ctx.config.docs_url,
         "logo-url": appearance.logo_url,
         "application-name": appearance.application_name or "Coder",
-        "tasks-tab-visible": True,
+        "web-terminal-renderer": ctx.config.web_terminal_renderer,
+        "ai-tasks-enabled": not ctx.config.hide_ai_tasks,
+        "tasks-tab-visible": not ctx.config.hide_ai_tasks,
         "ai-gateway-enabled": False,
     }
     caller = await optional_caller() if "coder_session_token" in request.cookies else None
@@ -93,6 +100,5 @@ async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
         "entitlements": await deployment.entitlements(ctx),
         "experiments": list(ctx.config.experiments),
         "regions": {"regions": await workspace_proxies.list_regions(ctx)},
-        "ai-tasks-enabled": True,
         "organizations": [organizations.organization_view(row) for row in mine],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
 from quart import Blueprint, Response
 
 from coder.api.agents.agent_ports import (
@@ -247,8 +248,10 @@ async def get_port_shares(workspace: str) -> Response:
 async def post_port_share(workspace: str) -> Response:
     """Shares a port, or changes how."""
     body = await read_body(UpsertWorkspaceAgentPortShareRequest)
-    share = PortShareRow(path_uuid(workspace), body.agent_name, body.port, body.share_level, body.protocol)
-    return reply(await workspace_settings.share_port(context(), subject(), share))
+    expires_at = None if body.expires_at is UNSET else body.expires_at
+    share = PortShareRow(path_uuid(workspace), body.agent_name, body.port, body.share_level, body.protocol, expires_at)
+    keep = body.expires_at is UNSET
+    return reply(await workspace_settings.share_port(context(), subject(), share, keep_expiry=keep))
 
 
 @route(

@@ -10,6 +10,7 @@ share the dashboard's origin. Where a level comes from: a template's `coder_app`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -81,7 +82,7 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
         raise AppRefusedError("path_apps_off")
     if request.access_method == "path" and parse_port(request.app_slug_or_port):
         raise AppRefusedError("sign_in" if subject is None else "port_by_path")
-    found = await ctx.db.read(_load, request)
+    found = await ctx.db.read(_load, request, ctx.clock.now())
     missing = AppRefusedError("sign_in" if subject is None else "not_found")
     if found is None:
         raise missing
@@ -101,7 +102,7 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
     return ticket, found
 
 
-async def _load(tx: Tx, request: AppRequest) -> AppContext | None:
+async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None:
     view = await _find_workspace(tx, request)
     if view is None:
         return None
@@ -112,7 +113,7 @@ async def _load(tx: Tx, request: AppRequest) -> AppContext | None:
     if port is not None:
         agent = next((one for one in agents if _same(one.name, request.agent_name_or_id, one.id)), None)
         level = "owner"
-        for share in await share_store.list_port_shares(tx, view.workspace.id):
+        for share in await share_store.list_port_shares(tx, view.workspace.id, now):
             if share.port == port.number and agent is not None and share.agent_name == agent.name:
                 level = _narrower(share.share_level, view.template.max_port_share_level)
         # A stopped workspace has no agents: its owner should hear that it is stopped.
@@ -215,7 +216,7 @@ def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
 
 async def look_again(ctx: Context, ticket: Ticket) -> None:
     """Whether what a ticket was given for is still there. Raises AppRefusedError."""
-    found = await ctx.db.read(_load, ticket.request)
+    found = await ctx.db.read(_load, ticket.request, ctx.clock.now())
     if found is None:
         raise AppRefusedError("not_found")
     _require_running(found)

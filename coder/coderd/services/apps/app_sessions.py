@@ -42,6 +42,11 @@ class AppSessions:
         self._now = now
         self._sessions: dict[_Key, _Session] = {}
 
+    def __len__(self) -> int:
+        """Those that are in use, or were a moment ago."""
+        now = self._now()
+        return sum(1 for one in self._sessions.values() if one.open or now - one.ended_at <= PAUSE)
+
     @contextmanager
     def counted(self, ticket: Ticket) -> Iterator[None]:
         """Counts one request for as long as it lasts."""

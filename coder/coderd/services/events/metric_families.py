@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["counter", "gauge", "histogram"]
+Declaration = tuple[str, Kind, str, str]
+"""Name, kind, labels with blanks between them, help."""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Of requests and loops."""
 BUILDS = (1.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)

@@ -6,20 +6,18 @@ left out.
 
 from __future__ import annotations
 
-import resource
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.events.forwarded_metrics import ForwardedMetrics
-from coder.coderd.services.events.metric_families import BUILDS, Family, Kind, exposition
+from coder.coderd.services.events.metric_families import BUILDS, Declaration, Family, Kind, exposition
+from coder.coderd.services.events.open_links import OpenLinks
+from coder.coderd.services.events.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.store.events import metrics as store
@@ -30,13 +28,9 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 STATS_WINDOW = timedelta(minutes=1)
-_STARTED = time.time()
-UPGRADED = 101
-"""The status of an answer after which a connection belongs to whoever asked."""
 
-_FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
+_FAMILIES: tuple[Declaration, ...] = (
     ("coderd_api_requests_processed_total", "counter", "code method path", "Requests that were answered."),
     ("coderd_api_request_latencies_seconds", "histogram", "method path", "How long requests took."),
     ("coderd_api_concurrent_requests", "gauge", "method path", "Requests being answered."),
@@ -153,28 +147,9 @@ _FAMILIES: tuple[tuple[str, Kind, str, str], ...] = (
     ("coderd_license_errors", "gauge", "", "Licences are not needed: always 0."),
     ("coderd_license_warnings", "gauge", "", "Licences are not needed: always 0."),
     ("coderd_license_user_limit_enabled", "gauge", "", "There is no limit: always 0."),
-    ("coder_derp_server_accepts_total", "counter", "", "Connections the embedded relay accepted."),
-    ("coder_derp_server_clients", "gauge", "", "Clients of the embedded relay."),
-    ("coder_derp_server_connections", "gauge", "", "Open connections of the embedded relay."),
-    ("coder_derp_server_packets_received_total", "counter", "", "Packets the relay was given."),
-    ("coder_derp_server_packets_sent_total", "counter", "", "Packets the relay passed on."),
-    ("coder_derp_server_bytes_received_total", "counter", "", "Bytes the relay was given."),
-    ("coder_derp_server_bytes_sent_total", "counter", "", "Bytes the relay passed on."),
-    ("coder_derp_server_packets_forwarded_in_total", "counter", "", "Packets other replicas passed on to us."),
-    ("coder_derp_server_packets_forwarded_out_total", "counter", "", "Packets passed on to other replicas."),
-    ("coder_derp_server_packets_dropped_total", "counter", "", "Packets that reached nobody."),
-    ("coder_derp_server_packets_dropped_reason_total", "counter", "reason", "Packets that reached nobody, and why."),
-    ("process_cpu_seconds_total", "counter", "", "CPU seconds of this process."),
-    ("process_resident_memory_bytes", "gauge", "", "Memory of this process."),
-    ("process_virtual_memory_bytes", "gauge", "", "Address space of this process."),
-    ("process_virtual_memory_max_bytes", "gauge", "", "Address space allowed."),
-    ("process_network_receive_bytes_total", "counter", "", "Bytes of IP packets received where this process runs."),
-    ("process_network_transmit_bytes_total", "counter", "", "Bytes of IP packets sent where this process runs."),
-    ("process_open_fds", "gauge", "", "Open file descriptors."),
-    ("process_max_fds", "gauge", "", "File descriptors allowed."),
-    ("process_start_time_seconds", "gauge", "", "When this process started, in Unix seconds."),
-    ("promhttp_metric_handler_requests_total", "counter", "code", "Scrapes by HTTP status code."),
-    ("promhttp_metric_handler_requests_in_flight", "gauge", "", "Scrapes being answered."),
+    *RELAY,
+    *PROCESS,
+    *SCRAPES,
 )
 _STATS_LABELS = "agent_name username workspace_name"
 _STATS = (
@@ -206,7 +181,7 @@ class Metrics:
         self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
         self.at_scrape: list[Callable[[Metrics], None]] = []
         """Asked for their gauges at each scrape."""
-        self.links = OpenLinks(self)
+        self.links = OpenLinks(self.families)
         self._lock = trio.Lock()
 
     def _declare(self, name: str, kind: Kind, labels: str, text: str) -> None:
@@ -251,8 +226,8 @@ class Metrics:
             found["agents_took"] + self._ctx.clock.monotonic() - began
         )
         self._set_notices()
-        self._set_process()
-        self._set_relay()
+        set_process(self.families)
+        set_relay(self.families, self._ctx.part(Relay).server)
         if self._ctx.config.prometheus_collect_agent_stats:
             rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
             for place, name in enumerate(_STATS, 3):
@@ -297,87 +272,6 @@ class Metrics:
         )
         self["coder_pubsub_received_bytes_total"].set(found.counters.received_bytes)
         self["coder_pubsub_subscribes_total"].set(found.counters.subscribed, "true")
-
-    def _set_process(self) -> None:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        self["process_cpu_seconds_total"].set(usage.ru_utime + usage.ru_stime)
-        self["process_start_time_seconds"].set(round(_STARTED, 2))
-        self["process_max_fds"].set(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
-        self["process_virtual_memory_max_bytes"].set(2**64 - 1 if allowed == resource.RLIM_INFINITY else allowed)
-        try:
-            received, sent = _network_bytes(Path("/proc/self/net/netstat").read_text())
-            self["process_network_receive_bytes_total"].set(received)
-            self["process_network_transmit_bytes_total"].set(sent)
-            pages = Path("/proc/self/statm").read_text().split()
-            self["process_open_fds"].set(sum(1 for _ in Path("/proc/self/fd").iterdir()))
-        except OSError:  # only Linux says it there
-            return
-        size = resource.getpagesize()
-        self["process_virtual_memory_bytes"].set(int(pages[0]) * size)
-        self["process_resident_memory_bytes"].set(int(pages[1]) * size)
-
-    def _set_relay(self) -> None:
-        relay = self._ctx.part(Relay).server
-        if relay is None:
-            return
-        counters = relay.counters
-        for name, value in (
-            ("accepts_total", counters.connections),
-            ("clients", counters.current),
-            ("connections", counters.current),
-            ("packets_received_total", counters.received),
-            ("packets_sent_total", counters.sent),
-            ("packets_forwarded_in_total", counters.forwarded_in),
-            ("packets_forwarded_out_total", counters.forwarded_out),
-            ("packets_dropped_total", counters.dropped_unknown + counters.dropped_queue),
-            ("bytes_received_total", counters.bytes_received),
-            ("bytes_sent_total", counters.bytes_sent),
-        ):
-            self[f"coder_derp_server_{name}"].set(value)
-        reasons = self["coder_derp_server_packets_dropped_reason_total"]
-        reasons.set(counters.dropped_unknown, "unknown_dest")
-        reasons.set(counters.dropped_queue, "queue_head")
-
-
-class OpenLinks:
-    """The connections of our own processes: agents, daemons, clients, proxies."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._open: Counter[str] = Counter()
-
-    def by_route(self) -> Mapping[str, int]:
-        return {route: count for route, count in self._open.items() if count}
-
-    @contextmanager
-    def counted(self, method: str, route: str) -> Iterator[Callable[[int], None]]:
-        """Surrounds one connection; gives what to call with the status of its answer. Refused ones never were open."""
-        answered = 0
-        began = time.perf_counter()
-
-        def answer(status: int) -> None:
-            nonlocal answered
-            answered = status
-            self._open[route] += status == UPGRADED
-            self._metrics["coderd_api_requests_processed_total"].add(str(status), method, route)
-
-        try:
-            yield answer
-        finally:
-            if answered == UPGRADED:
-                self._open[route] -= 1
-                self._metrics["coderd_api_websocket_durations_seconds"].observe(time.perf_counter() - began, route)
-
-
-def _network_bytes(netstat: str) -> tuple[int, int]:
-    """(received, sent) of Linux' `netstat` file: a line of names, then one of numbers, for each protocol."""
-    rows = [line.split() for line in netstat.splitlines()]
-    for names, numbers in zip(rows[::2], rows[1::2], strict=False):
-        if names and names[0] == "IpExt:":
-            found = dict(zip(names, numbers, strict=False))
-            return int(found.get("InOctets", 0)), int(found.get("OutOctets", 0))
-    return 0, 0
 
 
 async def _load(tx: Tx, now: Any) -> dict[str, Any]:

@@ -5,8 +5,9 @@ puts what it made), and, when the server itself runs from the single binary, tha
 
 `coder-<os>-<arch>` is the slim program wherever there is one: a full program's file has it inside (`packed_program`).
 `coder-full-<os>-<arch>` is the file as it lies there, `coder-linux-<arch>.deb` a Debian package. Beside a program may
-lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. A
-file's hashes are computed once and kept as long as the file looks the same.
+lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. What
+is not packed by us and has none beside it is compressed when it is asked for (`compressed_programs`). A file's hashes
+are computed once and kept as long as the file looks the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import trio
 
 from coder.api.site.programs import Program
 from coder.base.own_binary import own_binary, own_name
+from coder.coderd.services.site.compressed_programs import CompressedPrograms
 from coder.coderd.services.site.packed_program import Cut, Packed, read_packed
 from coder.domain.agents.init_scripts import PLATFORMS
 
@@ -42,6 +44,8 @@ class ServedBinary:
     sha1: str
     sha256: str
     encoding: str = ""
+    original_size: int = 0
+    "Of the program itself, whatever it is encoded in; the hashes are the program's as well."
 
     @property
     def size(self) -> int:
@@ -49,8 +53,14 @@ class ServedBinary:
 
     @property
     def etag(self) -> str:
-        """Quoted SHA-1 of the content; one of its own for each encoding."""
+        """Quoted SHA-1 of the program; one of its own for each encoding."""
         return f'"{self.sha1}{"-" if self.encoding else ""}{self.encoding}"'
+
+    def is_one_of(self, tags: str) -> bool:
+        """Whether an `If-None-Match` names it. The program's SHA-1 does for every encoding: who has that file needs
+        no other form of it."""
+        named = {tag.strip().removeprefix("W/") for tag in tags.split(",")}
+        return not named.isdisjoint({self.etag, f'"{self.sha1}"', "*"})
 
 
 def name_of(system: str, arch: str) -> str:
@@ -76,6 +86,7 @@ class Binaries:
         folders = [Path(site).expanduser() / "bin"] if site else []
         folders.append(ctx.config.cache_dir.expanduser() / "bin")
         self._folders = folders
+        self._compressed = CompressedPrograms(ctx.config.cache_dir.expanduser() / "compressed")
         self._hashes: dict[tuple[Path, int, int, int], tuple[str, str]] = {}
         self._hashing = trio.Lock()
 
@@ -89,7 +100,9 @@ class Binaries:
                 continue
             if packed.slim is not None and not full:
                 return await self._hashed(path, packed.slim, stat)
-            return await self._encoded(await self._hashed(path, Cut(stat.st_size, b""), stat), encodings)
+            whole = await self._hashed(path, Cut(stat.st_size, b""), stat)
+            is_plain = not packed.is_slim and packed.slim is None and file_name in names()
+            return await self._encoded(whole, encodings, is_plain=is_plain)
         return None
 
     def listed(self) -> list[Program]:
@@ -103,12 +116,15 @@ class Binaries:
         return found
 
     async def signature(self, name: str) -> bytes | None:
-        """A detached signature of a program, made by whoever built it; of the slim one under its own name."""
-        if await self.find(name) is None:
+        """A detached signature of exactly the bytes of that name, made by whoever built them: the slim program that is
+        cut out of a full one has its own (`coder-slim-…`), never the full one's."""
+        binary = await self.find(name)
+        if binary is None:
             return None
-        slim = name.replace("coder-", "coder-slim-", 1)
-        candidates = [name.replace("coder-full-", "coder-", 1)] if name.startswith("coder-full-") else [slim, name]
-        for path in [folder / f"{file}.asc" for file in candidates for folder in self._folders]:
+        file = name.replace("coder-full-", "coder-", 1)
+        signed = file.replace("coder-", "coder-slim-", 1) if binary.cut.tail else file
+        beside = binary.path.parent
+        for path in [folder / f"{signed}.asc" for folder in ([beside] if beside in self._folders else self._folders)]:
             if path.is_file() and path.stat().st_size < 1 << 16:
                 return path.read_bytes()
         return None
@@ -128,7 +144,7 @@ class Binaries:
             if path.is_file():
                 yield path, packed, stat
 
-    async def _encoded(self, binary: ServedBinary, encodings: tuple[str, ...]) -> ServedBinary:
+    async def _encoded(self, binary: ServedBinary, encodings: tuple[str, ...], *, is_plain: bool) -> ServedBinary:
         for encoding in encodings:
             path = binary.path.with_name(binary.path.name + ENCODINGS[encoding])
             try:
@@ -137,14 +153,20 @@ class Binaries:
                 continue
             if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one is of an older program
                 return replace(binary, path=path, cut=Cut(stat.st_size, b""), encoding=encoding)
-        return binary
+        made = None
+        if is_plain and "gzip" in encodings:
+            made = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
+        if made is None:
+            return binary
+        return replace(binary, path=made, cut=Cut(made.stat().st_size, b""), encoding="gzip")
 
     async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
         key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
         async with self._hashing:  # fifty machines asking at once hash the file once
             if key not in self._hashes:
                 self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
-        return ServedBinary(path, cut, *self._hashes[key])
+        sha1, sha256 = self._hashes[key]
+        return ServedBinary(path, cut, sha1, sha256, original_size=cut.size + len(cut.tail))
 
     def explain_missing(self, name: str) -> str:
         """What is there instead, and how the missing one is made."""
@@ -153,11 +175,15 @@ class Binaries:
         if name.replace("coder-full-", "coder-", 1) not in names():
             return f"{have} Names are: {', '.join(names())}."
         how = self._remedy(name)
-        if not name.startswith(("coder-linux", "coder-full-linux")):
+        if "-darwin-" in name:
             how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the same command."
+        if "-windows-" in name:
+            how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the command line."
         return f"{have} {how}"
 
     def _remedy(self, name: str) -> str:
+        if "-windows-" in name:
+            return f"There is no agent for Windows here; put one of Coder 2.34 into {self._folders[0]} as {name}."
         return f"Build {name} with build/build.py and put it into {self._folders[0]}."
 
 

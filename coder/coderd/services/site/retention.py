@@ -1,4 +1,4 @@
-"""Forgetting what is too old: logs of past agents, statistics, expired keys, sent messages, and logs with a limit.
+"""Forgetting what is too old: logs of past agents, statistics, expired keys and shares, sent messages, limited logs.
 
 Retentions are settings where people decide (`--…-retention`, 0 keeps), otherwise upstream's figures. Provisioner
 daemons are forgotten with jobs that hang (`services/provisioning/reaping.py`). One replica purges at a time.
@@ -62,5 +62,6 @@ def limits(ctx: Context, now: datetime) -> dict[str, datetime]:
         "notification_messages": KEEP_MESSAGES,
         "node_keys": KEEP_NODE_KEYS,
         "large_nodes": KEEP_LARGE_NODES,
+        "expired_port_shares": KEEP_OVER,
     }
     return {kind: now - age for kind, age in keep.items() if age}

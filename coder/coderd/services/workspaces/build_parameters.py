@@ -1,4 +1,4 @@
-"""Parameter values and tags of a start build, rendered from the template's files before the build is queued.
+"""Parameter values and tags of a build, rendered from the template's files before the build is queued.
 
 Rendering takes time and must not happen inside a transaction, so it is done first; the placing transaction
 (`build_requests.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
@@ -20,7 +20,12 @@ from coder.coderd.services.templates.dynamic_parameters import (
     refusal_of,
     render_in_sandbox,
 )
-from coder.coderd.services.workspaces.build_requests import BuildRequest, PreparedBuild, StaleValuesError
+from coder.coderd.services.workspaces.build_requests import (
+    BuildRequest,
+    FormNeededError,
+    PreparedBuild,
+    StaleValuesError,
+)
 from coder.coderd.store.provisioning import build_owner as owner_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -56,9 +61,11 @@ async def enqueue_with_values(
     for _ in range(_ATTEMPTS):
         try:
             return await enqueue(await _prepare(ctx, request, target))
+        except FormNeededError:
+            request = replace(request, ephemeral=await _ephemeral(ctx, request, target))
         except StaleValuesError:
             continue
-    return await enqueue(request)
+    return await enqueue(replace(request, ephemeral=request.ephemeral or frozenset()))
 
 
 class NoValuesYetError(Exception):
@@ -76,10 +83,16 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
     runs again. Values that went stale between are rendered once more, and at last left to what the import recorded.
     """
     known: BuildRequest | None = None
+    asked: tuple[BuildRequest, BuildTarget] | None = None
+    ephemeral: frozenset[str] | None = None
     attempts = 0
 
     def prepare(request: BuildRequest, target: BuildTarget) -> BuildRequest:
-        if request.transition != "start" or attempts > _ATTEMPTS:
+        nonlocal asked
+        asked = request, target
+        if request.transition != "start":
+            return replace(request, ephemeral=ephemeral)
+        if attempts > _ATTEMPTS:
             return request
         if known is None:
             raise NoValuesYetError(request, target)
@@ -90,6 +103,8 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
             return await act(prepare)
         except NoValuesYetError as wanted:
             known = await _prepare(ctx, wanted.request, wanted.target)
+        except FormNeededError:
+            ephemeral = await _ephemeral(ctx, *asked) if asked is not None else frozenset()
         except StaleValuesError:
             known = None
         attempts += 1
@@ -131,6 +146,25 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
         request,
         prepared=PreparedBuild(inputs.version.id, inputs.last_build_id, values, tags, refusal_of(refusal)),
     )
+
+
+async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -> frozenset[str]:
+    """Names of what the form, filled in as for the last build, calls ephemeral.
+
+    None where it cannot be had: a workspace must always be stoppable.
+    """
+    _, inputs = await ctx.db.read(_read_template_inputs, request, target)
+    if inputs is None:
+        return frozenset()
+    version = await load_version_files(ctx, inputs.version, inputs.job)
+    if version.files is None:
+        return frozenset()
+    rendering = RenderRequest(inputs.previous, inputs.owner, version.variables)
+    try:
+        form = await render_in_sandbox(ctx, "form", rendering, version.files, target.owner_id, number=0)
+    except EvaluationError:
+        return frozenset()
+    return frozenset(parameter["name"] for parameter in form["parameters"] if parameter["ephemeral"])
 
 
 async def _read_template_inputs(

@@ -43,11 +43,17 @@ _TEMPLATE_MANAGERS = "Only template managers may provide custom state"
 _DEBUG_OFF = "Terraform debug mode is disabled in the deployment configuration."
 _DEBUG_ADMINS = "Workspace builds with a custom log level are restricted to administrators only."
 _NEEDS_LOGIN = "The template needs an external login that the owner of the workspace does not have."
+_NULL = re.compile(r"""\s*(null|"\$\{\s*null\s*\}")\s*""")
+"A tag without a value is no tag, also in the quotes of Terraform's JSON."
 _PARAMETER_REFERENCE = re.compile(r"data\.coder_parameter\.([A-Za-z0-9_-]+)\.value")
 
 
 class StaleValuesError(Exception):
     """Values were rendered for a version or after a build that is no longer the one in question."""
+
+
+class FormNeededError(Exception):
+    """A stop or delete build has values of parameters the import never saw: only the form tells which are ephemeral."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class BuildRequest:
     "0 somebody waits for it, 1 made ahead."
     prepared: PreparedBuild | None = None
     "None: values follow from what the version's import recorded."
+    ephemeral: frozenset[str] | None = None
+    "Of a stop or delete build: what the form says counts for one build only. None: nobody has asked the form yet."
     logins: MissingLogins | None = None
     "None: the version needs no external login, or nothing is started."
 
@@ -106,7 +114,8 @@ async def enqueue_build(
 ) -> BuildRow:
     """Queues the build. `workspace` must be locked by `tx`; who may do the transition was asked before.
 
-    Raises Conflict (a build is active), Forbidden, InvalidFields (parameters), Invalid.
+    Raises Conflict (a build is active), Forbidden, InvalidFields (parameters), Invalid, StaleValuesError,
+    FormNeededError.
     """
     last = await build_store.get_latest_build(tx, workspace.id)
     if last is not None:
@@ -244,7 +253,10 @@ async def _parameters(
     ephemeral = {definition.name for definition in definitions if definition.ephemeral}
     carried = {name: value for name, value in previous.items() if name not in ephemeral} if same_form else {}
     if request.transition != "start":
-        return carried | keep_parameters(definitions, previous)
+        if request.ephemeral is None and carried.keys() - {definition.name for definition in definitions}:
+            raise FormNeededError
+        kept = carried | keep_parameters(definitions, previous)
+        return {name: value for name, value in kept.items() if name not in (request.ephemeral or ())}
     found = resolve_parameters(
         definitions, previous=previous, given=request.given, preset=preset, first_build=last is None
     )
@@ -289,7 +301,7 @@ async def _tags(
     version_id = version_job.version_id
     own: dict[str, str] = {}
     for key, expression in (await version_store.list_workspace_tags(tx, version_id) if version_id else {}).items():
-        if expression.strip() == "null":
+        if _NULL.fullmatch(expression):
             continue
         value = evaluate_tag(expression, parameters)
         if value is not None:

@@ -49,7 +49,7 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     Raises NotFound, Forbidden, Gone (deleted before), Conflict (a daemon works on it: cancel first).
     """
     _check(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
-    request = BuildRequest(transition="delete", initiator_id=subject.user_id, orphan=True)
+    request = BuildRequest("delete", subject.user_id, orphan=True, ephemeral=frozenset())
     with counted(ctx, request) as count:
         found, provisioner = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
         count(provisioner)

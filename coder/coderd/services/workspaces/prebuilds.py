@@ -208,7 +208,7 @@ async def _delete(tx: Tx, workspace_id: UUID, now: datetime) -> list[EnqueuedBui
     template = await template_store.get_template(tx, workspace.template_id)
     if template is None:
         return []
-    request = BuildRequest(transition="delete", initiator_id=PREBUILDS_USER_ID, priority=_PRIORITY)
+    request = BuildRequest("delete", PREBUILDS_USER_ID, ephemeral=frozenset(), priority=_PRIORITY)
     try:
         await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     except Refusal:  # a build of it is under way: the next turn looks again

@@ -6,6 +6,7 @@ Every change is told to watchers in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 from uuid import UUID
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
+_OVER = "The share would be over before it begins."
 _APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
 
 
@@ -208,30 +210,37 @@ async def _record_usage(
 
 async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:
     await load_workspace(ctx, subject, workspace_id)
-    rows = await ctx.db.read(share_store.list_port_shares, workspace_id)
+    rows = await ctx.db.read(share_store.list_port_shares, workspace_id, ctx.clock.now())
     return WorkspaceAgentPortShares(shares=[_present_share(row) for row in rows])
 
 
-async def share_port(ctx: Context, subject: Subject, share: PortShareRow) -> WorkspaceAgentPortShare:
+async def share_port(
+    ctx: Context, subject: Subject, share: PortShareRow, *, keep_expiry: bool = False
+) -> WorkspaceAgentPortShare:
     """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
-    await ctx.db.run(_share_port, subject, share)
-    return _present_share(share)
+    return _present_share(await ctx.db.run(_share_port, subject, share, ctx.clock.now(), keep_expiry))
 
 
-async def _share_port(tx: Tx, subject: Subject, share: PortShareRow) -> None:
+async def _share_port(tx: Tx, subject: Subject, share: PortShareRow, now: datetime, keep_expiry: bool) -> PortShareRow:
     view = await lock_workspace(tx, subject, share.workspace_id)
     refusal = explain_port_share(share.port, share.share_level, share.protocol, view.template.max_port_share_level)
     if refusal is not None:
         raise Invalid(refusal.detail, validations=[(refusal.field, refusal.detail)])
+    if share.expires_at is not None and share.expires_at <= now:
+        raise Invalid(_OVER, validations=[("expires_at", _OVER)])
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
-    before = await share_store.list_port_shares(tx, share.workspace_id)
+    before = await share_store.list_port_shares(tx, share.workspace_id, now)
+    if keep_expiry:
+        same = [one for one in before if (one.agent_name, one.port) == (share.agent_name, share.port)]
+        share = replace(share, expires_at=same[0].expires_at if same else None)
     await share_store.put_port_share(tx, share)
     # Who shares more, of before there was a limit, may make each of them less.
-    if len(await share_store.list_port_shares(tx, share.workspace_id)) > max(MOST_SHARED_PORTS, len(before)):
+    if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MOST_SHARED_PORTS, len(before)):
         raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
     await notify_shared_less(tx)  # whoever came in by a wider share
+    return share
 
 
 async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
@@ -251,6 +260,7 @@ def _present_share(row: PortShareRow) -> WorkspaceAgentPortShare:
         port=row.port,
         share_level=cast("Any", row.share_level),
         protocol=cast("Any", row.protocol),
+        expires_at=row.expires_at or UNSET,
     )
 
 

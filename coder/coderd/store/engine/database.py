@@ -151,18 +151,21 @@ def engine_url(url: str) -> URL:
 
 
 class Database:
-    """Connections to one Postgres database. Made by `open_database`."""
+    """At most `pool_size` connections to one Postgres database, and one that listens. Made by `open_database`."""
 
     def __init__(self, url: str, *, pool_size: int = 10, idle: int | None = None) -> None:
         self.url = engine_url(url)
         self._thread = LoopThread()
         # What is above the number kept idle is opened for a burst and closed after it; 0 would mean no limit there.
+        pool_size = max(pool_size, 1)
         kept = min(max(idle, 1), pool_size) if idle is not None else pool_size
         self._engine = create_async_engine(
             self.url,
             pool_size=kept,
-            max_overflow=2 * pool_size - kept,
-            pool_timeout=10,
+            # A unit of work runs on this loop and cannot ask for a second one, so one connection is enough for all to
+            # come to an end; they only wait longer.
+            max_overflow=pool_size - kept,
+            pool_timeout=30,
             hide_parameters=True,  # errors are logged; hashes and addresses must not be
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
             # Generic plans: our lookups are by key, and planning the list of workspaces costs more than running it.

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, case, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, Text, case, func, insert, literal, or_, select
 
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.agents import workspace_agent_tokens
@@ -190,11 +190,18 @@ _PROVISIONER_KEYS = (
 )
 "There is no kind for them: whose key lets a machine take an organization's jobs is a change of the organization."
 
+_MOMENT = 'YYYY-MM-DD"T"HH24:MI:SS"Z"'
 _PORT_SHARES = (
     select(
         func.jsonb_object_agg(
             func.concat(workspace_port_shares.c.agent_name, " ", workspace_port_shares.c.port),
-            func.concat(workspace_port_shares.c.share_level, " ", workspace_port_shares.c.protocol),
+            func.concat(
+                workspace_port_shares.c.share_level,
+                " ",
+                workspace_port_shares.c.protocol,
+                literal(" until ", Text)  # nothing when there is no end
+                + func.to_char(func.timezone("UTC", workspace_port_shares.c.expires_at), _MOMENT, type_=Text),
+            ),
         )
     )
     .where(workspace_port_shares.c.workspace_id == workspaces.c.id)

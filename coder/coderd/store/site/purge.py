@@ -64,6 +64,10 @@ _NODE_KEYS = text(
 _LARGE_NODES = text(
     "DELETE FROM large_nodes WHERE peer_id IN (SELECT peer_id FROM large_nodes WHERE told_at < :before LIMIT :batch)"
 ).bindparams(_BEFORE)
+_PORT_SHARES = text(
+    "DELETE FROM workspace_port_shares WHERE (workspace_id, agent_name, port) IN "
+    "(SELECT workspace_id, agent_name, port FROM workspace_port_shares WHERE expires_at < :before LIMIT :batch)"
+).bindparams(_BEFORE)
 _LOCK = text("SELECT pg_try_advisory_xact_lock(7306)")
 
 STATEMENTS = {
@@ -78,6 +82,7 @@ STATEMENTS = {
     "notification_messages": _MESSAGES,
     "node_keys": _NODE_KEYS,
     "large_nodes": _LARGE_NODES,
+    "expired_port_shares": _PORT_SHARES,
 }
 """By record type, as metrics name them."""
 

@@ -51,4 +51,5 @@ workspace_port_shares = Table(
     Column("port", Integer, primary_key=True),
     Column("share_level", Text, nullable=False),
     Column("protocol", Text, nullable=False, server_default="http"),
+    Column("expires_at", Timestamp, index=True),
 )

@@ -1,12 +1,13 @@
-"""Queries on ports of agents that owners let others see."""
+"""Queries on ports of agents that owners let others see. A share whose time is over is none, whoever asks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.tables.workspaces import workspace_port_shares
@@ -22,11 +23,14 @@ class PortShareRow:
     port: int
     share_level: str
     protocol: str
+    expires_at: datetime | None = None
 
 
-async def list_port_shares(tx: Tx, workspace_id: UUID) -> list[PortShareRow]:
+async def list_port_shares(tx: Tx, workspace_id: UUID, now: datetime) -> list[PortShareRow]:
+    """Those that hold `now`."""
     table = workspace_port_shares
-    query = select(*(table.c[f.name] for f in fields(PortShareRow))).where(table.c.workspace_id == workspace_id)
+    holds = or_(table.c.expires_at.is_(None), table.c.expires_at > now)
+    query = select(*(table.c[f.name] for f in fields(PortShareRow))).where(table.c.workspace_id == workspace_id, holds)
     return [PortShareRow(*row) for row in await tx.execute(query.order_by(table.c.agent_name, table.c.port))]
 
 
@@ -36,7 +40,7 @@ async def put_port_share(tx: Tx, share: PortShareRow) -> None:
     await tx.execute(
         statement.on_conflict_do_update(
             index_elements=["workspace_id", "agent_name", "port"],
-            set_={"share_level": statement.excluded.share_level, "protocol": statement.excluded.protocol},
+            set_={name: statement.excluded[name] for name in ("share_level", "protocol", "expires_at")},
         )
     )
 

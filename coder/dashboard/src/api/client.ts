@@ -10,7 +10,45 @@ export class ApiError extends Error {
     super(body.message ?? `The server answered with status ${status}.`);
     this.status = status;
     this.detail = body.detail ?? "";
-    this.validations = body.validations ?? [];
+    this.validations = Array.isArray(body.validations) ? body.validations : [];
+  }
+}
+
+/** There is no answer that could be read: nothing came, too late, or cut off on the way. */
+export class NoAnswer extends ApiError {
+  /** Whether the same question may be asked again at once. Who has waited for a silent server waits no second time. */
+  readonly again: boolean;
+
+  constructor(message: string, detail: string, again: boolean) {
+    super(0, { message, detail });
+    this.again = again;
+  }
+}
+
+/** What the server refused it refuses again; what failed on the way may come through. */
+export function mayPass(error: Error): boolean {
+  if (error instanceof NoAnswer) return error.again;
+  return !(error instanceof ApiError) || error.status >= 500;
+}
+
+/** How long an answer may take, until its last byte. Archives of templates go over slow lines. */
+export const LIMITS_MS = { question: 60_000, change: 120_000, bytes: 1_800_000 } as const;
+
+const UNKNOWN_OUTCOME = "It may have been done all the same: look before you do it again.";
+
+/** Asks, and says in plain words why there is no answer. */
+async function answered<T>(kind: keyof typeof LIMITS_MS, changes: boolean, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const control = new AbortController();
+  const timer = window.setTimeout(() => control.abort(), LIMITS_MS[kind]);
+  try {
+    return await ask(control.signal);
+  } catch (error) {
+    const outcome = changes ? UNKNOWN_OUTCOME : "";
+    if (control.signal.aborted) throw new NoAnswer(`The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`, outcome, false);
+    if (error instanceof TypeError) throw new NoAnswer("The server cannot be reached.", outcome, true); // what fetch says for every failure of the network
+    throw error;
+  } finally {
+    window.clearTimeout(timer);
   }
 }
 
@@ -45,19 +83,38 @@ async function sendOnce(path: string, init: RequestInit, body: string): Promise<
 async function send<T>(method: string, path: string, body: unknown): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (method !== "GET") headers["X-CSRF-TOKEN"] = csrfToken();
+  const changes = method !== "GET";
+  if (changes) headers["X-CSRF-TOKEN"] = csrfToken();
   const text = body === undefined ? "" : JSON.stringify(body);
-  const init: RequestInit = { method, headers, credentials: "same-origin", ...(body === undefined ? {} : { body: text }) };
-  return readAnswer<T>(await (method === "GET" ? fetch(path, init) : sendOnce(path, init, text)));
+  return answered(changes ? "change" : "question", changes, async (signal) => {
+    const init: RequestInit = { method, headers, credentials: "same-origin", signal, ...(body === undefined ? {} : { body: text }) };
+    return readAnswer<T>(await (changes ? sendOnce(path, init, text) : fetch(path, init)), method, path);
+  });
 }
 
-async function readAnswer<T>(response: Response): Promise<T> {
+const UNAUTHORIZED = 401;
+const EMPTY_IS_DONE: ReadonlySet<number> = new Set([202, 204]);
+
+const WHO_IS_HERE = "/api/v2/users/me"; // whose answer is just that
+let hearSignedOut: () => void = () => undefined;
+
+/** Told of every answer that says nobody is signed in, whoever asked: a form as well as a list. */
+export function onSignedOut(hear: () => void): void {
+  hearSignedOut = hear;
+}
+
+async function readAnswer<T>(response: Response, method: string, path: string): Promise<T> {
+  if (response.status === UNAUTHORIZED && path !== WHO_IS_HERE) hearSignedOut();
   const text = await response.text();
-  const value: unknown = text === "" ? undefined : parse(text);
+  const value: unknown = parse(text);
   if (!response.ok) throw new ApiError(response.status, isEnvelope(value) ? value : {});
-  return value as T;
+  if (value !== undefined) return value as T;
+  if (text === "" && (method === "DELETE" || EMPTY_IS_DONE.has(response.status))) return undefined as T;
+  const what = text === "" ? "It was empty." : `It began with: ${text.trim().slice(0, 80)}`;
+  throw new NoAnswer("The answer was cut off on its way, or is not from this server.", method === "GET" ? what : `${what} ${UNKNOWN_OUTCOME}`, method === "GET");
 }
 
+/** undefined for what is no JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -67,7 +124,7 @@ function parse(text: string): unknown {
 }
 
 function isEnvelope(value: unknown): value is { message: string; detail?: string } {
-  return typeof value === "object" && value !== null && "message" in value;
+  return typeof value === "object" && value !== null && "message" in value && typeof value.message === "string";
 }
 
 export const get = <T>(path: string): Promise<T> => request<T>("GET", path);
@@ -77,20 +134,16 @@ export const patch = <T>(path: string, body?: unknown): Promise<T> => request<T>
 export const remove = <T>(path: string, body?: unknown): Promise<T> => request<T>("DELETE", path, body);
 
 /** Bytes up, JSON down: template archives. */
-export async function upload<T>(path: string, body: Blob, type: string): Promise<T> {
-  const response = await fetch(path, {
-    method: "POST",
-    headers: { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() },
-    credentials: "same-origin",
-    body,
-  });
-  return readAnswer<T>(response);
+export function upload<T>(path: string, body: Blob, type: string): Promise<T> {
+  const headers = { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() };
+  return answered("bytes", true, async (signal) => readAnswer<T>(await fetch(path, { method: "POST", headers, credentials: "same-origin", body, signal }), "POST", path));
 }
 
-export async function getBytes(path: string): Promise<Uint8Array> {
-  const response = await fetch(path, { credentials: "same-origin" });
-  if (!response.ok) return readAnswer<never>(response);
-  return new Uint8Array(await response.arrayBuffer());
+export function getBytes(path: string): Promise<Uint8Array> {
+  return answered("bytes", false, async (signal) => {
+    const response = await fetch(path, { credentials: "same-origin", signal });
+    return response.ok ? new Uint8Array(await response.arrayBuffer()) : readAnswer<never>(response, "GET", path);
+  });
 }
 
 /** `path?name=value&…`, without what is undefined or empty. */

@@ -3,7 +3,14 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { setSignedOut } from "./connection";
 import { openSocket } from "./socket";
 
-const opened: { onclose: ((event: { code: number }) => void) | null; readyState: number }[] = [];
+interface Opened {
+  onopen: (() => void) | null;
+  onclose: ((event: { code: number }) => void) | null;
+  onmessage: ((event: { data: string }) => void) | null;
+  readyState: number;
+}
+
+const opened: Opened[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -11,10 +18,12 @@ beforeEach(() => {
   vi.stubGlobal("WebSocket", class {
     static readonly OPEN = 1;
     static readonly CLOSED = 3;
-    onclose = null;
+    onopen = null;
+    onclose: ((event: { code: number }) => void) | null = null;
+    onmessage = null;
     readyState = 1;
     constructor() { opened.push(this); }
-    close() { this.readyState = 3; }
+    close(code = 1005) { this.readyState = 3; this.onclose?.({ code }); }
   });
 });
 afterEach(() => {
@@ -56,5 +65,25 @@ it("does not come back after an orderly end", () => {
   setSignedOut(true);
   setSignedOut(false);
   expect(opened).toHaveLength(1);
+  end();
+});
+
+it("starts again, more and more slowly, when what came cannot be read", () => {
+  const heard: unknown[] = [];
+  const end = openSocket(() => "/watch", { onMessage: (value) => heard.push(value) });
+  opened[0]?.onopen?.();
+  opened[0]?.onmessage?.({ data: "{\"type\": \"data\", \"da" });
+  expect(opened).toHaveLength(1);
+  vi.advanceTimersByTime(500);
+  expect(opened).toHaveLength(2);
+  opened[1]?.onopen?.();
+  opened[1]?.onmessage?.({ data: "<html>" });
+  vi.advanceTimersByTime(500);
+  expect(opened).toHaveLength(2);
+  vi.advanceTimersByTime(500);
+  expect(opened).toHaveLength(3);
+  opened[2]?.onopen?.();
+  opened[2]?.onmessage?.({ data: "{\"type\": \"data\"}" });
+  expect(heard).toEqual([{ type: "data" }]);
   end();
 });

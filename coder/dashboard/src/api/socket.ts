@@ -7,6 +7,7 @@ import { isSignedOut, onSignedIn, setLost } from "./connection";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 10_000;
+const UNREADABLE = 4000; // of the range browsers leave to programs
 
 export interface SocketHandlers {
   onMessage: (data: unknown) => void;
@@ -14,6 +15,14 @@ export interface SocketHandlers {
   onOpen?: (send: (value: unknown) => void) => void;
   /** The server has ended it in order: nothing more will come. */
   onEnd?: () => void;
+}
+
+function read(text: string): { value: unknown } | null {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return null;
+  }
 }
 
 /** `path` is asked anew for each attempt, so that it can say where to go on. Ends by the function returned. */
@@ -24,17 +33,24 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
   let wait = FIRST_MS;
   let closed = false;
   let ended = false;
+  let spoiled = false;
   const open = () => {
     window.clearTimeout(timer);
     if (isSignedOut()) return; // it goes on when somebody has signed in again
     const current = new WebSocket(socketUrl(path()));
     socket = current;
     current.onopen = () => {
-      wait = FIRST_MS;
+      if (!spoiled) wait = FIRST_MS;
       setLost(connection, false);
       handlers.onOpen?.((value) => { if (current.readyState === WebSocket.OPEN) current.send(JSON.stringify(value)); });
     };
-    current.onmessage = (event: MessageEvent<string>) => handlers.onMessage(JSON.parse(event.data));
+    current.onmessage = (event: MessageEvent<string>) => {
+      const message = read(event.data);
+      spoiled = message === null;
+      // What was lost may have been the state of everything after: from the start again, not on without it.
+      if (message === null) current.close(UNREADABLE, "unreadable");
+      else handlers.onMessage(message.value);
+    };
     current.onclose = (event) => {
       if (closed) return;
       if (event.code === 1000) {

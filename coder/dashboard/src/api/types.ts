@@ -1018,6 +1018,18 @@ export interface Named {
   name: string;
 }
 
+export interface NamedRegions {
+  regions: Named[];
+}
+
+export interface NamedTasks {
+  tasks: Named[];
+}
+
+export interface NamedToken {
+  token_name: string;
+}
+
 export interface NamedUser {
   username: string;
 }
@@ -2223,6 +2235,7 @@ export interface UpsertWorkspaceAgentPortShareRequest {
   port: number;
   share_level: string;
   protocol: string;
+  expires_at?: string | null;
 }
 
 export interface UsagePeriod {
@@ -2657,6 +2670,7 @@ export interface WorkspaceAgentPortShare {
   port: number;
   share_level: "authenticated" | "organization" | "owner" | "public";
   protocol: "http" | "https";
+  expires_at?: string;
 }
 
 export interface WorkspaceAgentPortShares {

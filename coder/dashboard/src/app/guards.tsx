@@ -50,7 +50,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
     );
   }
   if (user.isPending) return <Loading />;
-  if (user.isError) return <main className="mx-auto w-full max-w-xl p-6"><Failure error={user.error} retry={() => void user.refetch()} /></main>;
+  if (user.isLoadingError) return <main className="mx-auto w-full max-w-xl p-6"><Failure error={user.error} retry={() => void user.refetch()} /></main>;
   if (first.isPending) return <Loading />;
   if (first.data === false) return <Navigate to="/setup" replace />;
   const back = encodeURIComponent(location.pathname + location.search);

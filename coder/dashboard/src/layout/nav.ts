@@ -1,4 +1,5 @@
 // What the menus offer and to whom. A link that leads to a refusal is not shown.
+import { pageValue } from "../api/meta";
 import type { Permissions } from "../api/permissions";
 
 export interface NavItem {
@@ -9,8 +10,13 @@ export interface NavItem {
   words?: string;
 }
 
-export const MAIN: readonly NavItem[] = [
-  { to: "/workspaces", text: "Workspaces" },
-  { to: "/templates", text: "Templates" },
-  { to: "/tasks", text: "Tasks", words: "ai agent prompt" },
+/** A deployment may leave its tasks out (`--hide-ai-tasks`); their pages stay for whoever has an address. */
+const tasksOffered = pageValue<boolean>("tasks-tab-visible") !== false;
+
+/** `key` goes there after a "g". */
+const ALL: readonly (NavItem & { key: string })[] = [
+  { to: "/workspaces", text: "Workspaces", key: "w" },
+  { to: "/templates", text: "Templates", key: "t" },
+  { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },
 ];
+export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksOffered);

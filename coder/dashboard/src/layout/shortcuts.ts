@@ -2,7 +2,9 @@
 import { useEffect, useRef } from "react";
 import { useNavigate } from "react-router";
 
-const PLACES: Record<string, string> = { w: "/workspaces", t: "/templates", a: "/tasks", i: "/inbox" };
+import { MAIN } from "./nav";
+
+const PLACES: Record<string, string> = { ...Object.fromEntries(MAIN.map(({ key, to }) => [key, to])), i: "/inbox" };
 const SECOND_KEY_MS = 900;
 
 export function useShortcuts(active: boolean, openPalette: () => void): void {

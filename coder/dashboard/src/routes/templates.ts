@@ -32,6 +32,8 @@ const SETTINGS: RouteObject[] = [
 export const templateRoutes: RouteObject[] = [
   page("/templates", async () => (await import("../pages/templates/TemplatesPage")).TemplatesPage),
   page("/templates/new", async () => (await import("../pages/templates/NewTemplatePage")).NewTemplatePage),
+  // Where the first account's set-up leads, and where other programs expect it to.
+  page("/templates/new/builder", async () => (await import("../pages/templates/NewTemplatePage")).NewTemplatePage),
   page("/starter-templates", async () => (await import("../pages/templates/StarterPage")).StarterGalleryPage),
   page("/starter-templates/:example", async () => (await import("../pages/templates/StarterPage")).StarterPage),
   ...ofTemplate("", async () => (await import("../pages/templates/TemplateLayout")).TemplateLayout, TABS),

@@ -4,22 +4,26 @@ import { render } from "@testing-library/react";
 import { createMemoryRouter, RouterProvider, type RouteObject } from "react-router";
 import { afterEach, vi } from "vitest";
 
+import { askWhoIsHere } from "../app/query-client";
+
 export interface Sent {
   method: string;
   path: string;
   body: unknown;
 }
 
-/** "GET /api/v2/…" without its query: what the server answers, or how from what was sent. `Refusal` for an error. */
+/** "GET /api/v2/…" without its query: what the server answers, or how from what was sent and the query. `Refusal` for an error. */
 export type Answers = Record<string, unknown>;
 
 export class Refusal {
   readonly status: number;
   readonly message: string;
+  readonly validations: readonly { field: string; detail: string }[];
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, validations: readonly { field: string; detail: string }[] = []) {
     this.status = status;
     this.message = message;
+    this.validations = validations;
   }
 }
 
@@ -68,12 +72,13 @@ export function visit(routes: RouteObject[], address: string, answers: Answers):
     if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
     asked.push(`${method} ${path}`);
     const found = known[`${method} ${path}`];
-    const answer: unknown = await (typeof found === "function" ? (found as (body: unknown) => unknown)(body) : found);
+    const answer: unknown = await (typeof found === "function" ? (found as (body: unknown, query: URLSearchParams) => unknown)(body, new URLSearchParams(target.split("?")[1])) : found);
     if (answer === undefined) return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
-    if (answer instanceof Refusal) return Response.json({ message: answer.message }, { status: answer.status });
+    if (answer instanceof Refusal) return Response.json({ message: answer.message, validations: answer.validations }, { status: answer.status });
     return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);
   });
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  askWhoIsHere(client);
   const router = createMemoryRouter(routes, { initialEntries: [address] });
   render(<QueryClientProvider client={client}><RouterProvider router={router} /></QueryClientProvider>);
   return { sent, asked, at: () => `${router.state.location.pathname}${router.state.location.search}`, fetching: () => client.isFetching() };

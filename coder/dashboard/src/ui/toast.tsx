@@ -2,6 +2,7 @@
 import { CircleAlert, CircleCheck, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 
+import { NoAnswer } from "../api/client";
 import { IconButton } from "./Button";
 
 interface Toast {
@@ -34,7 +35,7 @@ function add(kind: Toast["kind"], text: string, detail = "") {
 
 export const toast = {
   done: (text: string, detail?: string) => add("good", text, detail),
-  failed: (text: string, error?: unknown) => add("error", text, error instanceof Error ? error.message : ""),
+  failed: (text: string, error?: unknown) => add("error", text, error instanceof NoAnswer ? `${error.message} ${error.detail}`.trim() : error instanceof Error ? error.message : ""),
 };
 
 export function Toasts() {

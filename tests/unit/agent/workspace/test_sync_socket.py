@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 
+from coder.agent.reports.app_status import FIELDS
 from coder.agent.workspace.sync_socket import MAX_LINE, SyncSocket
+from coder.base.errors import CoderError
 from tests.kit.cli import Result, run_cli
 
 
@@ -45,7 +47,7 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
         await sync(made.path, tmp_path, "ping")
         await sync(made.path, tmp_path, "want app db repo")
         refused = await sync(made.path, tmp_path, "start app --timeout 10ms", code=1)
-        assert "unit 'app' still waits for: db, repo" in refused.stderr
+        assert 'unit "app" still waits for: db, repo' in refused.stderr
         shown = (await sync(made.path, tmp_path, "status app")).stdout
         assert shown.startswith(
             "Unit: app\nStatus: pending\nReady: false\n\nDependencies:\nDEPENDS ON  REQUIRED STATUS"
@@ -168,3 +170,35 @@ async def test_a_line_that_no_script_of_ours_writes_ends_nothing() -> None:
         for line in ODD:
             assert b"{" in await raw(made.path, line + b"\n"), line[:60]
         assert b"pong" in await raw(made.path, b'{"verb":"ping"}\n')
+
+
+async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(tmp_path: Path) -> None:
+    told: list[dict[str, object]] = []
+
+    async def tell(request: Mapping[str, object]) -> None:
+        told.append({name: request.get(name) for name in FIELDS})
+        if request["message"] == "no":
+            raise CoderError("refused", "No app found")
+
+    path = tmp_path / "agent.sock"
+    made = SyncSocket(path, tell=tell)
+    calls = [
+        {"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": {
+            "name": "coder_report_task", "arguments": {"summary": summary, "state": "working"}}}
+        for ident, summary in enumerate(("yes", "no"))
+    ]  # fmt: skip
+    lines = "".join(f"{json.dumps(call)}\n" for call in calls)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.run)
+        with trio.fail_after(60):
+            while not path.exists():
+                await trio.sleep(0.01)
+        for more in ([], ["--ai-agentapi-url", "http://127.0.0.1:9"]):  # beside an AgentAPI that is not there
+            words = ["exp", "mcp", "server", "--app-status-slug", "chat", "--socket-path", str(path), *more]
+            result = await run_cli(words, home=tmp_path, stdin=lines)
+            yes, no = (json.loads(line)["result"] for line in result.stdout.splitlines())
+            assert (yes["isError"], no["isError"]) == (False, True), result.stderr
+            assert "No app found" in no["content"][0]["text"]
+        nursery.cancel_scope.cancel()
+    assert told[0] == {"app_slug": "chat", "state": "working", "message": "yes", "uri": ""}
+    assert [one["message"] for one in told] == ["yes", "no"] * 2

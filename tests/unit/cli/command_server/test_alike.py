@@ -56,6 +56,11 @@ def test_exit_codes(launcher: Launcher, code: int) -> None:
     assert _both(launcher, "exit", str(code), stdin=subprocess.DEVNULL).returncode == code & 0xFF
 
 
+def test_whose_command_it_is(launcher: Launcher) -> None:
+    """Editors find the log of their connection, and what it says of the network, by the number of their SSH client."""
+    assert _both(launcher, "parent", stdin=subprocess.DEVNULL).stdout == f"{os.getpid()}\n".encode()
+
+
 def test_a_defect_is_shown(launcher: Launcher) -> None:
     done = _both(launcher, "raise", stdin=subprocess.DEVNULL)
     assert done.returncode == 1

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import trio
+
+from coder.cli import session
+from coder.cli.command import parse
+from coder.cli.network import ssh
+from coder.client.standard_streams import StandardOutput
 
 COUNT = """
 import gc, trio
@@ -22,3 +36,95 @@ print(len(seen))
 def test_the_garbage_collector_leaves_the_imports_of_a_session_alone() -> None:
     found = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
     assert int(found.stdout) < 20  # 130 with Python's own thresholds
+
+
+class _Chosen(Exception):  # noqa: N818 - ends the session where its link would be opened
+    pass
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "link"),
+    [
+        ([], {}, "shared"),
+        (["--force-new-tunnel"], {}, "own"),
+        ([], {"CODER_SSH_FORCE_NEW_TUNNEL": "true"}, "own"),
+        (["--force-new-tunnel=false"], {"CODER_SSH_FORCE_NEW_TUNNEL": "true"}, "shared"),
+        (["--network-info-dir=/nowhere"], {}, "own"),
+        (["--log-dir=/nowhere"], {}, "own"),
+    ],
+)
+async def test_whose_tunnel_a_session_takes(
+    argv: list[str], env: dict[str, str], link: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opening(name: str) -> Any:
+        @asynccontextmanager
+        async def open_it(*_: Any, **__: Any) -> Any:
+            raise _Chosen(name)
+            yield
+
+        return open_it
+
+    monkeypatch.setattr("coder.client.link.open_link", opening("own"))
+    monkeypatch.setattr("coder.client.shared_link.open_link_for_command", opening("shared"))
+    monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
+    target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
+    with pytest.raises(_Chosen, match=link):
+        await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+
+
+SILENT = """
+import asyncio, os, sys, trio, trio_asyncio
+from coder.client import shell
+class Silent:
+    async def read(self, _): await asyncio.get_running_loop().create_future()
+class Process:
+    stdout = stderr = Silent()
+    def terminate(self): os.write(2, b"terminated, ")
+async def main():
+    os.write(1, b"ready\\n")
+    async with trio_asyncio.open_loop():
+        return await shell._drain(Process())
+os.write(2, b"read" if trio.run(main) else b"unread")
+"""
+
+
+def test_a_command_that_says_nothing_ends_with_the_reader_of_its_output() -> None:
+    with subprocess.Popen([sys.executable, "-c", SILENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
+        assert session.stdout is not None and session.stderr is not None
+        assert session.stdout.readline() == b"ready\n"
+        session.stdout.close()
+        assert (session.stderr.read(), session.wait(60)) == (b"terminated, unread", 0)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "file"])
+async def test_who_can_still_read_is_not_taken_for_gone(kind: str, tmp_path: Path) -> None:
+    if kind == "file":
+        near = far = os.open(tmp_path / "x", os.O_RDWR | os.O_CREAT)
+    elif kind == "pipe":
+        far, near = os.pipe()
+    else:
+        ends = socket.socketpair()
+        near, far = ends[0].detach(), ends[1].detach()
+    sink = StandardOutput(near)
+    with trio.move_on_after(60) as waiting:
+        async with trio.open_nursery() as nursery:
+            abandoned = trio.Event()
+
+            async def wait() -> None:
+                await sink.wait_abandoned()
+                abandoned.set()
+
+            nursery.start_soon(wait)
+            await sink.send_all(b"x")
+            assert os.read(far, 1) == (b"" if kind == "file" else b"x")
+            for _ in range(20):
+                await trio.lowlevel.checkpoint()
+            assert not abandoned.is_set()
+            if kind == "pipe":
+                os.close(far)
+                await abandoned.wait()
+            nursery.cancel_scope.cancel()
+    assert not waiting.cancelled_caught
+    await sink.aclose()
+    for descriptor in {near, far} - ({far} if kind == "pipe" else set()):
+        os.close(descriptor)

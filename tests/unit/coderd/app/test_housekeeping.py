@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -13,6 +13,7 @@ from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.foundation.signing_keys import SigningKeys, rotate_due
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.site.retention import limits, purge_due
+from coder.coderd.store.workspaces.port_shares import PortShareRow, list_port_shares, put_port_share
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents import connected_agent
 from tests.kit.agents import workspace_world as agent_world
@@ -33,11 +34,15 @@ async def test_old_rows_go_and_young_ones_stay() -> None:
         async with connected_agent(view_context) as agent:
             stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1))
             await agent.call("UpdateStats", stats, agent_pb2.UpdateStatsResponse)
-        ctx = view_context.world.ctx
+        ctx, workspace_id = view_context.world.ctx, UUID(view_context.workspace["id"])
+        for port, expires_at in ((8080, START + day), (9090, None)):
+            await ctx.db.run(put_port_share, PortShareRow(workspace_id, "main", port, "public", "http", expires_at))
         assert not any((await purge_due(ctx)).values())
         assert "connection_logs" not in limits(ctx, clock.now()), "0 keeps for ever"
         clock.advance((9 * day).total_seconds())
         gone = await purge_due(ctx)
+        assert gone["expired_port_shares"] == 1
+        assert [one.port for one in await ctx.db.read(list_port_shares, workspace_id, START)] == [9090]
         assert gone["expired_api_keys"] > 0 and gone["audit_logs"] == gone["workspace_agent_stats"] == 0
         clock.advance((30 * day).total_seconds())
         assert (await purge_due(ctx))["audit_logs"] > 0

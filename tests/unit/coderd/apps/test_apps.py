@@ -24,6 +24,7 @@ from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.events import insights
+from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from coder.domain.apps import app_headers
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -377,7 +378,7 @@ async def _who_may_stay(s: Scene) -> None:
 
 
 async def _shared_ports_end(s: Scene, token: str) -> None:
-    """With the share, and with what the template allows: at once, nobody looked."""
+    """With the share, and with what the template allows: at once, nobody looked; when its time is over, at a look."""
     share = {"agent_name": "main", "port": s.app.port, "share_level": "authenticated", "protocol": "http"}
     path, template = (
         f"/api/v2/workspaces/{s.agent.workspace['id']}",
@@ -399,6 +400,18 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
         assert (await end()).status_code == 200
         with trio.fail_after(60):
             await _ended(socket)
+    await s.world.patch(template, {"max_port_share_level": "public"})
+    assert (await s.world.post(f"{path}/port-share", share)).status_code == 200
+    socket = await connect_websocket(guest, "/ws")
+    label, now = f"{s.app.port}--main--dev--admin", s.world.ctx.clock.now()
+    assert (await s.host(label, token=stranger)).status_code == 200
+    workspace_id, level = UUID(s.agent.workspace["id"]), "authenticated"
+    over = PortShareRow(workspace_id, "main", s.app.port, level, "http", now - timedelta(seconds=1))
+    await s.world.ctx.db.run(put_port_share, over)
+    assert (await s.host(label, token=stranger)).status_code == 404
+    await s.world.ctx.part(OpenVisits).look()  # as each minute does
+    with trio.fail_after(60):
+        await _ended(socket)
 
 
 async def _ended(socket: Any) -> None:

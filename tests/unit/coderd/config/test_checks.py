@@ -34,3 +34,11 @@ def test_organizations_are_named_by_id(value: str) -> None:
     with pytest.raises(CoderError, match="id of an organization"):
         check_config(ServerConfig(oidc_organization_mapping=value))
     check_config(ServerConfig(oidc_group_mapping=value, oidc_user_role_mapping=value))
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_server_needs_a_connection(most: int) -> None:
+    """A pool of none would be one without a limit."""
+    with pytest.raises(CoderError, match="--postgres-conn-max-open"):
+        check_config(ServerConfig(postgres_conn_max_open=most))
+    check_config(ServerConfig(postgres_conn_max_open=1))

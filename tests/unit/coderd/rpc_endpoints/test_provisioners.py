@@ -26,17 +26,19 @@ from coder.rpc.proto import overlay_pb2, provisioner_pb2, provisionerd_pb2, tail
 from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import (
+    Answers,
     FakeDaemon,
     agent,
     connected_daemon,
     ended,
     line,
+    new_template,
     new_version,
     resource,
     serve_path,
     working_daemon,
 )
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.workspaces import build, build_answer, new_workspace, workspace_world
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons"
 KEYS = "/api/v2/organizations/default/provisionerkeys"
@@ -213,6 +215,32 @@ async def test_a_daemon_that_comes_back_is_the_same() -> None:
                 ids.append((found["id"], found["api_version"]))
         assert ids[0][0] == ids[1][0]
         assert ids[1][1] == "1.18"
+
+
+async def test_a_daemon_of_an_older_release_does_whole_jobs() -> None:
+    """It knows nothing that came later: no modules, timings, presets or files beside its answers."""
+    async with running_coderd(first_user=True) as world:
+        for version in ("1.0", "1.17"):
+            answers = Answers(
+                import_=lambda job: {"start_resources": [resource("box", agents=[agent()])]}, build=build_answer
+            )
+            async with working_daemon(world, answers, name="older", version=version):
+                (found,) = (await world.get(DAEMONS)).json()
+                assert found["api_version"] == version
+                name = f"of-{version.replace('.', '-')}"
+                template = world.extra["template"] = await new_template(world, name)
+                path = f"/api/v2/templateversions/{template['active_version_id']}"
+                with trio.fail_after(60):
+                    assert (await ended(world, path))["job"]["status"] == "succeeded"
+                workspace = await new_workspace(world, name)
+                resources = workspace["latest_build"]["resources"]
+                assert {one["name"]: len(one.get("agents") or []) for one in resources} == {"box": 1, "disk": 0}
+                stopped = await build(world, workspace["id"], "stop")
+                assert stopped["latest_build"]["status"] == "stopped"
+                deleted = await build(world, workspace["id"], "delete")
+                assert deleted["latest_build"]["status"] == "deleted"
+            kinds = [job.WhichOneof("type") for job in answers.seen]
+            assert kinds == ["template_import", *["workspace_build"] * 3]
 
 
 async def test_two_daemons_of_one_name_do_not_disturb_each_other() -> None:

@@ -45,3 +45,11 @@ def test_commands() -> None:
     assert attach_command("https://x", "windows", "arm64", "T") == (
         '$env:CODER_AGENT_TOKEN="T"; iwr -useb "https://x/api/v2/init-script/windows/arm64" | iex'
     )
+
+
+def test_no_wheel_is_recommended_where_it_has_no_agent() -> None:
+    for system, arch in PLATFORMS:
+        script = init_script(system, arch, "https://x")
+        assert script is not None
+        assert ("pipx" in script) is (system != "windows")
+        assert ("WSL" in script) is (system == "windows") and ("Get-Command coder" in script) is False

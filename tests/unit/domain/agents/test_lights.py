@@ -77,3 +77,11 @@ def test_what_worries() -> None:
     assert lights.path_light(replace(NEAR, direct=0), NOW, NOW, NOW, connected=True).standing == "good"
     bad_beside_unknown = replace(FINE, disk_used=98, load=None)
     assert lights.host_light(bad_beside_unknown, NOW, NOW).standing == "bad"
+
+
+@pytest.mark.parametrize(
+    ("uptime", "shown"), [(1644.9, "27m24s ago"), (86_400.0, "24h0m0s ago"), (90_061.0, "25h1m1s ago"), (0.2, "0s ago")]
+)
+def test_times_are_written_as_everywhere(uptime: float, shown: str) -> None:
+    values = {value.name: value for value in lights.host_light(replace(FINE, uptime_s=uptime), NOW, NOW).values}
+    assert values["reboot"].text == shown

@@ -144,6 +144,27 @@ def test_a_template_in_json() -> None:
     assert "street" not in {one["name"] for one in render(files, RenderRequest({}, {}, {}, lambda: "id")).parameters}
 
 
+def test_a_tag_that_is_null_is_none() -> None:
+    text = """
+    data "coder_parameter" "place" {
+      name    = "place"
+      default = "home"
+    }
+    data "coder_workspace_tags" "t" {
+      tags = {
+        never  = null
+        quoted = "${null}"
+        away   = data.coder_parameter.place.value == "away" ? "yes" : null
+        word   = "null"
+        (null) = "no name"
+      }
+    }
+    """
+    for place, tags in (("home", {"word": "null"}), ("away", {"away": "yes", "word": "null"})):
+        rendered = render({"main.tf": text.encode()}, RenderRequest({"place": place}, {}, {}, lambda: "id"))
+        assert render_tags(rendered) == (tags, None)
+
+
 VARIABLES = """
 variable "list"   { type = list(string)
                     default = [1, true, "x"] }

@@ -56,10 +56,10 @@ export const versionParameters = (version: string) =>
 export const versionPresets = (version: string) =>
   queryOptions({ queryKey: ["templateversions", version, "presets"], queryFn: async () => (await get<Preset[] | null>(`/api/v2/templateversions/${version}/presets`)) ?? [] });
 
-export const versionExternalAuth = (version: string) =>
+export const versionExternalAuth = (version: string, user: string) =>
   queryOptions({
-    queryKey: ["templateversions", version, "external-auth"],
-    queryFn: () => get<TemplateVersionExternalAuth[]>(`/api/v2/templateversions/${version}/external-auth`),
+    queryKey: ["templateversions", version, "external-auth", user],
+    queryFn: () => get<TemplateVersionExternalAuth[]>(withQuery(`/api/v2/templateversions/${version}/external-auth`, { user_id: user })),
   });
 
 export const templateExamples = queryOptions({

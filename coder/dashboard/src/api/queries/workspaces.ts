@@ -1,9 +1,9 @@
 // Workspaces, as the pages ask for them. Keys are the paths, so that one invalidation reaches everything below.
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
 import type {
-  ExternalAgentCredentials, ProvisionerJobWhy, SSHConfigResponse, Workspace, WorkspaceACL, WorkspaceAgentListContainersResponse, WorkspaceAgentListeningPortsResponse,
+  AgentDisconnect, AgentLights, ExternalAgentCredentials, ProvisionerJobWhy, SSHConfigResponse, Workspace, WorkspaceACL, WorkspaceAgentListContainersResponse, WorkspaceAgentListeningPortsResponse,
   WorkspaceAgentPortShares, WorkspaceBuild, WorkspaceBuildParameter, WorkspaceBuildTimings, WorkspaceQuota, WorkspacesResponse, WorkspaceSharingSettings,
 } from "../types";
 
@@ -29,12 +29,15 @@ export const externalCredentials = (workspace: string, agent: string) =>
     queryFn: () => get<ExternalAgentCredentials>(`/api/v2/workspaces/${workspace}/external-agent/${seg(agent)}/credentials`),
   });
 
-export const BUILDS_SHOWN = 25;
+const BUILDS_SHOWN = 25;
 
-export const workspaceBuilds = (workspace: string, limit = BUILDS_SHOWN) =>
-  queryOptions({
-    queryKey: ["workspace", workspace, "builds", limit],
-    queryFn: () => get<WorkspaceBuild[]>(`/api/v2/workspaces/${workspace}/builds?limit=${limit}`),
+/** Newest first, page after page. The next one begins behind what is there: which builds are older than one, the API cannot say. */
+export const workspaceBuilds = (workspace: string) =>
+  infiniteQueryOptions({
+    queryKey: ["workspace", workspace, "builds"],
+    queryFn: ({ pageParam }) => get<WorkspaceBuild[]>(withQuery(`/api/v2/workspaces/${workspace}/builds`, { limit: BUILDS_SHOWN, offset: pageParam || undefined })),
+    initialPageParam: 0,
+    getNextPageParam: (last: readonly WorkspaceBuild[], pages: readonly (readonly WorkspaceBuild[])[]) => (last.length < BUILDS_SHOWN ? undefined : pages.length * BUILDS_SHOWN),
   });
 
 export const buildByNumber = (owner: string, name: string, number: string) =>
@@ -69,6 +72,15 @@ export const workspaceQuota = (organization: string, user: string) =>
 
 export const sshSettings = queryOptions({ queryKey: ["deployment", "ssh"], queryFn: () => get<SSHConfigResponse>("/api/v2/deployment/ssh"), staleTime: Infinity });
 
+const LIGHTS_REFRESH_MS = 15_000; // twice in the rhythm of an agent's readings
+
+export const agentLights = (agent: string) =>
+  queryOptions({ queryKey: ["workspaceagents", agent, "lights"], queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`), refetchInterval: LIGHTS_REFRESH_MS, retry: false });
+
+/** Newest first. */
+export const agentDisconnects = (agent: string) =>
+  queryOptions({ queryKey: ["workspaceagents", agent, "disconnects"], queryFn: () => get<AgentDisconnect[]>(`/api/v2/workspaceagents/${agent}/disconnects`), refetchInterval: LIGHTS_REFRESH_MS, retry: false });
+
 const PORTS_REFRESH_MS = 5000;
 
 export const listeningPorts = (agent: string) =>
@@ -78,8 +90,10 @@ export const listeningPorts = (agent: string) =>
     refetchInterval: PORTS_REFRESH_MS,
   });
 
+const SHARES_REFRESH_MS = 15_000; // they end by themselves
+
 export const portShares = (workspace: string) =>
-  queryOptions({ queryKey: ["workspaces", workspace, "port-share"], queryFn: () => get<WorkspaceAgentPortShares>(`/api/v2/workspaces/${workspace}/port-share`) });
+  queryOptions({ queryKey: ["workspaces", workspace, "port-share"], queryFn: () => get<WorkspaceAgentPortShares>(`/api/v2/workspaces/${workspace}/port-share`), refetchInterval: SHARES_REFRESH_MS });
 
 export const containers = (agent: string) =>
   queryOptions({

@@ -98,7 +98,7 @@ function Scopes({ chosen, onChange, problem }: { chosen: readonly string[]; onCh
   const all = useQuery(tokenScopes);
   const [text, setText] = useState("");
   if (all.isPending) return <SkeletonRows rows={3} />;
-  if (all.isError) return <Failure error={all.error} retry={() => void all.refetch()} />;
+  if (all.isLoadingError) return <Failure error={all.error} retry={() => void all.refetch()} />;
   const names: readonly string[] = all.data.external;
   const toggle = (name: string) => onChange(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   const fine = names.filter((name) => !name.startsWith("coder:") && name.includes(":") && (text === "" ? chosen.includes(name) : name.includes(text.trim().toLowerCase())));

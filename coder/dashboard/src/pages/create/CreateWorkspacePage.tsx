@@ -10,7 +10,7 @@ import { get, post, withQuery } from "../../api/client";
 import { NO_WORKSPACES, useMayCreateWorkspace, useTemplateRights, useWorkspaceOwners } from "../../api/permissions";
 import { templateVersions, versionPresets } from "../../api/queries/templates";
 import { buildParameters, workspaces } from "../../api/queries/workspaces";
-import type { GetUsersResponse, Preset, Template, Workspace } from "../../api/types";
+import type { GetUsersResponse, Preset, PreviewParameter, Template, User, Workspace } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Button, ButtonLink } from "../../ui/Button";
@@ -27,8 +27,9 @@ import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { templatePath } from "../templates/paths";
 import { useTemplate } from "../templates/useTemplate";
-import { buildValues, hasErrors, useDynamicParameters } from "./dynamic-parameters";
-import { ExternalAuthStep, useExternalAuth } from "./ExternalAuthStep";
+import { beginning, changedBy, presetValues, type Beginning } from "./begin";
+import { buildValues, hasErrors, useDynamicParameters, type DynamicParameters } from "./dynamic-parameters";
+import { ExternalAuthStep, missingLinks, useExternalAuth } from "./ExternalAuthStep";
 import { suggestName } from "./names";
 import { ParameterField } from "./ParameterField";
 
@@ -42,7 +43,7 @@ export function CreateWorkspacePage() {
   if (!template) return view;
   if (match && params.get("mode") === "auto") {
     if (existing.isPending) return <Loading />;
-    if (existing.isError) return <Narrow><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
+    if (existing.isLoadingError) return <Narrow><PageHead title="New workspace" crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]} /><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
     const found = existing.data?.workspaces[0];
     if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
   }
@@ -50,7 +51,7 @@ export function CreateWorkspacePage() {
     return <Empty level={1} icon={LockKeyhole} title={NO_WORKSPACES} actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
   }
   if (template.deprecated) {
-    return <Narrow><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;
+    return <Narrow><PageHead title="New workspace" crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]} /><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;
   }
   return <Prepared template={template} />;
 }
@@ -74,28 +75,33 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
   const may = useWorkspaceOwners(template.organization_id);
   const navigate = useNavigate();
   const [params] = useSearchParams();
-  const [owner, setOwner] = useState(me.id);
+  const [owner, setOwner] = useState<Owner>(me);
   const [version, setVersion] = useState(params.get("version") ?? template.active_version_id);
   const [preset, setPreset] = useState<Preset | null>(null);
+  const [left, setLeft] = useState<Beginning["left"]>(null);
+  const [own, setOwn] = useState(start); // what no preset has chosen
   const locked = useMemo(() => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)), [params]);
-  const dynamic = useDynamicParameters(version, owner, start);
+  const dynamic = useDynamicParameters(version, owner.id, start);
   // A default preset that came after what somebody has typed would write over it, and one that came after "Create" be none.
   const presets = useQuery(versionPresets(version));
   const ready = dynamic.parameters !== null && !presets.isPending;
-  const { missing } = useExternalAuth(version, owner === me.id);
-  const form = useForm({ name: params.get("name") ?? "" }, async ({ name }) => {
-    const made = await post<Workspace>(`/api/v2/users/${owner}/workspaces`, {
+  const linked = owner.id === me.id ? null : owner.username;
+  const { missing } = useExternalAuth(version, linked === null ? "me" : owner.id);
+  const create = async (name: string) => {
+    const made = await post<Workspace>(`/api/v2/users/${owner.id}/workspaces`, {
       name,
       ...(version === template.active_version_id ? { template_id: template.id } : { template_version_id: version }),
       ...(preset ? { template_version_preset_id: preset.ID } : {}),
       rich_parameter_values: buildValues(dynamic),
     });
     await navigate(`/@${made.owner_name}/${made.name}`);
-  });
+  };
+  const form = useForm({ name: params.get("name") ?? "" }, ({ name }) => create(name));
   const [suggestion, suggest] = useState(suggestName);
   const auto = params.get("mode") === "auto";
   const [asking, setAsking] = useState(auto);
-  const blocked = !may.self && owner === me.id ? "Choose an owner: you may not have workspaces of your own here." : missing.length > 0 ? `Log in with ${missing.map((item) => item.display_name || item.id).join(", ")} first.` : hasErrors(dynamic) ? "Mend the parameters marked above." : "";
+  const nobody = !may.self && owner.id === me.id ? "Choose an owner: you may not have workspaces of your own here." : "";
+  const blocked = nobody || (missing.length > 0 ? missingLinks(missing, linked) : hasErrors(dynamic) ? "Mend the parameters marked above." : "");
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
   const shown = (dynamic.parameters ?? []);
   return (
@@ -112,21 +118,24 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
                 <div className="text-sm text-muted">Need a suggestion? <button type="button" className="font-medium text-accent-text hover:underline" onClick={() => { form.set("name", suggestion); suggest(suggestName()); }}>{suggestion}</button></div>
               </div>
               {may.others ? <OwnerField value={owner} onChange={setOwner} /> : null}
-              <VersionField template={template} value={version} onChange={(next) => { setVersion(next); setPreset(null); }} />
+              <VersionField template={template} value={version} onChange={(next) => { setVersion(next); setPreset(null); setLeft(null); }} />
             </Stack>
           </Section>
-          {owner === me.id ? <ExternalAuthStep version={version} /> : null}
-          <Presets version={version} presets={presets.data} chosen={preset} name={params.get("preset") ?? ""} onChoose={(next) => {
-            setPreset(next);
-            if (next) dynamic.choose(Object.fromEntries(next.Parameters.map((item) => [item.Name, item.Value])));
+          <ExternalAuthStep version={version} user={linked === null ? "me" : owner.id} name={linked} />
+          <Presets version={version} presets={presets.data} chosen={preset} name={params.get("preset") ?? ""} own={own} locked={locked} left={left} onChoose={(next) => {
+            setPreset(next.preset);
+            setLeft(next.left);
+            if (Object.keys(next.values).length > 0) dynamic.choose(next.values);
           }} />
           {!ready ? <SkeletonRows rows={2} /> : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
             <Section title="Parameters" description="What this workspace is to be. Other parameters may appear as you choose.">
               <Stack className="gap-6" >
                 {dynamic.diagnostics.map((item, index) => <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail}</Notice>)}
                 {shown.map((parameter) => (
-                  <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => dynamic.choose({ [parameter.name]: value })}
-                    locked={locked.has(parameter.name) ? "Set by the link you followed." : preset_names.has(parameter.name) ? "Set by the preset." : ""} fromPreset={preset_names.has(parameter.name)} />
+                  <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => {
+                    setOwn((old) => ({ ...old, [parameter.name]: value }));
+                    dynamic.choose({ [parameter.name]: value });
+                  }} locked={locked.has(parameter.name) ? "Set by the link you followed." : preset_names.has(parameter.name) ? "Set by the preset." : ""} fromPreset={preset_names.has(parameter.name)} />
                 ))}
               </Stack>
             </Section>
@@ -138,36 +147,45 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
           </div>
         </Stack>
       </form>
-      <AutoCreate open={asking && ready && blocked === ""} template={template} name={form.values.name || suggestion} values={start} onClose={() => setAsking(false)}
-        onConfirm={async () => {
-          const made = await post<Workspace>(`/api/v2/users/${owner}/workspaces`, {
-            name: form.values.name || suggestion,
-            ...(version === template.active_version_id ? { template_id: template.id } : { template_version_id: version }),
-            ...(preset ? { template_version_preset_id: preset.ID } : {}),
-            rich_parameter_values: buildValues(dynamic),
-          });
-          await navigate(`/@${made.owner_name}/${made.name}`);
-        }} />
+      <AutoCreate open={asking && ready && blocked === ""} template={template} name={form.values.name || suggestion} preset={preset} dynamic={dynamic} onClose={() => setAsking(false)} onConfirm={() => create(form.values.name || suggestion)} />
     </Narrow>
   );
 }
 
-// A link must not be able to spend somebody's resources by being opened.
-function AutoCreate({ open, template, name, values, onClose, onConfirm }: { open: boolean; template: Template; name: string; values: Record<string, string>; onClose: () => void; onConfirm: () => Promise<void> }) {
+interface AutoCreateProps {
+  open: boolean;
+  template: Template;
+  name: string;
+  preset: Preset | null;
+  dynamic: DynamicParameters;
+  onClose: () => void;
+  onConfirm: () => Promise<void>;
+}
+
+// A link must not be able to spend somebody's resources by being opened. What is asked about is what is sent, whoever has
+// chosen it: the link, a preset or the template.
+function AutoCreate({ open, template, name, preset, dynamic, onClose, onConfirm }: AutoCreateProps) {
+  const shown = (parameter: PreviewParameter) => {
+    const value = dynamic.valueOf(parameter);
+    return parameter.styling.mask_input && value !== "" ? "••••••" : value;
+  };
+  const parameters = dynamic.parameters ?? [];
   return (
     <Confirm open={open} onClose={onClose} danger={false} title={`Create the workspace ${name}?`} confirm="Confirm and create" onConfirm={onConfirm}>
-      <p>The link you followed creates a workspace from the template <strong>{template.display_name || template.name}</strong>. Go on only if you trust where it came from.</p>
-      {Object.keys(values).length > 0 ? <ul className="list-disc pl-5">{Object.entries(values).map(([key, value]) => <li key={key}><code>{key}</code> = <code>{value}</code></li>)}</ul> : null}
+      <p>The link you followed creates a workspace from the template <strong>{template.display_name || template.name}</strong>{preset ? <> with the preset <strong>{preset.Name}</strong></> : null}. Go on only if you trust where it came from.</p>
+      {parameters.length > 0 ? <ul aria-label="Parameters" className="max-h-48 list-disc overflow-y-auto pl-5">{parameters.map((parameter) => <li key={parameter.name}><code>{parameter.name}</code> = <code>{shown(parameter)}</code></li>)}</ul> : null}
     </Confirm>
   );
 }
 
-function OwnerField({ value, onChange }: { value: string; onChange: (id: string) => void }) {
+type Owner = Pick<User, "id" | "username">;
+
+function OwnerField({ value, onChange }: { value: Owner; onChange: (owner: Owner) => void }) {
   const me = useMe();
   const [text, setText] = useState("");
   const found = useQuery({ queryKey: ["users", "search", text], queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })) }).data?.users ?? [me];
-  const users = found.some((user) => user.id === value) ? found : [me, ...found.filter((user) => user.id !== me.id)];
-  return <Combobox label="Owner" value={value} onChange={onChange} onSearch={setText} options={users.map((user) => ({ value: user.id, text: user.username, hint: user.email, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> }))} />;
+  const users = found.some((user) => user.id === value.id) ? found : [me, ...found.filter((user) => user.id !== me.id)];
+  return <Combobox label="Owner" value={value.id} onChange={(id) => onChange(users.find((user) => user.id === id) ?? me)} onSearch={setText} options={users.map((user) => ({ value: user.id, text: user.username, hint: user.email, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> }))} />;
 }
 
 function VersionField({ template, value, onChange }: { template: Template; value: string; onChange: (id: string) => void }) {
@@ -180,25 +198,45 @@ function VersionField({ template, value, onChange }: { template: Template; value
 
 const NONE = "";
 
-function Presets({ version, presets, chosen, name, onChoose }: { version: string; presets: readonly Preset[] | null | undefined; chosen: Preset | null; name: string; onChoose: (preset: Preset | null) => void }) {
+interface PresetsProps {
+  version: string;
+  presets: readonly Preset[] | null | undefined;
+  chosen: Preset | null;
+  /** The one the link asks for. */
+  name: string;
+  own: Readonly<Record<string, string>>;
+  /** Parameters a link has set for good. */
+  locked: ReadonlySet<string>;
+  left: Beginning["left"];
+  onChoose: (chosen: Beginning) => void;
+}
+
+function Presets({ version, presets, chosen, name, own, locked, left, onChoose }: PresetsProps) {
   const [touched, setTouched] = useState("");
   useEffect(() => {
     if (!presets || touched === version) return;
     setTouched(version);
-    const start = presets.find((item) => item.Name === name) ?? presets.find((item) => item.Default);
-    if (start) onChoose(start);
-  }, [presets, touched, version, name, onChoose]);
+    onChoose(beginning(presets, name, own));
+  }, [presets, touched, version, name, own, onChoose]);
   if (!presets || presets.length === 0) return null;
+  const press = (id: string) => {
+    const preset = presets.find((item) => item.ID === id) ?? null;
+    onChoose({ preset, values: preset ? presetValues(preset) : {}, left: null });
+  };
   return (
     <Section title="Preset" description="Values that belong together. Others can still be changed.">
-      <RadioCards label="Preset" columns value={chosen?.ID ?? NONE} onChange={(id) => onChoose(presets.find((item) => item.ID === id) ?? null)}
-        options={[{ value: NONE, text: "None", hint: "Choose everything yourself." }, ...presets.map((item) => ({
-          value: item.ID,
-          text: <>{item.Name} {item.Default ? <Tag>Default</Tag> : null} {(item.DesiredPrebuildInstances ?? 0) > 0 ? <Tag tone="good" title="Some are built ahead: it starts at once.">Prebuilt</Tag> : null}</>,
-          hint: item.Description,
-          icon: item.Icon ? <Avatar name={item.Name} src={item.Icon} size="sm" square /> : undefined,
-        }))]} />
+      <RadioCards label="Preset" columns value={chosen?.ID ?? NONE} onChange={press}
+        options={[{ value: NONE, text: "None", hint: "Choose everything yourself." }, ...presets.map((item) => {
+          const against = changedBy(item, own).filter((parameter) => locked.has(parameter));
+          return {
+            value: item.ID,
+            text: <>{item.Name} {item.Default ? <Tag>Default</Tag> : null} {(item.DesiredPrebuildInstances ?? 0) > 0 ? <Tag tone="good" title="Some are built ahead: it starts at once.">Prebuilt</Tag> : null}</>,
+            hint: against.length > 0 ? `It would change ${against.join(", ")}, which the link you followed has set.` : item.Description,
+            disabled: against.length > 0,
+            icon: item.Icon ? <Avatar name={item.Name} src={item.Icon} size="sm" square /> : undefined,
+          };
+        })]} />
+      {left ? <p role="status" className="mt-2 text-sm text-muted">{left.preset.Name} is not used: it would change {left.changes.join(", ")}.</p> : null}
     </Section>
   );
 }
-

@@ -52,7 +52,7 @@ function Events({ editable }: { editable: boolean }) {
   const { value: paused, choose: pause } = useChoice(useQuery(notificationSettings).data?.notifier_paused, {
     send: (on) => put("/api/v2/notifications/settings", { notifier_paused: on }), seen: notificationSettings.queryKey, failed: "The setting could not be changed",
   });
-  if (system.isError) return <Failure error={system.error} retry={() => void system.refetch()} />;
+  if (system.isLoadingError) return <Failure error={system.error} retry={() => void system.refetch()} />;
   if (system.isPending) return <SkeletonRows rows={6} />;
   return (
     <Stack>
@@ -89,7 +89,7 @@ function Event({ template, usual, available, ways, editable }: { template: Notif
 
 function Settings() {
   const config = useQuery(deploymentConfig);
-  if (config.isError) return <Failure error={config.error} retry={() => void config.refetch()} />;
+  if (config.isLoadingError) return <Failure error={config.error} retry={() => void config.refetch()} />;
   if (config.isPending) return <SkeletonRows rows={6} />;
   const options = config.data.options.filter((option) => /^(Notifications|Email)/.test(groupPath(option)) && !option.hidden);
   return <Section title="Settings of the server" description="Set on the command line, in the environment or in the configuration file; read-only here." padded={false}><OptionTable label="Notification settings" options={options} /></Section>;

@@ -34,7 +34,8 @@ export function OAuth2AppPage() {
   if (may.known && !may.editOAuth2Apps) return <Refused what="the settings of this application" />;
   if (known && !on) return <><PageHead title="OAuth2 application" crumbs={[["OAuth2 applications", OAUTH2_HOME], [id]]} /><TurnedOff /></>;
   if (app.isPending) return <SkeletonRows rows={3} />;
-  if (app.isError) return isMissing(app.error) ? <NotFoundPage /> : <Failure error={app.error} retry={() => void app.refetch()} />;
+  if (isMissing(app.error)) return <NotFoundPage />;
+  if (app.isLoadingError) return <Failure error={app.error} retry={() => void app.refetch()} />;
   return <Loaded key={app.data.id} app={app.data} />;
 }
 

@@ -28,7 +28,7 @@ export function OrganizationSyncPage() {
   return (
     <>
       <PageHead title="Organization IdP sync" description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in." actions={settings.data ? <ExportPolicy name="organizations_policy.json" policy={settings.data} /> : null} />
-      {settings.isError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : settings.data ? <SyncForm settings={settings.data} editable={may.editOrganizationIdpSync} /> : <SkeletonRows rows={3} />}
+      {settings.isLoadingError ? <Failure error={settings.error} retry={() => void settings.refetch()} /> : settings.data ? <SyncForm settings={settings.data} editable={may.editOrganizationIdpSync} /> : <SkeletonRows rows={3} />}
     </>
   );
 }

@@ -75,7 +75,7 @@ function DailyUsers() {
   const series = useMemo(() => [{ name: "Active users", values: (entries ?? []).map((entry) => entry.amount) }], [entries]);
   return (
     <Section title="Daily active users" description="People who connected to a workspace on that day.">
-      {answer.isError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Daily active users" times={times} series={series} bars nothing="Nobody has connected to a workspace yet." /></Suspense> : <Skeleton className="h-56" />}
+      {answer.isLoadingError ? <Failure error={answer.error} retry={() => void answer.refetch()} /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Daily active users" times={times} series={series} bars nothing="Nobody has connected to a workspace yet." /></Suspense> : <Skeleton className="h-56" />}
     </Section>
   );
 }

@@ -5,7 +5,6 @@ import { useState, type ReactNode } from "react";
 import { useNavigate, useParams } from "react-router";
 
 import { get, patch, remove } from "../../api/client";
-import { members } from "../../api/queries/organizations";
 import { groupByName } from "../../api/queries/people";
 import type { Group, ReducedUser } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -46,7 +45,7 @@ function Found({ children }: { children: (home: GroupsHome, group: Group) => Rea
   const group = useQuery({ ...groupByName(home?.organization.name ?? "", name), enabled: home !== null });
   useTitle(group.data ? groupName(group.data) : "Groups");
   if (!home || group.isPending) return <Loading />;
-  if (group.isError) return <><PageHead title="Group" crumbs={[["Groups", home.base], [name]]} /><Failure error={group.error} retry={() => void group.refetch()} /></>;
+  if (group.isLoadingError) return <><PageHead title="Group" crumbs={[["Groups", home.base], [name]]} /><Failure error={group.error} retry={() => void group.refetch()} /></>;
   return children(home, group.data);
 }
 
@@ -57,7 +56,6 @@ function useChanged(home: GroupsHome) {
 
 function Members({ home, group }: { home: GroupsHome; group: Group }) {
   const changed = useChanged(home);
-  const people = useQuery({ ...members(home.organization.name, "", 1, 500), enabled: home.may.viewMembers === true });
   const [deleting, setDeleting] = useState(false);
   const navigate = useNavigate();
   const everyone = isEveryone(group);
@@ -89,7 +87,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         actions={home.may.updateGroups ? <><ButtonLink to={`${home.base}/${encodeURIComponent(group.name)}/settings`} icon={<Settings />}>Settings</ButtonLink>{home.may.deleteGroups && !everyone ? <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>Delete</Button> : null}</> : null} />
       {everyone ? <div className="mb-4"><Notice kind="info" title="Every member of the organization is in this group.">Add and remove people at the members of the organization.</Notice></div> : null}
       {!everyone && group.source === "oidc" ? <div className="mb-4"><Notice kind="info" title="The identity provider decides who is in this group.">People join and leave it when they sign in.</Notice></div> : null}
-      {steerable ? <PersonSearch without={new Set(group.members.map((member) => member.id))} {...(people.data ? { among: people.data.members.map((member) => ({ id: member.user_id, username: member.username, email: member.email, avatar_url: member.avatar_url })) } : {})} onAdd={(person) => change({ add_users: [person.id] }, `${person.username} is in the group now.`)} /> : null}
+      {steerable ? <PersonSearch without={new Set(group.members.map((member) => member.id))} organization={home.may.viewMembers ? home.organization.name : undefined} onAdd={(person) => change({ add_users: [person.id] }, `${person.username} is in the group now.`)} /> : null}
       <DataTable label="Members" data={group.members} columns={columns} rowKey={(user) => user.id} empty={<Empty icon={UsersRound} title="No members yet">Add members of {home.name} above: they get what the group gets.</Empty>} />
       <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete the group ${groupName(group)}?`} confirm="Delete" typed={group.name} typedLabel="Name of the group to delete" onConfirm={async () => {
         await remove(`/api/v2/groups/${group.id}`);

@@ -7,7 +7,6 @@ import { Link } from "react-router";
 import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { auditLog, LOG_SHOWN } from "../../api/queries/deployment";
-import { users } from "../../api/queries/people";
 import { organizations } from "../../api/queries/session";
 import type { AuditLog } from "../../api/types";
 import { useMe } from "../../app/guards";
@@ -17,6 +16,7 @@ import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { Facts } from "../../ui/Card";
+import { peopleMenu } from "../../ui/lists/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
@@ -36,10 +36,9 @@ export function AuditPage() {
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
   const list = useQuery({ ...auditLog(filter, page), placeholderData: keepPreviousData });
-  const people = useQuery({ ...users("", 1, 100), enabled: may.viewUsers }).data?.users ?? [];
   const orgs = useQuery(organizations).data ?? [];
   const menus: FilterMenu[] = [
-    { term: "username", label: "User", options: people.map((user) => ({ value: user.username, text: user.username, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> })) },
+    ...(may.viewUsers ? [peopleMenu("username", "User")] : []),
     { term: "action", label: "Action", options: ACTIONS.map((value) => ({ value, text: words(value) })) },
     { term: "resource_type", label: "Type", options: TYPES.map((value) => ({ value, text: words(value) })) },
     ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })) }] : []),

@@ -5,16 +5,15 @@ import { Cable } from "lucide-react";
 import { ApiError } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
-import { users } from "../../api/queries/people";
 import { organizations } from "../../api/queries/session";
 import type { ConnectionLog } from "../../api/types";
 import { useMe } from "../../app/guards";
-import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
+import { peopleMenu } from "../../ui/lists/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
@@ -70,10 +69,9 @@ export function ConnectionLogPage() {
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
   const list = useQuery({ ...connectionLog(filter, page), placeholderData: keepPreviousData });
-  const people = useQuery({ ...users("", 1, 100), enabled: may.viewUsers }).data?.users ?? [];
   const orgs = useQuery(organizations).data ?? [];
   const menus: FilterMenu[] = [
-    { term: "workspace_owner", label: "Owner", options: people.map((user) => ({ value: user.username, text: user.username, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> })) },
+    ...(may.viewUsers ? [peopleMenu("workspace_owner", "Owner")] : []),
     { term: "status", label: "Status", options: [{ value: "ongoing", text: "Open now" }, { value: "completed", text: "Ended" }] },
     { term: "type", label: "Type", options: Object.entries(KINDS).map(([value, text]) => ({ value, text })) },
     ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })) }] : []),

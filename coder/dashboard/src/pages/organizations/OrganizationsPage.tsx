@@ -22,7 +22,7 @@ export function OrganizationsPage() {
       staleTime: 60_000,
     })),
   });
-  if (all.isError) return <Failure error={all.error} retry={() => void all.refetch()} />;
+  if (all.isLoadingError) return <Failure error={all.error} retry={() => void all.refetch()} />;
   if (all.isPending || asked.some((one) => one.isPending)) return <Loading />;
   const pages = ordered.flatMap((one, index) => organizationPages(`/organizations/${one.name}`, asked[index]?.data ?? {}).flatMap((group) => group.items));
   const first = pages[0];

@@ -30,7 +30,7 @@ export function RoleEditorPage() {
   const roles = useQuery({ ...organizationRoles(view?.organization.name ?? ""), enabled: view != null });
   useTitle(name === undefined ? "Create Custom Role" : "Edit Custom Role");
   if (!view?.known || roles.isPending) return <SkeletonRows rows={4} />;
-  if (roles.isError) return <Failure error={roles.error} retry={() => void roles.refetch()} />;
+  if (roles.isLoadingError) return <Failure error={roles.error} retry={() => void roles.refetch()} />;
   if (name === undefined) return view.may.createRoles ? <Editor view={view} role={EMPTY} create /> : <Refused what="the form for new roles" />;
   const found = roles.data.find((role) => role.name === name);
   return found ? <Editor key={name} view={view} role={found} readOnly={found.built_in || !view.may.updateRoles} /> : <NotFoundPage />;

@@ -21,7 +21,7 @@ export function JobReasons({ organization, job, home }: { organization: string; 
     send: (on) => put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }), seen: ["provisionerjobs", job], failed: "The job could not be changed",
   });
   if (why.isPending) return <Skeleton className="h-16" />;
-  if (why.isError) return <Failure error={why.error} retry={() => void why.refetch()} />;
+  if (why.isLoadingError) return <Failure error={why.error} retry={() => void why.refetch()} />;
   const { daemons, expected_start: start, no_expected_start: unknown, remedy } = why.data;
   return (
     <section aria-label="Why it waits" className="flex flex-col gap-3">

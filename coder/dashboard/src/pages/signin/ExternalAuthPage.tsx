@@ -25,7 +25,7 @@ export function ExternalAuthPage() {
   const name = auth.data?.display_name || provider;
   useTitle(`Authenticate with ${name}`);
   if (auth.isPending) return <Loading />;
-  if (auth.isError) {
+  if (auth.isLoadingError) {
     if (auth.error instanceof ApiError && auth.error.status === 404) return <NotFoundPage />;
     return <Door title="External authentication"><Failure error={auth.error} retry={() => void auth.refetch()} /></Door>;
   }

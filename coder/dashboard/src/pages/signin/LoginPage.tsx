@@ -30,7 +30,7 @@ export function LoginPage() {
   if (first.data === false) return <Navigate to="/setup" replace />;
   if (user.data) return isPage(target) ? <Navigate to={target} replace /> : <Leave to={target} />;
   if (user.isPending || first.isPending) return <Loading />;
-  if (user.isError) return <Door title="Sign in"><Failure error={user.error} retry={() => void user.refetch()} /></Door>;
+  if (user.isLoadingError) return <Door title="Sign in"><Failure error={user.error} retry={() => void user.refetch()} /></Door>;
 
   const passwords = methods?.password.enabled ?? true;
   const redirect = params.get("redirect") ? `?redirect=${encodeURIComponent(target)}` : "";

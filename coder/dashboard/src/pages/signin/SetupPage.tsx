@@ -26,7 +26,7 @@ export function SetupPage() {
     setDone(true);
     await post("/api/v2/users/login", { email: values.email, password: values.password });
     queries.clear();
-    await navigate("/workspaces");
+    await navigate("/templates/new/builder"); // without a template there is nothing to do elsewhere
   });
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;

@@ -1,4 +1,4 @@
-// The applications of a task's workspace, each in a tab of its own on the page.
+// The applications of a task's workspace, each in a tab of its own on the page; until they can be opened, what it does.
 import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useState } from "react";
@@ -13,15 +13,16 @@ import { SkeletonRows } from "../../ui/Loading";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { addressOf } from "../workspace/agent/app-address";
 import { isLive } from "./task-status";
+import { TaskProgress } from "./TaskProgress";
 
 const REFRESH_MS = 5000;
 
 export function TaskApps({ task }: { task: Task }) {
   const workspace = useQuery({ ...workspaceByName(task.owner_name, task.workspace_name), enabled: task.workspace_id !== null, refetchInterval: REFRESH_MS });
   if (task.workspace_id === null) return <Section title="Workspace"><p className="text-muted">It has no workspace any more.</p></Section>;
-  if (workspace.isError) return <Failure error={workspace.error} retry={() => void workspace.refetch()} />;
+  if (workspace.isLoadingError) return <Failure error={workspace.error} retry={() => void workspace.refetch()} />;
   if (!workspace.data) return <SkeletonRows rows={2} />;
-  return isLive(task) ? <Apps task={task} workspace={workspace.data} /> : <Section title="Workspace"><p className="text-muted">{task.status === "paused" ? "The workspace sleeps while the task is paused. Resume it to open its applications." : "Its applications open here as soon as the workspace is ready."}</p></Section>;
+  return isLive(task) ? <Apps task={task} workspace={workspace.data} /> : <TaskProgress task={task} workspace={workspace.data} />;
 }
 
 function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {

@@ -5,16 +5,17 @@ import { Ban, FilePlus2, Hammer, LockKeyhole, Pencil, Rocket, Trash2 } from "luc
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { useBlocker, useNavigate, useParams } from "react-router";
 
-import { ApiError, patch, seg } from "../../api/client";
+import { ApiError, get, patch, seg } from "../../api/client";
 import { useTemplateRights } from "../../api/permissions";
-import { templateVersionByName, versionResources, versionVariables } from "../../api/queries/templates";
+import { templateVersion, templateVersionByName, versionResources, versionVariables } from "../../api/queries/templates";
 import type { Template, TemplateVersion } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
-import { Button, ButtonLink, IconButton } from "../../ui/Button";
+import { Button, buttonClass, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
+import { ConflictError, useConflict } from "../../ui/forms/conflict";
 import { Checkbox, TextArea, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
@@ -23,14 +24,17 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
+import { counted } from "../../ui/words";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { NotFoundPage } from "../errors/NotFoundPage";
-import { FirstImportErrors } from "../workspace/builds/FirstErrors";
+import { useVersionLog } from "../workspace/logs";
 import { ResourceRow } from "../workspace/Resources";
 import { archiveOf, createVersion, imported, textOf, uploadFiles } from "./archive";
 import { FileTree } from "./FileTree";
 import { ImportLog } from "./ImportLog";
 import { templatePath } from "./paths";
+import { problemsOf } from "./problems";
+import { Problems } from "./Problems";
 import { TagEditor, type ProvisionerTags } from "./TagEditor";
 import type { ArchiveFile } from "./tar";
 import { useTemplate } from "./useTemplate";
@@ -71,6 +75,12 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
   const [failure, setFailure] = useState<Error | null>(null);
   const [tab, setTab] = useState("log");
   const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | null>(null);
+  const [active] = useState(template.active_version_id); // one that becomes active meanwhile is told of before anything is published
+  const [target, setTarget] = useState<{ file: string; line: number } | null>(null);
+  const over = version.job.status !== "pending" && version.job.status !== "running" && version.job.status !== "canceling";
+  const log = useVersionLog(over ? version.id : null).lines;
+  const problems = useMemo(() => problemsOf(log, version.job.error ?? ""), [log, version.job.error]);
+  const errorMarks = useMemo(() => problems.flatMap(({ severity, title, detail, place }) => (place?.file === path ? [{ line: place.line, severity, message: detail ? `${title}: ${detail}` : title }] : [])), [problems, path]);
   const dirty = current !== built || tags !== builtTags;
   const published = version.id === template.active_version_id;
   const blocker = useBlocker(({ currentLocation, nextLocation }) => dirty && currentLocation.pathname !== nextLocation.pathname);
@@ -108,6 +118,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
   const ready = !dirty && !building && version.id !== base.id && version.job.status === "succeeded";
   const publishable = ready || (!published && version.job.status === "succeeded" && !dirty);
   const home = templatePath(template);
+  const list = <Problems problems={problems} has={(file) => current.has(file)} onShow={(place) => { setPath(place.file); setTarget(place); }} />;
   return (
     <>
       <PageHead title={`Template editor: ${template.display_name || template.name}`} crumbs={[["Templates", "/templates"], [template.display_name || template.name, home], [base.name, `${home}/versions/${seg(base.name)}`], ["Edit"]]}
@@ -123,7 +134,8 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
       <Stack className="gap-3">
         {failure ? <Failure error={failure} /> : null}
         {version.job.status === "pending" ? <WaitingNotice organization={template.organization_id} job={version.job} /> : null}
-        {version.job.error ? <Notice kind="error" title="The build failed."><p>{version.job.error}</p><FirstImportErrors key={version.id} version={version.id} /></Notice> : null}
+        {version.job.error ? <Notice kind="error" title="The build failed."><p>{version.job.error}</p>{list}</Notice>
+          : over && problems.length > 0 ? <Notice kind="warning" title={`The build has ${counted(problems.length, "warning")}.`}>{list}</Notice> : null}
         <div className="grid grid-cols-[15rem_minmax(0,1fr)] overflow-hidden rounded-xl border border-line bg-surface max-md:grid-cols-1">
           <div className="border-r border-line max-md:border-r-0 max-md:border-b">
             <div className="flex items-center justify-between border-b border-line py-1 pr-1.5 pl-3">
@@ -134,11 +146,11 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
                 <IconButton size="sm" label={`Delete ${path}`} disabled={path === ""} onClick={() => setDialog("delete")}><Trash2 /></IconButton>
               </span>
             </div>
-            <FileTree paths={[...current.keys()]} shown={path} onShow={setPath} marks={marks} />
+            <FileTree paths={[...current.keys()]} shown={path} onShow={(next) => { setPath(next); setTarget(null); }} marks={marks} />
           </div>
           <div className="h-[48vh] min-h-72">
             {!current.has(path) ? <p className="p-6 text-muted">Choose a file.</p> : text === null ? <p className="p-6 text-muted">This file is not text.</p> : (
-              <Suspense fallback={<SkeletonRows rows={4} />}><CodeEditor key={path} path={path} text={text} label={path} onChange={(next) => write(path, next)} /></Suspense>
+              <Suspense fallback={<SkeletonRows rows={4} />}><CodeEditor key={path} path={path} text={text} label={path} marks={errorMarks} target={target?.file === path ? target : null} onChange={(next) => write(path, next)} /></Suspense>
             )}
           </div>
         </div>
@@ -164,7 +176,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
         setCurrent((old) => { const next = new Map(old); next.delete(path); return next; });
         setPath([...current.keys()].find((name) => name !== path) ?? "");
       }}>It is gone from the next build. Versions there are keep it.</Confirm>
-      {dialog === "publish" ? <Publish template={template} version={version} onClose={() => setDialog(null)} onDone={async (name) => {
+      {dialog === "publish" ? <Publish template={template} version={version} active={active} onClose={() => setDialog(null)} onDone={async (name) => {
         await Promise.all([queries.invalidateQueries({ queryKey: ["template"] }), queries.invalidateQueries({ queryKey: ["templates"] })]);
         toast.done(`${name} is published.`);
         await navigate(home);
@@ -202,21 +214,54 @@ function NameDialog({ title, start, taken, onClose, onName }: { title: string; s
   );
 }
 
-function Publish({ template, version, onClose, onDone }: { template: Template; version: TemplateVersion; onClose: () => void; onDone: (name: string) => Promise<void> }) {
-  const form = useForm({ name: version.name, message: version.message, active: true }, async (values) => {
+interface PublishProps {
+  template: Template;
+  version: TemplateVersion;
+  /** The active version when the editing began. */
+  active: string;
+  onClose: () => void;
+  onDone: (name: string) => Promise<void>;
+}
+
+interface Publication {
+  name: string;
+  message: string;
+  active: boolean;
+}
+
+function Publish({ template, version, active, onClose, onDone }: PublishProps) {
+  const conflict = useConflict(() => get<Template>(`/api/v2/templates/${template.id}`), (found) => ({ version: found.active_version_id }), { version: active });
+  const send = async (values: Publication) => {
     if (values.name !== version.name || values.message !== version.message) await patch(`/api/v2/templateversions/${version.id}`, { name: values.name, message: values.message });
     if (values.active) await patch(`/api/v2/templates/${template.id}/versions`, { id: version.id });
     await onDone(values.name);
-  });
+  };
+  // What becomes no active version takes nobody's place.
+  const form = useForm<Publication>({ name: version.name, message: version.message, active: true }, (values) => (values.active ? conflict.guard(send)(values) : send(values)));
   return (
     <Dialog open onClose={onClose} title="Publish new version" description="People see its name and what you write about it.">
       <form className="flex flex-col gap-4" onSubmit={form.submit}>
-        {form.error ? <Failure error={form.error} /> : null}
+        {conflict.theirs ? <Overtaken template={template} version={conflict.theirs.version} onAnyway={() => { conflict.overwrite(); form.submit(); }} /> : null}
+        {form.error && !(form.error instanceof ConflictError) ? <Failure error={form.error} /> : null}
         <TextField label="Version name" required value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />
         <TextArea label="Message" rows={3} value={form.values.message} problem={form.problem("message")} placeholder="What has changed" onChange={(value) => form.set("message", value)} />
         <Checkbox label="Promote to active version" hint="New workspaces use it; those there say that they are outdated." checked={form.values.active} onChange={(on) => form.set("active", on)} />
         <div className="flex justify-end gap-2"><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" busy={form.busy}>Publish</Button></div>
       </form>
     </Dialog>
+  );
+}
+
+/** Somebody else was quicker: what they have made active, and the ways on. */
+function Overtaken({ template, version, onAnyway }: { template: Template; version: string; onAnyway: () => void }) {
+  const theirs = useQuery(templateVersion(version)).data;
+  return (
+    <Notice kind="warning" title="Another version became active while you were editing" actions={<>
+      <Button size="sm" onClick={onAnyway}>Publish mine over it</Button>
+      {theirs ? <a className={buttonClass("secondary", "sm")} href={`${templatePath(template)}/versions/${seg(theirs.name)}`} target="_blank" rel="noreferrer">See what it changes</a> : null}
+    </>}>
+      {theirs ? <p><strong>{theirs.name}</strong>, by {theirs.created_by.username}{theirs.message ? `: ${theirs.message}` : ""}. </p> : null}
+      <p>Nothing of yours is published yet. Yours has none of its changes.</p>
+    </Notice>
   );
 }

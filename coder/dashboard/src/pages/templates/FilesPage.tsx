@@ -34,7 +34,7 @@ export function SourceFiles({ template, version, editable }: { template: Templat
   const [shown, setShown] = useState<string | null>(null);
   const [compare, setCompare] = useState(false);
   if (now.isPending) return <SkeletonRows rows={3} />;
-  if (now.isError) return <Failure error={now.error} retry={() => void now.refetch()} />;
+  if (now.isLoadingError) return <Failure error={now.error} retry={() => void now.refetch()} />;
   const files = new Map(now.data.map((file) => [file.path, textOf(file)]));
   const old = new Map((before ?? []).map((file) => [file.path, textOf(file)]));
   const marks = new Map<string, string>();

@@ -1,43 +1,40 @@
 // Who uses a template, how, and how quick it is for them.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo } from "react";
+import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
 import { useSearchParams } from "react-router";
 
 import { get, withQuery } from "../../api/client";
 import type { TemplateInsightsResponse, UserActivityInsightsResponse, UserLatencyInsightsResponse } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
+import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField } from "../../ui/forms/Field";
+import { SelectField, TextField } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { duration } from "../../ui/time";
 import { useTitle } from "../../ui/title";
+import { CUSTOM, periodOf, PRESETS, rangeOf, type Period } from "./insights-range";
 import { useTemplateContext } from "./TemplateLayout";
 import { counted } from "../../ui/words";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
-const RANGES = [["7", "Last 7 days"], ["30", "Last 30 days"], ["84", "Last 12 weeks"]] as const;
-const DAY_MS = 86_400_000;
-
-/** Whole UTC days, as the API wants them; the last one ends at the coming hour. */
-export function rangeOf(days: number, now: number): { start_time: string; end_time: string; interval: string } {
-  const iso = (time: number) => new Date(time).toISOString().replace(".000", "");
-  const today = Math.floor(now / DAY_MS) * DAY_MS;
-  return { start_time: iso(today - (days - 1) * DAY_MS), end_time: iso(Math.floor(now / 3_600_000) * 3_600_000), interval: days > 60 ? "week" : "day" };
-}
+const SHOWN = 10;
+const VALUES_SHOWN = 5;
 
 export function InsightsPage() {
   const { template } = useTemplateContext();
   useTitle(`${template.name} · Insights`);
   const [params, setParams] = useSearchParams();
-  const days = RANGES.some(([value]) => value === params.get("days")) ? (params.get("days") ?? "7") : "7";
-  const range = useMemo(() => rangeOf(Number(days), Date.now()), [days]);
-  const { interval, ...period } = range;
+  const [now] = useState(Date.now);
+  const chosen = periodOf(params, now);
+  const { from, to, problem } = chosen;
+  const { interval, ...period } = useMemo(() => (problem === undefined ? rangeOf({ from, to }, now) : NO_RANGE), [from, to, problem, now]);
   const ids = { template_ids: template.id };
-  const usage = useQuery({ queryKey: ["insights", "templates", template.id, days], queryFn: () => get<TemplateInsightsResponse>(withQuery("/api/v2/insights/templates", { ...period, interval, ...ids })) });
-  const latency = useQuery({ queryKey: ["insights", "latency", template.id, days], queryFn: () => get<UserLatencyInsightsResponse>(withQuery("/api/v2/insights/user-latency", { ...period, ...ids })) });
-  const activity = useQuery({ queryKey: ["insights", "activity", template.id, days], queryFn: () => get<UserActivityInsightsResponse>(withQuery("/api/v2/insights/user-activity", { ...period, ...ids })) });
+  const enabled = problem === undefined;
+  const usage = useQuery({ enabled, queryKey: ["insights", "templates", template.id, from, to], queryFn: () => get<TemplateInsightsResponse>(withQuery("/api/v2/insights/templates", { ...period, interval, ...ids })) });
+  const latency = useQuery({ enabled, queryKey: ["insights", "latency", template.id, from, to], queryFn: () => get<UserLatencyInsightsResponse>(withQuery("/api/v2/insights/user-latency", { ...period, ...ids })) });
+  const activity = useQuery({ enabled, queryKey: ["insights", "activity", template.id, from, to], queryFn: () => get<UserActivityInsightsResponse>(withQuery("/api/v2/insights/user-activity", { ...period, ...ids })) });
   const reports = usage.data?.interval_reports;
   const times = useMemo(() => (reports ?? []).map((item) => Date.parse(item.start_time)), [reports]);
   const series = useMemo(() => [{ name: "Active users", values: (reports ?? []).map((item) => item.active_users) }], [reports]);
@@ -45,7 +42,8 @@ export function InsightsPage() {
   const parameters = usage.data?.report?.parameters_usage ?? [];
   return (
     <Stack>
-      <div className="max-w-48"><SelectField label="Period" hideLabel value={days} options={RANGES} onChange={(value) => setParams({ days: value }, { replace: true })} /></div>
+      <PeriodFields period={chosen} onChange={(next) => setParams({ ...next }, { replace: true })} />
+      {[latency, activity].map((one, index) => one.isError && !usage.isError ? <Failure key={index} error={one.error} retry={() => void one.refetch()} /> : null)}
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
       <Section title="Active users" description={usage.data?.report && usage.data.report.active_users > 0 ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.` : null}>
         {times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} nothing="Nobody has used it in this period." /></Suspense> : usage.isPending ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
@@ -63,7 +61,7 @@ export function InsightsPage() {
             <Stack>{parameters.map((parameter) => (
               <div key={parameter.name}>
                 <h3 className="font-medium">{parameter.display_name || parameter.name}</h3>
-                <ul>{[...parameter.values].sort((a, b) => b.count - a.count).slice(0, 5).map((item) => <li key={item.value} className="flex justify-between gap-4 text-sm"><span className="truncate">{item.value || "(empty)"}</span><span className="text-muted tabular-nums">{item.count}</span></li>)}</ul>
+                <Longer all={[...parameter.values].sort((a, b) => b.count - a.count)} shown={VALUES_SHOWN} className="" row={(item) => <li key={item.value} className="flex justify-between gap-4 text-sm"><span className="truncate">{item.value || "(empty)"}</span><span className="text-muted tabular-nums">{item.count}</span></li>} />
               </div>
             ))}</Stack>
           )}
@@ -75,5 +73,36 @@ export function InsightsPage() {
 
 function People({ rows, square = false }: { rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[]; square?: boolean }) {
   if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
-  return <ul className="flex flex-col gap-2">{rows.slice(0, 10).map((row) => <li key={row.id} className="flex items-center gap-3"><Avatar name={row.name} src={row.picture} size="sm" square={square} /><span className="min-w-0 flex-1 truncate">{row.name}</span><span className="text-muted tabular-nums">{row.value}</span></li>)}</ul>;
+  return <Longer all={rows} shown={SHOWN} className="flex flex-col gap-2" row={(row) => <li key={row.id} className="flex items-center gap-3"><Avatar name={row.name} src={row.picture} size="sm" square={square} /><span className="min-w-0 flex-1 truncate">{row.name}</span><span className="text-muted tabular-nums">{row.value}</span></li>} />;
+}
+
+/** The first of a list, and how many more there are. */
+function Longer<T>({ all, shown, row, className }: { all: readonly T[]; shown: number; row: (one: T) => ReactNode; className: string }) {
+  const [whole, setWhole] = useState(false);
+  return (
+    <>
+      <ul className={className}>{(whole ? all : all.slice(0, shown)).map(row)}</ul>
+      {all.length > shown ? <div className="mt-2"><Button size="sm" look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}</Button></div> : null}
+    </>
+  );
+}
+
+const NO_RANGE = { start_time: "", end_time: "", interval: "day" };
+
+function PeriodFields({ period, onChange }: { period: Period; onChange: (address: Record<string, string>) => void }) {
+  const { from, to, choice, problem } = period;
+  const today = new Date().toISOString().slice(0, 10);
+  return (
+    <div className="flex flex-wrap items-end gap-3">
+      <div className="w-44"><SelectField label="Period" value={choice} options={[...PRESETS, [CUSTOM, "Other days"]]} onChange={(value) => onChange(value === CUSTOM ? { from, to } : { days: value })} /></div>
+      {choice === CUSTOM ? (
+        <>
+          <TextField label="First day" type="date" max={to || today} value={from} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from: value, to })} />
+          <TextField label="Last day" type="date" min={from || undefined} max={today} value={to} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from, to: value })} />
+          <p className="pb-1.5 text-sm text-muted">Days of UTC.</p>
+        </>
+      ) : null}
+      {problem ? <p role="alert" className="basis-full text-sm text-bad">{problem}</p> : null}
+    </div>
+  );
 }

@@ -27,7 +27,7 @@ export function PrebuildsPage() {
   const ready = useQuery({ ...workspaces(query, 1), retry: false }).data;
   const [asking, setAsking] = useState(false);
   if (presets.isPending) return <SkeletonRows rows={2} />;
-  if (presets.isError) return <Failure error={presets.error} retry={() => void presets.refetch()} />;
+  if (presets.isLoadingError) return <Failure error={presets.error} retry={() => void presets.refetch()} />;
   const wanted = presets.data.filter((preset) => (preset.DesiredPrebuildInstances ?? 0) > 0);
   if (wanted.length === 0) return <Card><Empty icon={Timer} title="Nothing is built ahead">A preset of the template can ask for workspaces that are ready before anybody wants them: <code className="whitespace-nowrap">prebuilds {"{"} instances = 2 {"}"}</code> in its <code>coder_workspace_preset</code>.</Empty></Card>;
   return (

@@ -15,7 +15,7 @@ export function ResourcesPage() {
   useTitle(`${template.name} · Template`);
   const answer = useQuery(versionResources(version.id));
   if (answer.isPending) return <SkeletonRows rows={2} />;
-  if (answer.isError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
+  if (answer.isLoadingError) return <Failure error={answer.error} retry={() => void answer.refetch()} />;
   const running = answer.data.filter((resource) => resource.workspace_transition === "start");
   if (running.length === 0) return <Empty title="No resources" />;
   return (

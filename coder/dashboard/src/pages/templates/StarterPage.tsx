@@ -29,7 +29,7 @@ export function StarterPage() {
   const example = examples.data?.find((item) => item.id === id);
   useTitle(example?.name ?? id);
   if (examples.isPending) return <SkeletonRows />;
-  if (examples.isError) return <Failure error={examples.error} retry={() => void examples.refetch()} />;
+  if (examples.isLoadingError) return <Failure error={examples.error} retry={() => void examples.refetch()} />;
   if (!example) return <NotFoundPage />;
   return (
     <>

@@ -58,7 +58,7 @@ function Loaded({ template }: { template: Template }) {
         { to: `${home}/embed`, text: "Embed" }, ...(may.insights ? [{ to: `${home}/insights`, text: "Insights" }] : []), ...(may.update ? [{ to: `${home}/prebuilds`, text: "Prebuilds" }] : []),
       ]} />
       <div className="pt-5">
-        {version.isError ? <Failure error={version.error} retry={() => void version.refetch()} /> : version.data ? <Outlet context={{ template, version: version.data, may } satisfies TemplateContext} /> : <SkeletonRows rows={2} />}
+        {version.isLoadingError ? <Failure error={version.error} retry={() => void version.refetch()} /> : version.data ? <Outlet context={{ template, version: version.data, may } satisfies TemplateContext} /> : <SkeletonRows rows={2} />}
       </div>
     </>
   );

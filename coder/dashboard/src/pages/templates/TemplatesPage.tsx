@@ -14,7 +14,7 @@ import { ButtonLink } from "../../ui/Button";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
+import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { duration } from "../../ui/time";
@@ -63,12 +63,14 @@ export function TemplatesPage() {
   const may = usePermissions();
   const { filter, show } = useListAddress(USUAL);
   const list = useQuery(templates(filter));
-  const many = (useQuery(organizations).data?.length ?? 0) > 1;
+  const homes = useQuery(organizations).data ?? [];
+  const many = homes.length > 1;
+  const menus: FilterMenu[] = many ? [{ term: "organization", label: "Organization", options: homes.map((home) => ({ value: home.name, text: home.display_name || home.name })) }] : [];
   const problem = list.error instanceof ApiError && list.error.status === 400 ? (list.error.validations[0]?.detail ?? list.error.message) : undefined;
   return (
     <>
       <PageHead title="Templates" description="What workspaces are made from." actions={may.createAnyTemplate ? <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>New template</ButtonLink> : null} />
-      <FilterBar label="Search templates" placeholder="Name, or author:me deprecated:true" filter={filter} onChange={(next) => show(next)} presets={PRESETS} problem={problem} />
+      <FilterBar label="Search templates" placeholder="Name, or author:me deprecated:true" filter={filter} onChange={(next) => show(next)} presets={PRESETS} menus={menus} problem={problem} />
       {list.isPending ? <SkeletonRows /> : null}
       {list.isError && !problem ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       {list.data ? <DataTable label="Templates" data={list.data} columns={many ? COLUMNS : COLUMNS.filter((column) => column.id !== "organization")} rowKey={(template) => template.id} rowTestId={(template) => `template-${template.name}`}

@@ -40,7 +40,8 @@ function Loaded({ template }: { template: Template }) {
   const mayCreate = useMayCreateWorkspace(template.organization_id);
   const found = useQuery({ ...templateVersionByName(template.organization_name, template.name, name), refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? POLL_MS : false) });
   if (found.isPending) return <SkeletonRows />;
-  if (found.isError) return found.error instanceof ApiError && found.error.status === 404 ? <NotFoundPage /> : <Failure error={found.error} retry={() => void found.refetch()} />;
+  if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
+  if (found.isLoadingError) return <Failure error={found.error} retry={() => void found.refetch()} />;
   const version = found.data;
   const home = templatePath(template);
   const active = version.id === template.active_version_id;

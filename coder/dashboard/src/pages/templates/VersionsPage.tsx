@@ -26,7 +26,7 @@ export function VersionsPage() {
   const list = useQuery(templateVersions(template.id));
   const [asked, setAsked] = useState<{ version: TemplateVersion; what: "promote" | "archive" } | null>(null);
   if (list.isPending) return <SkeletonRows />;
-  if (list.isError) return <Failure error={list.error} retry={() => void list.refetch()} />;
+  if (list.isLoadingError) return <Failure error={list.error} retry={() => void list.refetch()} />;
   const home = templatePath(template);
   const [newest] = list.data;
   const refresh = () => Promise.all([queries.invalidateQueries({ queryKey: ["template"] }), queries.invalidateQueries({ queryKey: ["templates"] })]);

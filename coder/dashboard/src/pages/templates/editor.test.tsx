@@ -8,7 +8,9 @@ import { readTar, writeTar } from "./tar";
 
 // CodeMirror measures letters, which jsdom cannot: a plain box stands for it.
 vi.mock("../../ui/text/CodeEditor", () => ({
-  default: ({ text, onChange, label }: { text: string; onChange: (text: string) => void; label: string }) => <textarea aria-label={label} value={text} onChange={(event) => onChange(event.target.value)} />,
+  default: ({ text, onChange, label, marks, target }: { text: string; onChange: (text: string) => void; label: string; marks: { line: number; message: string }[]; target: { line: number } | null }) => (
+    <><textarea aria-label={label} value={text} onChange={(event) => onChange(event.target.value)} /><p>{`marks: ${marks.map(({ line, message }) => `${line} ${message}`).join("; ")}`}</p><p>{`at line ${target?.line ?? "-"}`}</p></>
+  ),
 }));
 
 const template = { id: "t", name: "docker", display_name: "Docker", organization_id: "o", organization_name: "coder", active_version_id: "v1" };
@@ -17,6 +19,7 @@ const archive = writeTar([{ path: "main.tf", data: new TextEncoder().encode("# o
 const usual: Answers = {
   "GET /api/v2/organizations/default/templates/docker": template,
   "GET /api/v2/organizations/coder/templates/docker/versions/v1-name": version("v1", "succeeded"),
+  "GET /api/v2/templates/t": template,
   "GET /api/v2/files/f1": archive,
   "POST /api/v2/files": { hash: "f2" },
   "POST /api/v2/organizations/o/templateversions": version("v2", "pending"),
@@ -132,11 +135,63 @@ it("says of a failed build what its log calls an error, and why it cannot be pub
   await change();
   expect(await screen.findByText("exit status 1")).toBeVisible();
   await act(async () => { for (const one of FakeSocket.opened) one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]); });
-  expect(within(await screen.findByRole("list", { name: "First errors of the log" })).getByText("Error: Unclosed configuration block")).toBeVisible();
+  expect(within(await screen.findByRole("list", { name: "Problems" })).getByText("Unclosed configuration block")).toBeVisible();
   expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute("title", "What is published is a version: build first what you have changed.");
 });
 
 it("is a page with a heading to somebody who may not change the template, too", async () => {
   open({ "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, false])) });
   expect(await screen.findByRole("heading", { level: 1, name: "You may use this template, not change it." })).toBeVisible();
+});
+
+it("shows what is wrong at its line, and leads there from the list", async () => {
+  open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
+  await change();
+  expect(await screen.findByText("exit status 1")).toBeVisible();
+  const said = ["Error: One", "on README.md line 3:", "Mend it.", "Error: Two", "on main.tf line 1, in x:", "Error: Three", "on modules/a.tf line 9:", "Error: Four", "Error: Five", "Error: Six"];
+  await act(async () => { for (const one of FakeSocket.opened) one.says(said.map((output, index) => ({ id: index + 1, log_level: "error", output }))); });
+  const list = within(await screen.findByRole("list", { name: "Problems" }));
+  expect(list.getAllByRole("listitem")).toHaveLength(6);
+  expect(screen.getByText("marks: 1 Two")).toBeVisible();
+  expect(list.queryByRole("button", { name: "modules/a.tf:9" })).toBeNull(); // it is none of the template's files
+  await userEvent.click(list.getByRole("button", { name: "README.md:3" }));
+  expect(screen.getByRole("textbox", { name: "README.md" })).toBeVisible();
+  expect(screen.getByText("marks: 3 One: Mend it.")).toBeVisible();
+  expect(screen.getByText("at line 3")).toBeVisible();
+});
+
+it("tells of a version somebody else made active meanwhile, before anything is published", async () => {
+  const page = open({
+    "GET /api/v2/templates/t": { ...template, active_version_id: "v9" },
+    "GET /api/v2/templateversions/v9": { ...version("v9", "succeeded"), created_by: { username: "ben" }, message: "a fix" },
+  });
+  await change();
+  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await userEvent.click(screen.getByRole("button", { name: "Publish" }));
+  const dialog = within(await screen.findByRole("dialog"));
+  const before = page.sent.length;
+  await userEvent.type(dialog.getByLabelText("Message"), "faster");
+  await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
+  expect(await dialog.findByText("v9-name")).toBeVisible();
+  expect(dialog.getByText(/by ben: a fix/)).toBeVisible();
+  expect(dialog.getByRole("link", { name: "See what it changes" })).toHaveAttribute("href", expect.stringContaining("/versions/v9-name"));
+  expect(page.sent).toHaveLength(before);
+  await userEvent.click(dialog.getByLabelText(/Promote to active/));
+  await userEvent.click(dialog.getByLabelText(/Promote to active/));
+  await userEvent.click(dialog.getByRole("button", { name: "Publish mine over it" }));
+  await screen.findByText("the template");
+  expect(page.sent.at(-1)).toEqual({ method: "PATCH", path: "/api/v2/templates/t/versions", body: { id: "v2" } });
+});
+
+it("asks nobody about a version that does not become active", async () => {
+  const page = open({ "GET /api/v2/templates/t": { ...template, active_version_id: "v9" } });
+  await change();
+  await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
+  await userEvent.click(screen.getByRole("button", { name: "Publish" }));
+  const dialog = within(await screen.findByRole("dialog"));
+  await userEvent.type(dialog.getByLabelText("Message"), "later");
+  await userEvent.click(dialog.getByLabelText(/Promote to active/));
+  await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
+  await screen.findByText("the template");
+  expect(page.sent.at(-1)?.path).toBe("/api/v2/templateversions/v2");
 });

@@ -1,13 +1,14 @@
 // A terminal in the workspace. The same terminal comes back after a reload or a lost connection: its id is in the
 // address.
 import { useQuery } from "@tanstack/react-query";
+import { Search } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 
 import { ApiError } from "../../api/client";
 import { workspaceByName } from "../../api/queries/workspaces";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { Button, ButtonLink, Spinner } from "../../ui/Button";
+import { Button, ButtonLink, IconButton, Spinner } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
@@ -39,6 +40,7 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const home = `/@${workspace.owner_name}/${workspace.name}`;
   const [state, setState] = useState<TerminalState>("connecting");
   const [attempt, setAttempt] = useState(0);
+  const [searching, setSearching] = useState(false);
   const request = useRequest(agent);
   const [allowed, setAllowed] = useState(request.trusted);
   const running = workspace.latest_build.status === "running";
@@ -54,13 +56,14 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         <span role="status" data-testid="terminal-status" data-status={shown} className="ml-auto flex items-center gap-2 text-muted">
           {shown === "connecting" ? <><Spinner />Connecting…</> : shown === "connected" ? "Connected" : "Disconnected"}
         </span>
+        {agent && running ? <IconButton size="sm" label="Search the terminal (Ctrl+Shift+F)" aria-pressed={searching} onClick={() => setSearching(!searching)}><Search /></IconButton> : null}
         {running && shown === "disconnected" ? <Button size="sm" onClick={() => setAttempt(attempt + 1)}>Reconnect</Button> : null}
       </header>
       {!running ? <div className="p-3"><Notice kind="warning" title="The workspace does not run." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>}>Start it, then come back: this page connects by itself.</Notice></div> : null}
       {phase === "starting" ? <div className="px-3 pt-3"><Notice kind="info" title="The startup scripts still run.">You can work already; not everything may be there yet.</Notice></div> : null}
       {phase === "start_error" ? <div className="px-3 pt-3"><Notice kind="warning" title="A startup script failed.">Something may be missing. The agent’s log says what.</Notice></div> : null}
       {running && !agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
-      {agent && allowed && running ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} /> : null}
+      {agent && allowed && running ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} searching={searching} onSearching={setSearching} /> : null}
       <Confirm open={!allowed} onClose={() => setAllowed(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAllowed(true)}>
         <p>The link you followed runs this command in your workspace. Go on only if you trust where it came from.</p>
         <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">{request.command}</pre>

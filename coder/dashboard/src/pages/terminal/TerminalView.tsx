@@ -1,19 +1,22 @@
 // xterm.js over the reconnecting PTY's WebSocket.
 import { useQuery } from "@tanstack/react-query";
 import { FitAddon } from "@xterm/addon-fit";
+import { SearchAddon } from "@xterm/addon-search";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { useAppPlace, useTerminalPlace } from "../../api/app-place";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../workspace/agent/Ports";
+import { drawBy } from "./renderer";
 import { connect, type TerminalState } from "./stream";
 import type { TerminalRequest } from "./TerminalPage";
+import { TerminalSearch } from "./TerminalSearch";
 
 const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;
 
@@ -22,16 +25,20 @@ interface TerminalViewProps {
   workspace: Workspace;
   request: TerminalRequest;
   onState: (state: TerminalState) => void;
+  searching: boolean;
+  onSearching: (searching: boolean) => void;
 }
 
-export function TerminalView({ agent, workspace, request, onState }: TerminalViewProps) {
+export function TerminalView({ agent, workspace, request, onState, searching, onSearching }: TerminalViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
   const host = useAppPlace()?.host ?? "";
   const place = useTerminalPlace();
+  const [search, setSearch] = useState<SearchAddon | null>(null);
   const tell = useRef(onState);
+  const open = useRef(onSearching);
   const links = useRef({ host, workspace, agent });
-  useEffect(() => { tell.current = onState; links.current = { host, workspace, agent }; });
+  useEffect(() => { tell.current = onState; open.current = onSearching; links.current = { host, workspace, agent }; });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
   // Letters that are not loaded yet would be measured as those that stand in for them, and nothing measures again.
   const family = useRef("monospace");
@@ -56,7 +63,17 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
     screen.loadAddon(new Unicode11Addon());
     screen.unicode.activeVersion = "11";
     screen.loadAddon(new WebLinksAddon((_, address) => openLink(address, links.current)));
+    const finder = new SearchAddon();
+    screen.loadAddon(finder);
+    screen.attachCustomKeyEventHandler((event) => {
+      if (!isSearchKey(event)) return true;
+      event.preventDefault();
+      if (event.type === "keydown") open.current(true);
+      return false;
+    });
+    setSearch(finder);
     screen.open(found);
+    void drawBy(screen);
     fit.fit();
     screen.focus();
     const end = connect(screen, place, agent.id, request, (state) => tell.current(state));
@@ -76,9 +93,12 @@ export function TerminalView({ agent, workspace, request, onState }: TerminalVie
   }, [agent.id, request, place]);
   // The padding is of another box than the one that is filled: FitAddon counts an element's padding as room for rows.
   return (
-    <div className="flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
-      <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
-    </div>
+    <>
+      {searching && search ? <TerminalSearch key={agent.id} search={search} marks={marksOf} onClose={() => { onSearching(false); terminal.current?.screen.focus(); }} /> : null}
+      <div className="flex min-h-0 flex-1 basis-0 flex-col overflow-hidden p-2">
+        <div ref={box} data-testid="terminal" className="min-h-0 flex-1 basis-0 overflow-hidden" />
+      </div>
+    </>
   );
 }
 
@@ -93,9 +113,21 @@ function openLink(address: string, { host, workspace, agent }: { host: string; w
   } else window.open(address, "_blank", "noreferrer");
 }
 
-function themeOf(element: Element) {
+/** Ctrl+F belongs to the programs in a terminal; on a Mac the other key is free. */
+const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean => key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);
+
+function colours(element: Element) {
   const style = getComputedStyle(element);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
+  return (name: string) => style.getPropertyValue(name).trim();
+}
+
+function marksOf() {
+  const colour = colours(document.documentElement);
+  return { matchBackground: colour("--warn-soft"), matchOverviewRuler: colour("--warn"), activeMatchBackground: colour("--selected"), activeMatchBorder: colour("--accent"), activeMatchColorOverviewRuler: colour("--accent") };
+}
+
+function themeOf(element: Element) {
+  const colour = colours(element);
   return {
     background: colour("--bg"), foreground: colour("--text"), cursor: colour("--accent-text"), selectionBackground: colour("--selected"),
     black: colour("--ansi-black"), red: colour("--ansi-red"), green: colour("--ansi-green"), yellow: colour("--ansi-yellow"),

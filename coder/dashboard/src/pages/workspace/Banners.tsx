@@ -17,7 +17,7 @@ import { Troubleshooting } from "./agent/AgentStatus";
 import { VERBS } from "./builds/BuildHistory";
 import { FirstErrors } from "./builds/FirstErrors";
 import { NewerVersion } from "./NewerVersion";
-import { startBuild, useBuildAction } from "./builds/builds";
+import { startBuild, startVersion, startWorkspace, useAskingForValues, useBuildAction, type BuildOptions } from "./builds/builds";
 import { duplicatePath, workspacePath } from "./paths";
 
 export function Banners({ workspace }: { workspace: Workspace }) {
@@ -26,25 +26,26 @@ export function Banners({ workspace }: { workspace: Workspace }) {
   const action = useBuildAction();
   const may = useWorkspaceRights(workspace);
   const mayBuild = may[build.transition === "delete" ? "remove" : build.transition];
-  const run = (act: () => Promise<unknown>) => action.mutate(act, { onError: (error) => toast.failed("That did not work", error) });
-  const again = () => run(() => startBuild(workspace.id, build.transition));
+  const asking = useAskingForValues();
+  const failed = (error: Error) => toast.failed("That did not work", error);
+  const again = (options: BuildOptions = {}) => action.mutate(() => asking(workspace, startVersion(workspace), () => (build.transition === "start" ? startWorkspace(workspace, options) : startBuild(workspace.id, build.transition, options))), { onError: failed });
   return (
     <>
       {build.status === "canceled" ? (
-        <Notice kind="warning" title={`The last build was canceled: ${VERBS[build.transition].toLowerCase()}.`} actions={mayBuild ? <Button size="sm" busy={action.isPending} onClick={again}>{VERBS[build.transition]} again</Button> : null}>
+        <Notice kind="warning" title={`The last build was canceled: ${VERBS[build.transition].toLowerCase()}.`} actions={mayBuild ? <Button size="sm" busy={action.isPending} onClick={() => again()}>{VERBS[build.transition]} again</Button> : null}>
           {build.job.started_at ? "What it had made by then may be there in part. Its log says how far it came; run it again, or choose another action above." : "It had not begun: nothing was made or lost."}
         </Notice>
       ) : build.job.error ? (
         <Notice kind="error" title="The last build failed." actions={mayBuild ? <>
-          <Button size="sm" busy={action.isPending} onClick={again}>Retry</Button>
-          <RetryWithDebugLog disabled={action.isPending} onRetry={() => run(() => startBuild(workspace.id, build.transition, { log_level: "debug" }))} />
+          <Button size="sm" busy={action.isPending} onClick={() => again()}>Retry</Button>
+          <RetryWithDebugLog disabled={action.isPending} onRetry={() => again({ log_level: "debug" })} />
           {may.update && build.transition === "start" ? <ChangeParameters workspace={workspace} /> : null}
         </> : null}><p>{build.job.error}</p><FirstErrors build={build.id} /></Notice>
       ) : null}
       {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
       {build.status === "deleted" ? <Deleted workspace={workspace} /> : null}
       {workspace.dormant_at ? (
-        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={may.update ? <Button size="sm" busy={action.isPending} onClick={() => run(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }))}>Activate</Button> : null}>
+        <Notice kind="warning" title={<>This workspace is dormant since <Ago at={workspace.dormant_at} />.</>} actions={may.update ? <Button size="sm" busy={action.isPending} onClick={() => action.mutate(() => put(`/api/v2/workspaces/${workspace.id}/dormant`, { dormant: false }), { onError: failed })}>Activate</Button> : null}>
           It was not used for long.{workspace.deleting_at ? <> It will be deleted <strong><Ago at={workspace.deleting_at} /></strong>, with everything in it.</> : null}
         </Notice>
       ) : null}

@@ -3,9 +3,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { CloudDownload, Download, EllipsisVertical, History, Play, RotateCw, Settings, SlidersHorizontal, Square, Star, StarOff, Trash2, UsersRound } from "lucide-react";
 import { lazy, Suspense, useState, type ReactNode } from "react";
-import { useNavigate } from "react-router";
 
-import { ApiError, put, remove } from "../../api/client";
+import { put, remove } from "../../api/client";
 import { NO_CHANGES, useMayCreateWorkspace, useWorkspaceRights, type WorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { useMe } from "../../app/guards";
@@ -14,7 +13,7 @@ import { Confirm } from "../../ui/Confirm";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { isActive } from "../workspaces/status";
-import { startBuild, stopThenStart, updateToActive, useBuildAction } from "./builds/builds";
+import { startBuild, startVersion, startWorkspace, stopThenStart, updateToActive, useAskingForValues, useBuildAction } from "./builds/builds";
 import { CancelBuild } from "./builds/CancelBuild";
 import { ChangeVersion } from "./builds/ChangeVersion";
 import { NewerVersion } from "./NewerVersion";
@@ -31,23 +30,14 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const build = useBuildAction();
   const may = useWorkspaceRights(workspace);
   const [asked, setAsked] = useState<"update" | "restart" | null>(null);
-  const navigate = useNavigate();
+  const asking = useAskingForValues();
   const { status } = workspace.latest_build;
   const external = workspace.latest_build.has_external_agent === true;
   const active = isActive(workspace);
   if (status === "deleted") return null;
   const failed = (error: Error) => toast.failed("That did not work", error);
-  const run = (act: () => Promise<unknown>) => build.mutate(act, { onError: failed });
+  const run = (act: () => Promise<unknown>) => build.mutate(() => asking(workspace, startVersion(workspace), act), { onError: failed });
   const canStart = status === "stopped" || status === "failed" || status === "canceled";
-  const update = async () => {
-    try {
-      await build.mutateAsync(() => updateToActive(workspace));
-    } catch (refused) {
-      // The new version wants values that this workspace has not: they are asked for.
-      if (!(refused instanceof ApiError) || refused.status !== 400) throw refused;
-      await navigate(`${workspacePath(workspace)}/settings/parameters?templateVersionId=${workspace.template_active_version_id}`);
-    }
-  };
   const button = (label: string, icon: ReactNode, testId: string, act: () => void, possible: boolean) => (
     <Button icon={icon} data-testid={testId} disabled={external || !possible || build.isPending} title={external ? EXTERNAL_REASON : undefined}
       aria-describedby={external ? "external-reason" : undefined} onClick={act}>
@@ -61,8 +51,8 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       ) : null}
       {may.start === false && may.stop === false ? <span className="text-sm text-muted">You may look at this workspace, not start or stop it.</span> : (
         <>
-          {may.start ? button("Start", <Play />, "workspace-start", () => run(() => startBuild(workspace.id, "start")), canStart) : null}
-          {may.start && canStart && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startBuild(workspace.id, "start", { rich_parameter_values: values }))} /></Suspense> : null}
+          {may.start ? button("Start", <Play />, "workspace-start", () => run(() => startWorkspace(workspace)), canStart) : null}
+          {may.start && canStart && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Start" onBuild={(values) => run(() => startWorkspace(workspace, { rich_parameter_values: values }))} /></Suspense> : null}
           {may.stop ? button("Stop", <Square />, "workspace-stop-button", () => run(() => startBuild(workspace.id, "stop")), status === "running" || status === "failed") : null}
           {may.start && may.stop ? button("Restart", <RotateCw />, "workspace-restart-button", () => setAsked("restart"), status === "running") : null}
           {may.start && may.stop && status === "running" && !external ? <Suspense fallback={null}><BuildOptions workspace={workspace} verb="Restart" onBuild={(values) => run(() => stopThenStart(workspace, { rich_parameter_values: values }))} /></Suspense> : null}
@@ -73,7 +63,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       <Confirm open={asked === "restart"} onClose={() => setAsked(null)} danger={false} title={`Restart ${workspace.name}?`} confirm="Restart" onConfirm={async () => { run(() => stopThenStart(workspace)); }}>
         What runs in it ends. It is stopped, then started again.
       </Confirm>
-      <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={update}>
+      <Confirm open={asked === "update"} onClose={() => setAsked(null)} danger={false} title={`Update ${workspace.name}?`} confirm="Update" onConfirm={() => asking(workspace, workspace.template_active_version_id, () => build.mutateAsync(() => updateToActive(workspace)))}>
         <NewerVersion workspace={workspace} />
         It is built with the active version of its template. What runs in it ends; what the template keeps stays.
       </Confirm>

@@ -5,20 +5,22 @@ import { useState, type ReactNode } from "react";
 
 import type { WorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
-import { Button } from "../../ui/Button";
+import { Button, ButtonLink } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
+import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
 import { isActive } from "./status";
-import { startBuild, updateToActive } from "../workspace/builds/builds";
+import { lacksValues, startBuild, startVersion, startWorkspace, updateToActive } from "../workspace/builds/builds";
+import { valuesPath } from "../workspace/paths";
 import { counted, plural } from "../../ui/words";
 import { useListRights } from "./rights";
 
 type Batch = "start" | "stop" | "update" | "delete";
 
-const ACTS: Record<Batch, { doing: string; right: keyof WorkspaceRights & ("start" | "stop" | "remove"); able: (workspace: Workspace) => boolean; act: (workspace: Workspace) => Promise<unknown>; says: string }> = {
-  start: { doing: "Start", right: "start", able: (one) => !one.latest_build.has_external_agent && ["stopped", "failed", "canceled"].includes(one.latest_build.status), act: (one) => startBuild(one.id, "start"), says: "They run until they are stopped, by you or by their schedule." },
+const ACTS: Record<Batch, { doing: string; right: keyof WorkspaceRights & ("start" | "stop" | "remove"); able: (workspace: Workspace) => boolean; act: (workspace: Workspace) => Promise<unknown>; version?: (workspace: Workspace) => string; says: string }> = {
+  start: { doing: "Start", right: "start", able: (one) => !one.latest_build.has_external_agent && ["stopped", "failed", "canceled"].includes(one.latest_build.status), act: startWorkspace, version: startVersion, says: "They run until they are stopped, by you or by their schedule." },
   stop: { doing: "Stop", right: "stop", able: (one) => !one.latest_build.has_external_agent && one.latest_build.status === "running", act: (one) => startBuild(one.id, "stop"), says: "What runs in them ends. What is on their disks stays." },
-  update: { doing: "Update", right: "start", able: (one) => one.outdated && !isActive(one), act: updateToActive, says: "Each is built with the active version of its template, and running ones restart." },
+  update: { doing: "Update", right: "start", able: (one) => one.outdated && !isActive(one), act: updateToActive, version: (one) => one.template_active_version_id, says: "Each is built with the active version of its template, and running ones restart." },
   delete: { doing: "Delete", right: "remove", able: (one) => !isActive(one), act: (one) => startBuild(one.id, "delete"), says: "Everything in them is lost, their disks too. This cannot be undone." },
 };
 
@@ -39,6 +41,7 @@ interface BatchBarProps {
 /** Stays while somebody is asked, although every row that was chosen may have left the list meanwhile. */
 export function BatchBar({ chosen, onDone }: BatchBarProps) {
   const [asked, setAsked] = useState<Asked | null>(null);
+  const [lacking, setLacking] = useState<readonly (readonly [Workspace, string])[]>([]);
   const queries = useQueryClient();
   const rights = useListRights();
   const able = (batch: Batch) => chosen.filter((workspace) => rights(workspace)[ACTS[batch].right] && ACTS[batch].able(workspace));
@@ -47,12 +50,16 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
     if (those.length > 0) setAsked({ batch, those, left: chosen.length - those.length });
   };
   const run = async ({ batch, those }: Asked) => {
-    const results = await Promise.allSettled(those.map((workspace) => ACTS[batch].act(workspace)));
-    const failed = those.filter((_, index) => results[index]?.status === "rejected");
-    if (failed.length > 0) toast.failed(`${ACTS[batch].doing} ${failed.map((workspace) => workspace.name).join(", ")}: not done`, results.find((result) => result.status === "rejected")?.reason);
-    else toast.done(`${ACTS[batch].doing}: ${counted(results.length, "workspace")} under way.`);
+    const { act, doing, version } = ACTS[batch];
+    const results = await Promise.allSettled(those.map((workspace) => act(workspace)));
+    const refused = those.flatMap((workspace, index) => { const result = results[index]; return result?.status === "rejected" ? [{ workspace, why: result.reason as unknown }] : []; });
+    const asks = version ? refused.filter(({ why }) => lacksValues(why)) : [];
+    const failed = refused.filter((one) => !asks.includes(one));
+    setLacking(asks.map(({ workspace }) => [workspace, valuesPath(workspace, version?.(workspace) ?? "")] as const));
+    if (failed.length > 0) toast.failed(`${doing} ${failed.map(({ workspace }) => workspace.name).join(", ")}: not done`, failed[0]?.why);
+    else if (results.length > refused.length) toast.done(`${doing}: ${counted(results.length - refused.length, "workspace")} under way.`);
     await queries.invalidateQueries({ queryKey: ["workspaces"] });
-    onDone(failed);
+    onDone(refused.map(({ workspace }) => workspace));
   };
   const button = (batch: Batch, icon: ReactNode) => <Button key={batch} size="sm" icon={icon} disabled={able(batch).length === 0} onClick={() => ask(batch)}>{ACTS[batch].doing}…</Button>;
   const act = asked ? ACTS[asked.batch] : null;
@@ -61,8 +68,12 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
     {chosen.length > 0 ? <div role="toolbar" aria-label="Selected workspaces" className="mb-3 flex flex-wrap items-center gap-2 rounded-lg border border-accent/40 bg-accent-soft px-3 py-1.5">
       <span className="mr-auto text-sm font-medium">{chosen.length} selected</span>
       {button("start", <Play />)}{button("stop", <Square />)}{button("update", <CloudDownload />)}{button("delete", <Trash2 />)}
-      <Button size="sm" look="quiet" onClick={() => onDone([])}>Clear</Button>
+      <Button size="sm" look="quiet" onClick={() => { setLacking([]); onDone([]); }}>Clear</Button>
     </div> : null}
+    {lacking.length > 0 ? <div className="mb-3"><Notice kind="warning" title={`${counted(lacking.length, "workspace")} ${plural(lacking.length, "was", "were")} not built: values are missing.`} actions={<>
+      {lacking.map(([workspace, path]) => <ButtonLink key={workspace.id} size="sm" to={path}>{`Fill in ${workspace.owner_name}/${workspace.name}`}</ButtonLink>)}
+      <Button size="sm" look="quiet" onClick={() => setLacking([])}>Dismiss</Button>
+    </>}>The version of the template wants values that {plural(lacking.length, "it has", "they have")} not. Each is built when they are given.</Notice></div> : null}
       <Confirm open={asked !== null} onClose={() => setAsked(null)} danger={asked?.batch === "delete" || asked?.batch === "stop"} confirm={asked && act ? `${act.doing} ${asked.those.length}` : ""}
         title={asked && act ? `${act.doing} ${counted(asked.those.length, "workspace")}?` : ""} typed={asked?.batch === "delete" ? "delete" : undefined} typedLabel="To be sure" onConfirm={() => (asked ? run(asked) : Promise.resolve())}>
         <p>{act?.says}</p>

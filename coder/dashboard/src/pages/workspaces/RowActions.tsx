@@ -15,7 +15,7 @@ import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { addressOf } from "../workspace/agent/app-address";
 import { appEntry, isPlainLink, openApp } from "../workspace/agent/app-open";
-import { startBuild } from "../workspace/builds/builds";
+import { startBuild, startVersion, startWorkspace, useAskingForValues } from "../workspace/builds/builds";
 import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
 import { Duplicate } from "../workspace/Duplicate";
 import { terminalPath } from "../workspace/paths";
@@ -33,6 +33,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
   const may = useListRights()(workspace);
   const own = useMe().id === workspace.owner_id;
   const [deleting, setDeleting] = useState(false);
+  const asking = useAskingForValues();
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
   const agent = agentsOf(workspace).find((item) => item.status === "connected");
@@ -43,6 +44,9 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
   const home = `/@${workspace.owner_name}/${workspace.name}`;
   const act = (does: () => Promise<unknown>, said: string) => void does()
     .then(() => toast.done(said), (error: unknown) => toast.failed("That did not work", error))
+    .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
+  const start = () => void asking(workspace, startVersion(workspace), () => startWorkspace(workspace).then(() => toast.done(`Starting ${workspace.name}.`)))
+    .catch((error: unknown) => toast.failed("That did not work", error))
     .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   return (
     <div className="flex items-center justify-end gap-1">
@@ -67,7 +71,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           </>
         ) : null}
         {status === "running" && may.stop ? <MenuItem icon={<Square />} disabled={external} hint={external ? "It is managed elsewhere." : undefined} onSelect={() => act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)}>Stop</MenuItem> : null}
-        {["stopped", "failed", "canceled"].includes(status) && may.start ? <MenuItem icon={<Play />} disabled={external} onSelect={() => act(() => startBuild(workspace.id, "start"), `Starting ${workspace.name}.`)}>Start</MenuItem> : null}
+        {["stopped", "failed", "canceled"].includes(status) && may.start ? <MenuItem icon={<Play />} disabled={external} onSelect={start}>Start</MenuItem> : null}
         {!own ? null : workspace.favorite ? <MenuItem icon={<StarOff />} onSelect={() => act(() => remove(`/api/v2/workspaces/${workspace.id}/favorite`), "Removed from the favourites.")}>Remove from favourites</MenuItem>
           : <MenuItem icon={<Star />} onSelect={() => act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to the favourites.")}>Add to favourites</MenuItem>}
         {may.update ? <MenuItem icon={<Settings />} to={`${home}/settings`}>Settings</MenuItem> : null}

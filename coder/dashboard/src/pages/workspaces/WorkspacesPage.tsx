@@ -17,6 +17,7 @@ import { DataTable, type Column, type Selected } from "../../ui/lists/DataTable"
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
+import { peopleMenu } from "../../ui/lists/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
@@ -73,7 +74,8 @@ const COLUMNS: Column<Workspace>[] = [
   { id: "actions", header: "Actions", hidden: true, align: "right", cell: (row) => <RowActions workspace={row} /> },
 ];
 
-const STATUSES = (["running", "stopped", "failed", "pending", "starting", "stopping"] as const).map((value) => ({ value, text: STATUS[value][0] }));
+/** Those that are deleted are in no list. */
+const STATUSES = Object.entries(STATUS).filter(([value]) => value !== "deleted").map(([value, [text]]) => ({ value, text }));
 
 function useMenus(): FilterMenu[] {
   const may = usePermissions();
@@ -82,7 +84,7 @@ function useMenus(): FilterMenu[] {
   return [
     { term: "template", label: "Template", options: known.map((template) => ({ value: template.name, text: template.display_name || template.name, icon: <Avatar name={template.name} src={template.icon} size="xs" square /> })) },
     { term: "status", label: "Status", options: STATUSES },
-    ...(may.viewUsers ? [{ term: "owner", label: "Owner", options: [{ value: "me", text: "Me" }] }] : []),
+    ...(may.viewUsers ? [peopleMenu("owner", "Owner")] : []),
     ...(orgs.length > 1 ? [{ term: "organization", label: "Organization", options: orgs.map((org) => ({ value: org.name, text: org.display_name || org.name })) }] : []),
   ];
 }

@@ -52,7 +52,7 @@ export function Combobox(props: ComboboxProps) {
         </Radix.Trigger>
         <Radix.Portal>
           <Radix.Content align="start" sideOffset={4} collisionPadding={8} aria-label="Options" className="z-50 w-(--radix-popover-trigger-width) min-w-64 animate-appear overflow-hidden rounded-lg border border-line bg-raised shadow-raised">
-            <Options {...props} id={id} onChange={(next) => { props.onChange(next); setOpen(false); }} />
+            <ChoiceList {...props} id={id} onChange={(next) => { props.onChange(next); setOpen(false); }} />
           </Radix.Content>
         </Radix.Portal>
       </Radix.Root>
@@ -64,7 +64,10 @@ function isMatch(option: Choice, text: string): boolean {
   return `${option.text} ${option.value} ${option.hint ?? ""}`.toLowerCase().includes(text.trim().toLowerCase());
 }
 
-function Options({ id, value, options, onChange, onSearch }: ComboboxProps & { id: string }) {
+type ChoiceListProps = Pick<ComboboxProps, "value" | "options" | "onChange" | "onSearch"> & { id: string };
+
+/** A search field above what it finds: what a combobox opens, and a menu too long to read. */
+export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceListProps) {
   const [text, setText] = useState("");
   /** Where the person has gone; null for nowhere yet. */
   const [marked, setMarked] = useState<number | null>(() => { const place = options.findIndex((option) => option.value === value); return place < 0 ? null : place; });

@@ -3,10 +3,13 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { UserPlus } from "lucide-react";
 import { useState } from "react";
 
+import { members } from "../../api/queries/organizations";
 import { users } from "../../api/queries/people";
 import { Avatar } from "../Avatar";
 import { Button } from "../Button";
 import { Combobox } from "./Combobox";
+
+const SHOWN = 50; // the server looks for more as somebody types
 
 export interface Person {
   id: string;
@@ -19,17 +22,17 @@ interface PersonSearchProps {
   /** People who are there already: they are not offered. */
   without: ReadonlySet<string>;
   onAdd: (person: Person) => Promise<unknown>;
-  /** Whom to offer; absent: everybody the server tells of. */
-  among?: readonly Person[];
+  /** Only members of this organization; absent: everybody the server tells of. */
+  organization?: string | undefined;
 }
 
-export function PersonSearch({ without, onAdd, among }: PersonSearchProps) {
+export function PersonSearch({ without, onAdd, organization }: PersonSearchProps) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState("");
   const [busy, setBusy] = useState(false);
-  const found = useQuery({ ...users(text, 1, 50), placeholderData: keepPreviousData, enabled: among === undefined });
-  const needle = text.trim().toLowerCase();
-  const people: readonly Person[] = among ? among.filter((person) => `${person.username} ${person.email}`.toLowerCase().includes(needle)) : found.data?.users ?? [];
+  const anybody = useQuery({ ...users(text, 1, SHOWN), placeholderData: keepPreviousData, enabled: organization === undefined });
+  const inside = useQuery({ ...members(organization ?? "", text, 1, SHOWN), placeholderData: keepPreviousData, enabled: organization !== undefined });
+  const people: readonly Person[] = organization === undefined ? anybody.data?.users ?? [] : (inside.data?.members ?? []).map(({ user_id, username, email, avatar_url }) => ({ id: user_id, username, email, avatar_url }));
   const offered = people.filter((person) => !without.has(person.id));
   const add = async () => {
     const person = offered.find((one) => one.id === chosen);

@@ -67,7 +67,6 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "templates/NewTemplatePage.tsx": "makes a new one; what it patches is the cancelling of its import",
   "account/SecurityPage.tsx": "a password: what was there is not shown",
   "tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
-  "templates/EditorPage.tsx": "a publication names a version of its own",
 };
 
 it("every form that changes what is there uses it", () => {

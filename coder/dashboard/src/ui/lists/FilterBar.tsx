@@ -1,12 +1,15 @@
 // The search of a list: one line in the server's own query language, presets, and menus that write into it. What is
 // looked for is in the address, so a list as it is seen can be sent to somebody.
 import { ChevronDown, CircleAlert, ListFilter, Search, X } from "lucide-react";
-import type { ReactNode } from "react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useId, useState, type ReactNode } from "react";
 import { useSearchParams } from "react-router";
 
 import { Button, IconButton } from "../Button";
+import { ChoiceList, type Choice } from "../forms/Combobox";
 import { INPUT } from "../forms/Field";
 import { Menu, MenuItem, MenuLabel } from "../Menu";
+import { Popover } from "../Popover";
 import { cx } from "../cx";
 import { keyOf } from "../keys";
 import { withTerm, termOf } from "./search-terms";
@@ -16,7 +19,14 @@ export interface FilterMenu {
   /** The key of the query language: `status` writes `status:running`. */
   term: string;
   label: string;
-  options: readonly { value: string; text: string; icon?: ReactNode }[];
+  options: readonly Choice[];
+  /** Asks the server for more than `options`, by what is typed: for what there may be thousands of. */
+  find?: (text: string) => Found;
+}
+
+interface Found {
+  queryKey: readonly unknown[];
+  queryFn: () => Promise<readonly Choice[]>;
 }
 
 interface FilterBarProps {
@@ -63,7 +73,11 @@ export function FilterBar({ label, placeholder, filter, onChange, presets = [], 
             className={cx(INPUT, "h-8.5 pr-8 pl-8.5 placeholder:font-sans [&::-webkit-search-cancel-button]:hidden", presets.length + menus.length > 0 && "font-mono text-sm")} />
           {text === "" ? null : <IconButton label="Clear search" size="sm" className="absolute top-1/2 right-1 -translate-y-1/2" onClick={() => choose("")}><X /></IconButton>}
         </div>
-        {menus.map((menu) => <TermMenu key={menu.term} menu={menu} filter={filter} onChoose={(value) => choose(withTerm(text, menu.term, value))} />)}
+        {menus.map((menu) => {
+          const onChoose = (value: string | null) => choose(withTerm(text, menu.term, value));
+          const chosen = termOf(filter, menu.term);
+          return menu.find ? <SearchMenu key={menu.term} menu={menu} find={menu.find} chosen={chosen} onChoose={onChoose} /> : <TermMenu key={menu.term} menu={menu} chosen={chosen} onChoose={onChoose} />;
+        })}
         {children}
       </div>
       {problem ? <p role="alert" className="flex items-center gap-1.5 text-sm text-bad"><CircleAlert className="size-4" aria-hidden="true" />{problem}</p> : null}
@@ -71,14 +85,20 @@ export function FilterBar({ label, placeholder, filter, onChange, presets = [], 
   );
 }
 
-function TermMenu({ menu, filter, onChoose }: { menu: FilterMenu; filter: string; onChoose: (value: string | null) => void }) {
-  const chosen = termOf(filter, menu.term);
+interface TermMenuProps {
+  menu: FilterMenu;
+  /** The value of its term now, null for none. */
+  chosen: string | null;
+  onChoose: (value: string | null) => void;
+}
+
+function TermMenu({ menu, chosen, onChoose }: TermMenuProps) {
   const option = menu.options.find((item) => item.value === chosen);
   return (
     <Menu align="start" label={menu.label} trigger={
-      <Button className={chosen === null ? "text-muted" : "border-accent! text-accent-text"}>
+      <Button className={chosen === null ? "text-muted" : CHOSEN}>
         {option?.icon}
-        <span className="max-w-36 truncate">{chosen === null ? menu.label : `${menu.label}: ${option?.text ?? chosen}`}</span>
+        <MenuName menu={menu} chosen={option?.text ?? chosen} />
         <ChevronDown />
       </Button>
     }>
@@ -87,5 +107,37 @@ function TermMenu({ menu, filter, onChoose }: { menu: FilterMenu; filter: string
         <MenuItem key={item.value} icon={item.icon} onSelect={() => onChoose(item.value)}>{item.text}</MenuItem>
       ))}
     </Menu>
+  );
+}
+
+const CHOSEN = "border-accent! text-accent-text";
+const ANY: Choice = { value: "", text: "Any" };
+
+function MenuName({ menu, chosen }: { menu: FilterMenu; chosen: string | null }) {
+  return <span className="max-w-36 truncate">{chosen === null ? menu.label : `${menu.label}: ${chosen}`}</span>;
+}
+
+function SearchMenu({ menu, find, chosen, onChoose }: TermMenuProps & { find: (text: string) => Found }) {
+  const id = useId();
+  const [open, setOpen] = useState(false);
+  const [text, setText] = useState("");
+  const found = useQuery({ ...find(text.trim()), placeholderData: keepPreviousData, enabled: open }).data ?? [];
+  const fixed = [ANY, ...menu.options];
+  const options = [...fixed, ...found.filter((one) => !fixed.some((other) => other.value === one.value))];
+  const option = options.find((item) => item.value === chosen);
+  const show = (next: boolean) => {
+    setOpen(next);
+    setText("");
+  };
+  return (
+    <Popover align="start" label={menu.label} className="w-72" open={open} onOpenChange={show} trigger={
+      <Button className={chosen === null ? "text-muted" : CHOSEN}>
+        {option?.icon}
+        <MenuName menu={menu} chosen={option?.text ?? chosen} />
+        <ChevronDown />
+      </Button>
+    }>
+      <ChoiceList id={id} value={chosen ?? ""} options={options} onSearch={setText} onChange={(value) => { onChoose(value === "" ? null : value); show(false); }} />
+    </Popover>
   );
 }

@@ -6,6 +6,7 @@ import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { dockerFile } from "@codemirror/legacy-modes/mode/dockerfile";
 import { shell } from "@codemirror/legacy-modes/mode/shell";
+import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { EditorState, type Extension } from "@codemirror/state";
@@ -25,6 +26,11 @@ const LOOKS = EditorView.theme({
   "&.cm-focused": { outline: "none" },
   ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": { backgroundColor: "var(--selected) !important" },
   ".cm-panels": { backgroundColor: "var(--inset)", color: "var(--text)" },
+  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
+  ".cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
+  ".cm-diagnostic-warning": { borderLeftColor: "var(--warn)" },
+  ".cm-lintRange-error, .cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
+  ".cm-lintRange-warning": { textDecorationColor: "var(--warn)" },
   ".cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-soft) !important" },
   ".cm-deletedChunk": { backgroundColor: "var(--bad-soft) !important" },
   ".cm-changedText": { background: "none !important", textDecoration: "underline" },
@@ -49,6 +55,13 @@ function language(path: string): Extension {
   return [];
 }
 
+/** Something to know about a line. */
+export interface Mark {
+  line: number;
+  severity: "error" | "warning";
+  message: string;
+}
+
 interface CodeEditorProps {
   path: string;
   text: string;
@@ -57,10 +70,24 @@ interface CodeEditorProps {
   onChange?: (text: string) => void;
   /** Shown as the difference from this. */
   before?: string | undefined;
+  /** Shown at their lines, and moved with them while the text changes. */
+  marks?: readonly Mark[];
+  /** The line to go to; a new object goes there again. */
+  target?: { line: number } | null;
   className?: string;
 }
 
-export function CodeEditor({ path, text, label, onChange, before, className = "h-full" }: CodeEditorProps) {
+const NONE: readonly Mark[] = [];
+
+/** What is not spaces of each line that is there. */
+function diagnosticsOf({ doc }: EditorState, marks: readonly Mark[]): Diagnostic[] {
+  return marks.filter(({ line }) => line >= 1 && line <= doc.lines).map(({ line, severity, message }) => {
+    const { from, to, text } = doc.line(line);
+    return { from: Math.min(to, from + text.search(/\S|$/)), to, severity, message };
+  });
+}
+
+export function CodeEditor({ path, text, label, onChange, before, marks = NONE, target = null, className = "h-full" }: CodeEditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const told = useRef(onChange);
@@ -76,8 +103,8 @@ export function CodeEditor({ path, text, label, onChange, before, className = "h
         doc: first.current,
         extensions: [
           lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightSelectionMatches(), indentUnit.of("  "), EditorView.lineWrapping,
-          ...(editable ? [highlightActiveLine(), highlightActiveLineGutter()] : [EditorState.readOnly.of(true)]),
-          keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...(editable ? [indentWithTab] : [])]),
+          ...(editable ? [highlightActiveLine(), highlightActiveLineGutter(), lintGutter()] : [EditorState.readOnly.of(true)]),
+          keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...(editable ? [...lintKeymap, indentWithTab] : [])]),
           EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           EditorView.updateListener.of((update) => { if (update.docChanged) told.current?.(update.state.doc.toString()); }),
           ...(before === undefined ? [] : [unifiedMergeView({ original: before, mergeControls: false, gutter: true, collapseUnchanged: { margin: 3, minSize: 6 } })]),
@@ -92,6 +119,17 @@ export function CodeEditor({ path, text, label, onChange, before, className = "h
     const made = view.current;
     if (made && made.state.doc.toString() !== text) made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
   }, [text]);
+  useEffect(() => {
+    const made = view.current;
+    if (made && editable) made.dispatch(setDiagnostics(made.state, diagnosticsOf(made.state, marks)));
+  }, [marks, path, label, editable, before]);
+  useEffect(() => {
+    const made = view.current;
+    if (!made || !target) return;
+    const { from } = made.state.doc.line(Math.min(Math.max(1, target.line), made.state.doc.lines));
+    made.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    made.focus();
+  }, [target]);
   return <div ref={box} className={`min-w-0 overflow-hidden ${className}`} />;
 }
 

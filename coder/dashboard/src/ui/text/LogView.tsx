@@ -89,7 +89,7 @@ export function LogView({ lines, label, testId, empty = "Nothing yet.", height =
   );
 }
 
-function Line({ line, stage, times, needle, current }: { line: LogLine; stage: boolean; times: boolean; needle: string; current: boolean }) {
+export function Line({ line, stage, times, needle, current }: { line: LogLine; stage: boolean; times: boolean; needle: string; current: boolean }) {
   const spans = useMemo(() => ansiSpans(line.text), [line.text]);
   const [Mark, meaning] = MARKS[line.level ?? ""] ?? [];
   return (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from coder.coderd.services.site.compressed_programs import SMALLEST
 from tests.kit.coderd import running_coderd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
@@ -44,7 +45,7 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
         for name, body in expected.items():
             answer = await world.get(f"/bin/{name}", token="", headers={"Accept-Encoding": "identity"})
             assert answer.status_code == 200 and answer.content == body, name
-            assert answer.headers["ETag"] == f'"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"'
+            assert answer.headers["ETag"] == f'"{_sha1(body)}"'
             assert answer.headers["X-Original-Content-Length"] == str(len(body))
             checksum = (await world.get(f"/bin/{name}.sha256", token="")).text
             assert checksum == f"{hashlib.sha256(body).hexdigest()}  {name}\n"
@@ -54,8 +55,16 @@ async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
             kind = "full" if "full" in name else "slim"
             assert (await world.get(f"/bin/{name}.asc", token="")).text == f"signature of the {kind}"
         assert (await world.get("/bin/coder-linux-armv7.asc", token="")).status_code == 404
+        # The full file's signature is of other bytes than the program that is cut out of it.
+        (shelf / f"bin/{NAME.replace('coder-', 'coder-slim-')}.asc").unlink()
+        assert (await world.get(f"/bin/{NAME}.asc", token="")).status_code == 404
+        assert (await world.get("/bin/coder-full-linux-arm64.asc", token="")).text == "signature of the full"
+        (shelf / "bin/coder-linux-armv7.asc").write_text("signature of the file")
+        assert (await world.get("/bin/coder-linux-armv7.asc", token="")).text == "signature of the file"
         missing = await world.get("/bin/coder-darwin-arm64", token="")
         assert missing.status_code == 404 and "pipx install FILE.whl" in missing.json()["detail"]
+        missing = await world.get("/bin/coder-windows-arm64.exe", token="")
+        assert missing.status_code == 404 and "no agent for Windows" in missing.json()["detail"]
 
 
 async def test_what_is_there_is_said_without_asking_for_each(shelf: Path) -> None:
@@ -110,14 +119,44 @@ async def test_compressed_forms_by_what_the_client_takes(shelf: Path) -> None:
         "zstd;q=0.000": "",
     }
     tags = set()
+    plain = f'"{_sha1(b"MZ" + bytes(998))}"'
     async with running_coderd(site_dir=str(shelf)) as world:
         for accepted, chosen in cases.items():
             answer = await world.request("HEAD", path, token="", headers={"Accept-Encoding": accepted})
             assert answer.headers.get("Content-Encoding", "") == chosen, accepted
             assert answer.headers["Content-Length"] == ("10" if chosen else "1000")
+            assert answer.headers["X-Original-Content-Length"] == "1000", "of the program, whatever travels"
             tags.add(answer.headers["ETag"])
+            for known in (answer.headers["ETag"], plain, f"W/{plain}", f'"other", {plain}', "*"):
+                headers = {"Accept-Encoding": accepted, "If-None-Match": known}
+                same = await world.get(path, token="", headers=headers)
+                assert same.status_code == 304, (accepted, known)
+                assert same.headers["ETag"] == answer.headers["ETag"]
+            other = {"Accept-Encoding": accepted, "If-None-Match": '"other"'}
+            assert (await world.request("HEAD", path, token="", headers=other)).status_code == 200
         assert len(tags) == 3
         for suffix in (".zst", ".gz"):  # what is older than the program is of another program
             os.utime(shelf / f"{path[1:]}{suffix}", (0, 0))
         answer = await world.request("HEAD", path, token="", headers={"Accept-Encoding": "gzip"})
         assert "Content-Encoding" not in answer.headers
+
+
+async def test_a_program_of_others_is_compressed_for_who_takes_it(shelf: Path) -> None:
+    program = b"\x7fELF" + b"code that repeats itself " * 60_000
+    (shelf / "bin" / "coder-linux-amd64").write_bytes(program)
+    (shelf / "bin" / NAME).write_bytes(packing.full_program(LAUNCHER, bytes(SMALLEST), REST))
+    async with running_coderd(site_dir=str(shelf), cache_dir=shelf / "cache") as world:
+        as_it_is = await world.get("/bin/coder-linux-amd64", token="", headers={"Accept-Encoding": "identity"})
+        assert as_it_is.content == program and "Content-Encoding" not in as_it_is.headers
+        packed = await world.get("/bin/coder-linux-amd64", token="", headers={"Accept-Encoding": "zstd, gzip"})
+        assert packed.headers["Content-Encoding"] == "gzip" and packed.content == program  # httpx unpacks it
+        assert int(packed.headers["Content-Length"]) < len(program) // 10
+        assert packed.headers["X-Original-Content-Length"] == str(len(program))
+        for name in (NAME, "coder-full-linux-arm64"):  # a payload that is compressed: nothing would come of it
+            ours = await world.request("HEAD", f"/bin/{name}", token="", headers={"Accept-Encoding": "gzip"})
+            assert "Content-Encoding" not in ours.headers
+    assert [path.name for path in (shelf / "cache" / "compressed").iterdir()] == [f"{_sha1(program)}.gz"]
+
+
+def _sha1(content: bytes) -> str:
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()

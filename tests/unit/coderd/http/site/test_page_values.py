@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from coder.coderd.http.site.page_values import NAMES
@@ -16,25 +17,51 @@ PAGE = """<!doctype html><html><head><meta property="user" content="{{ .User }}"
 <meta property="tasks-tab-visible" content="{{ .TasksTabVisible }}"><i>{{ .CSRF.Token }}{{ .Unheard.Of }}</i>
 <meta property="og:title" content="mine" /></head><body>app</body></html>"""
 
+ASKED_OTHERWISE = {
+    "build-info": "/api/v2/buildinfo",
+    "user": "/api/v2/users/me",
+    "entitlements": "/api/v2/entitlements",
+    "appearance": "/api/v2/appearance",
+    "userAppearance": "/api/v2/users/me/appearance",
+    "experiments": "/api/v2/experiments",
+    "regions": "/api/v2/regions",
+    "organizations": "/api/v2/users/me/organizations",
+}
+"""The routes a page would ask if a tag were empty."""
+
 
 async def test_tags_are_filled_where_they_stand_and_added_where_they_are_missing(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(PAGE)
     (tmp_path / "app.js").write_text("1")
-    async with running_coderd(first_user=True, site_dir=str(tmp_path)) as world:
+    async with running_coderd(first_user=True, site_dir=str(tmp_path), web_terminal_renderer="webgl") as world:
         assert (await world.get("/app.js", token="")).text == "1"
         text = (await world.get("/any/page", token="")).text
         assert "{{" not in text and "<title>Coder</title>" in text
         assert '<meta name="application-name" content="Coder">' in text
         public = _values(text)
+        assert public["web-terminal-renderer"] == "webgl"
         assert set(public) == {*NAMES, "og:title"}
         assert public["user"] == "" and public["organizations"] == ""
         assert json.loads(public["build-info"]) == (await world.get("/api/v2/buildinfo")).json()
         cookies = {"Cookie": f"coder_session_token={world.token}"}
         mine = _values((await world.get("/", token="", headers=cookies)).text)
-        assert json.loads(mine["user"]) == (await world.get("/api/v2/users/me")).json()
-        assert json.loads(mine["organizations"])[0]["name"] == "coder"
-        assert json.loads(mine["regions"]) == (await world.get("/api/v2/regions")).json()
+        for name, path in ASKED_OTHERWISE.items():
+            assert _settled(json.loads(mine[name])) == _settled((await world.get(path)).json()), name
         assert mine["csrf-token"] and mine["og:title"] == "mine"
+        assert {name for name in NAMES if not mine[name]} == {"permissions", "logo-url"}, "no logo is set"
+        assert (mine["docs-url"], mine["application-name"]) == (world.ctx.config.docs_url, "Coder")
+        assert (mine["ai-tasks-enabled"], mine["tasks-tab-visible"], mine["ai-gateway-enabled"]) == (
+            "true", "true", "false",
+        )  # fmt: skip
+        world.ctx.config = replace(world.ctx.config, hide_ai_tasks=True)
+        for headers in ({}, cookies):
+            hidden = _values((await world.get("/", token="", headers=headers)).text)
+            assert (hidden["ai-tasks-enabled"], hidden["tasks-tab-visible"]) == ("false", "false")
+
+
+def _settled(value: object) -> object:
+    """Without what differs from one request to the next."""
+    return {name: value[name] for name in value if name != "refreshed_at"} if isinstance(value, dict) else value
 
 
 def _values(page: str) -> dict[str, str]:

@@ -45,6 +45,9 @@ async def test_a_proxy_from_birth_to_death() -> None:
         listed = (await world.get(PATH, token=token)).json()["regions"]
         check_list("WorkspaceProxy", listed)
         assert [item["name"] for item in listed] == ["primary", "sydney"]
+        for region in (listed[1], (await world.get("/api/v2/regions", token=token)).json()["regions"][1]):
+            assert (region["name"], region["healthy"]) == ("sydney", False), "it never registered"
+            assert (region["path_app_url"], region["wildcard_hostname"]) == ("", "")
         assert (await world.post(PATH, {**body, "name": "Sydney"})).status_code == 409
         for name in ("primary", "", "a b"):
             assert (await world.post(PATH, {**body, "name": name})).status_code == 400, name

@@ -6,8 +6,10 @@ import io
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -15,6 +17,8 @@ from coder.base.secret import Secret
 from coder.coderd.services.foundation import sandbox
 from coder.coderd.services.templates import sandbox_worker
 from coder.coderd.services.templates.template_sources import unpack_untrusted
+from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.store.workspaces import builds as build_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.proto import provisioner_pb2
@@ -211,6 +215,8 @@ SWAP = (
     'data "coder_parameter" "more" {\n  name = "more"\n  type = "bool"\n  default = "false"\n  mutable = true\n}\n'
     'data "coder_parameter" "swap" {\n  count = data.coder_parameter.more.value == "true" ? 1 : 0\n'
     '  name = "swap"\n  type = "number"\n  default = "1"\n  mutable = true\n  validation {\n    max = 4\n  }\n}\n'
+    'data "coder_parameter" "once" {\n  count = data.coder_parameter.more.value == "true" ? 1 : 0\n'
+    '  name = "once"\n  type = "number"\n  default = "0"\n  mutable = true\n  ephemeral = true\n}\n'
 )
 
 
@@ -269,7 +275,7 @@ async def test_builds_take_what_the_form_shows() -> None:
         assert answer.json()["validations"][0]["field"] == "swap"
         wanted["rich_parameter_values"] = given(more="true", swap="3", ghost="1")
         made = (await world.post("/api/v2/users/me/workspaces", wanted)).json()
-        assert await values(made["latest_build"]) == {"more": "true", "swap": "3"}
+        assert await values(made["latest_build"]) == {"more": "true", "swap": "3", "once": "0"}
         job = await finish()
         assert {one.name: one.value for one in job.workspace_build.rich_parameter_values}["swap"] == "3"
         builds = f"/api/v2/workspaces/{made['id']}/builds"
@@ -277,10 +283,39 @@ async def test_builds_take_what_the_form_shows() -> None:
         assert await values(stopped) == {"more": "true", "swap": "3"}
         await finish()
         started = (await world.post(builds, {"transition": "start"})).json()
-        assert await values(started) == {"more": "true", "swap": "3"}
+        assert await values(started) == {"more": "true", "swap": "3", "once": "0"}
         await finish()
         off = (await world.post(builds, {"transition": "start", "rich_parameter_values": given(more="false")})).json()
         assert await values(off) == {"more": "false"}
+        await finish()
+
+        # What counts for one build does so although the import, with its defaults, never saw the parameter.
+        once = {"transition": "start", "rich_parameter_values": given(more="true", swap="2", once="7")}
+        assert await values((await world.post(builds, once)).json()) == {"more": "true", "swap": "2", "once": "7"}
+        await finish()
+        for transition in ("stop", "delete"):
+            ended_by = (await world.post(builds, {"transition": transition})).json()
+            assert await values(ended_by) == {"more": "true", "swap": "2"}, transition
+            await finish()
+
+
+async def test_what_happens_by_itself_drops_ephemeral_values_too() -> None:
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": SWAP.encode()})
+        body = {"name": "tpl", "template_version_id": version}
+        template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
+        values = [{"name": name, "value": value} for name, value in {"more": "true", "swap": "2", "once": "7"}.items()]
+        wanted = {"name": "ws", "template_id": template["id"], "rich_parameter_values": values, "ttl_ms": 60_000}
+        made = (await world.post("/api/v2/users/me/workspaces", wanted)).json()
+        async with connected_daemon(world) as daemon:
+            job = await daemon.acquire()
+            assert {one.name: one.value for one in job.workspace_build.rich_parameter_values}["once"] == "7"
+            await daemon.complete_build(job, state=b"{}")
+            long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+            await world.ctx.db.run(build_store.update_build, UUID(made["latest_build"]["id"]), deadline=long_ago)
+            assert [taken.step.reason for taken in await take_due_steps(world.ctx)] == ["autostop"]
+            job = await daemon.acquire()
+            assert {one.name for one in job.workspace_build.rich_parameter_values} == {"more", "swap"}
 
 
 async def test_a_stop_goes_where_the_start_went() -> None:
@@ -288,11 +323,13 @@ async def test_a_stop_goes_where_the_start_went() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world, tags={"zone": "linz-x"}) as daemon:
         version = await new_version(world, file_id=await upload(world, {"main.tf": CITY % "linz" + TAGS % expression}))
         job = await daemon.acquire()
-        await daemon.update(job, workspace_tags={"zone": expression})
+        nulls = {"a": "null", "b": " null ", "c": '"${null}"', "d": '"${ null }"'}
+        await daemon.update(job, workspace_tags={"zone": expression, "e": '"null"', **nulls})
         await daemon.complete_import(job, plan=b"{}")
         body = {"name": "tpl", "template_version_id": version["id"]}
         template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
         made = (await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]})).json()
         await daemon.complete_build(await daemon.acquire(), state=b"{}")
         stopped = await world.post(f"/api/v2/workspaces/{made['id']}/builds", {"transition": "stop"})
-        assert stopped.json()["job"]["tags"]["zone"] == "linz-x", stopped.text
+        tags = {"owner": "", "scope": "organization", "zone": "linz-x", "e": "null"}
+        assert stopped.json()["job"]["tags"] == tags, "a tag that is null is none"

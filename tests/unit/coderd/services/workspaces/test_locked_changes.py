@@ -47,7 +47,7 @@ async def _state(world: World, workspace_id: UUID) -> Any:
         view = await workspace_store.get_view(tx, workspace_id)
         assert view is not None
         row = {name: getattr(view.workspace, name) for name in view.workspace.__slots__ if name != "owner_id"}
-        return row, view.latest.build, await port_shares.list_port_shares(tx, workspace_id)
+        return row, view.latest.build, await port_shares.list_port_shares(tx, workspace_id, world.ctx.clock.now())
 
     return await world.ctx.db.read(read)
 

@@ -1,9 +1,11 @@
 """Workspaces over the real doors: creating, reading, changing, building."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.coderd import running_coderd
 from tests.kit.daemon import agent, resource
@@ -240,6 +242,31 @@ async def test_ports() -> None:
         gone = await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})
         assert gone.status_code == 200
         assert (await world.request("DELETE", path, json={"agent_name": "main", "port": 8080})).status_code == 404
+
+
+async def test_shared_ports_end_by_themselves() -> None:
+    async with workspace_world() as (world, _):
+        workspace, now = await new_workspace(world, "w"), world.ctx.clock.now()
+        path = f"/api/v2/workspaces/{workspace['id']}/port-share"
+        share = {"agent_name": "main", "port": 8080, "share_level": "public", "protocol": "http"}
+
+        async def ends() -> list[str | None]:
+            return [one.get("expires_at") for one in (await world.get(path)).json()["shares"]]
+
+        later, sooner = ((now + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ") for hours in (5, 2))
+        answer = await world.post(path, {**share, "expires_at": later})
+        assert (answer.status_code, answer.json()["expires_at"]) == (200, later)
+        kept = await world.post(path, {**share, "share_level": "authenticated"})  # as upstream's clients say it
+        assert kept.json()["expires_at"] == later and await ends() == [later]
+        for said, found in ((sooner, sooner), (None, None), (later, later)):
+            assert (await world.post(path, {**share, "expires_at": said})).status_code == 200
+            assert await ends() == [found]
+        refused = await world.post(path, {**share, "expires_at": now.strftime("%Y-%m-%dT%H:%M:%SZ")})
+        assert (refused.status_code, refused.json()["validations"][0]["field"]) == (400, "expires_at")
+        over = PortShareRow(UUID(workspace["id"]), "main", 8080, "public", "http", now - timedelta(seconds=1))
+        await world.ctx.db.run(put_port_share, over)
+        assert await ends() == []
+        assert "expires_at" not in (await world.post(path, share)).json(), "what was over is not gone on with"
 
 
 async def test_search() -> None:

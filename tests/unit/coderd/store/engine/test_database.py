@@ -42,6 +42,27 @@ async def test_a_unit_commits_or_rolls_back_as_a_whole() -> None:
         assert await db.read(_count) == before + 1
 
 
+@pytest.mark.parametrize(("most", "idle"), [(1, None), (3, None), (3, 1), (3, 0)])
+async def test_the_pool_opens_no_more_than_it_may(most: int, idle: int | None) -> None:
+    """Whoever sizes Postgres by the setting counts on it; the work that is more than that waits and gets its turn."""
+    async with fresh_database() as url, open_database(url, pool_size=most, idle=idle) as db:
+        running, finished, peak = 0, 0, 0
+
+        async def work(tx: Tx) -> None:
+            nonlocal running, finished, peak
+            running += 1
+            peak = max(peak, running)
+            await tx.execute(text("SELECT pg_sleep(0.02)"))  # the others ask meanwhile
+            running -= 1
+            finished += 1
+
+        async with trio.open_nursery() as nursery:
+            for number in range(6 * most):
+                nursery.start_soon(db.read if number % 2 else db.run, work)
+        assert finished == 6 * most
+        assert peak <= most
+
+
 async def test_a_cancelled_caller_leaves_nothing_behind() -> None:
     async with fresh_database() as url, open_database(url, pool_size=2) as db:
         before = await db.read(_count)

@@ -1,5 +1,5 @@
 // A new device: its name and reach, then its configuration as a code to scan and a file to keep. Shown once.
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useState } from "react";
 
@@ -14,6 +14,7 @@ import { Checkbox, RadioCards, SelectField, TextField } from "../../../ui/forms/
 import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { Stack } from "../../../ui/Page";
+import { countedAtStart } from "../../../ui/words";
 import { QrCode } from "./QrCode";
 import { configText, forQr, makeKeys } from "./wireguard";
 
@@ -53,14 +54,18 @@ export default function AddDevice({ user, onClose, onAdded }: { user: string; on
 }
 
 function Choose({ chosen, onChange, problem }: { chosen: readonly string[]; onChange: (ids: string[]) => void; problem: string | undefined }) {
-  const mine = useQuery({ ...workspaces("owner:me", 1, MOST), refetchInterval: false });
-  if (mine.isError) return <Failure error={mine.error} retry={() => void mine.refetch()} />;
+  const [text, setText] = useState("");
+  const named = text.trim().replaceAll('"', "");
+  const mine = useQuery({ ...workspaces(named === "" ? "owner:me" : `owner:me name:"${named}"`, 1, MOST), refetchInterval: false, placeholderData: keepPreviousData });
+  if (mine.isLoadingError) return <Failure error={mine.error} retry={() => void mine.refetch()} />;
   const found = mine.data?.workspaces ?? [];
   return (
     <fieldset className="flex flex-col gap-2">
       <legend className="sr-only">Workspaces it reaches</legend>
+      {named !== "" || (mine.data?.count ?? 0) > MOST ? <TextField hideLabel label="Search your workspaces" type="search" placeholder={`The first ${MOST}: type to find others`} value={text} onChange={setText} /> : null}
       {found.map((workspace) => <Checkbox key={workspace.id} label={workspace.name} checked={chosen.includes(workspace.id)} onChange={(on) => onChange(on ? [...chosen, workspace.id] : chosen.filter((id) => id !== workspace.id))} />)}
-      {mine.data && found.length === 0 ? <p className="text-sm text-muted">You have no workspace yet.</p> : null}
+      {mine.data && found.length === 0 ? <p className="text-sm text-muted">{named === "" ? "You have no workspace yet." : "None of that name."}</p> : null}
+      {chosen.length > 0 ? <p className="text-sm text-muted">{countedAtStart(chosen.length, "workspace")} chosen.</p> : null}
       {problem ? <p role="alert" className="text-sm text-bad">{problem}</p> : null}
     </fieldset>
   );

@@ -9,6 +9,7 @@ import { Tag } from "../../../ui/Badge";
 import { buttonClass } from "../../../ui/Button";
 import { Card } from "../../../ui/Card";
 import { Notice } from "../../../ui/Notice";
+import { AgentHealth, LastDisconnect } from "./AgentHealth";
 import { AgentLogs } from "./AgentLogs";
 import { AgentMetadata } from "./AgentMetadata";
 import { AgentStatus, Troubleshooting } from "./AgentStatus";
@@ -46,6 +47,7 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
       {external && agent.status === "disconnected" ? (
         <Notice kind="warning" title="The agent has lost its connection.">
           {agent.disconnected_at ? <p>It was last there <Ago at={agent.disconnected_at} />.</p> : null}
+          <LastDisconnect agent={agent} />
           It comes back by itself when the machine and its network do.
           {may.update ? <> If it was ended, run its command again:<details className="mt-2"><summary>Show the command</summary><div className="mt-2"><ExternalPanel workspace={workspace} agent={agent} /></div></details></> : null}
         </Notice>
@@ -53,7 +55,7 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
       {external && connected && may.update ? <AttachAgain workspace={workspace} agent={agent} /> : null}
       {!external && agent.status === "connecting" ? <p className="text-sm text-muted">What was built starts its agent now, and the agent connects by itself: within a minute, as a rule.</p> : null}
       {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time." actions={<Troubleshooting agent={agent} />}>Look at the <TextLink to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}>build log</TextLink> and at the machine itself: the agent’s start command may have failed.</Notice> : null}
-      {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection." actions={<Troubleshooting agent={agent} />}>{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.</Notice> : null}
+      {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection." actions={<Troubleshooting agent={agent} />}>{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.<LastDisconnect agent={agent} /></Notice> : null}
       {connected ? (
         <>
           {mayEnter ? null : <p className="text-muted">You may see this workspace, not enter it: its owner can share it with you.</p>}
@@ -63,10 +65,12 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
             <AppLinks workspace={workspace} agent={agent} />
             {offers("web_terminal") ? <Link to={terminalPath(workspace, agent)} target="_blank" className={buttonClass()}><SquareTerminal aria-hidden="true" />Terminal</Link> : null}
           </div></> : null}
+          <LastDisconnect agent={agent} />
           <AgentMetadata agent={agent} />
           <Containers agent={agent} workspace={workspace} mayEnter={mayEnter} />
         </>
       ) : null}
+      {connected || agent.status === "disconnected" ? <AgentHealth agent={agent} /> : null}
       <AgentLogs agent={agent} />
     </Card>
   );

@@ -8,6 +8,7 @@ import { Avatar } from "../../../ui/Avatar";
 import { StatusText } from "../../../ui/Badge";
 import { Button, buttonClass } from "../../../ui/Button";
 import { Menu, MenuItem } from "../../../ui/Menu";
+import { plural } from "../../../ui/words";
 import { addressOf } from "./app-address";
 import { appEntry, isPlainLink, openApp } from "./app-open";
 
@@ -18,17 +19,21 @@ export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: Wo
   const groups = new Map<string, WorkspaceApp[]>();
   for (const app of apps) groups.set(app.group ?? "", [...(groups.get(app.group ?? "") ?? []), app]);
   const link = (app: WorkspaceApp) => <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, place)} />;
+  const unwell = apps.filter((app) => app.health === "unhealthy");
   return (
-    <nav className="contents" aria-label={`Applications of ${agent.name}`}>
-      {[...groups].map(([group, members]) => group === "" ? members.map(link) : (
-        <Menu key={group} align="start" trigger={<Button>{group}<ChevronDown /></Button>}>
-          {members.map((app) => {
-            const address = addressOf(app, workspace, agent, place);
-            return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...appEntry(app, address)}>{nameOf(app)}</MenuItem>;
-          })}
-        </Menu>
-      ))}
-    </nav>
+    <>
+      <nav className="contents" aria-label={`Applications of ${agent.name}`}>
+        {[...groups].map(([group, members]) => group === "" ? members.map(link) : (
+          <Menu key={group} align="start" trigger={<Button>{group}<ChevronDown /></Button>}>
+            {members.map((app) => {
+              const address = addressOf(app, workspace, agent, place);
+              return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...appEntry(app, address)}>{nameOf(app)}</MenuItem>;
+            })}
+          </Menu>
+        ))}
+      </nav>
+      {unwell.length > 0 ? <p className="basis-full text-sm text-muted"><strong className="font-medium text-text">{unwell.map(nameOf).join(", ")}</strong> {plural(unwell.length, "does", "do")} not answer {plural(unwell.length, "its health check", "their health checks")}. You can open {plural(unwell.length, "it", "them")} all the same.</p> : null}
+    </>
   );
 }
 
@@ -36,7 +41,7 @@ const NO_HOST = "It needs a host of its own, and this deployment has no wildcard
 const nameOf = (app: WorkspaceApp) => app.display_name || app.slug;
 
 function stateOf(app: WorkspaceApp): string {
-  if (app.health === "unhealthy") return "It does not answer its health check.";
+  if (app.health === "unhealthy") return "It does not answer its health check. You can open it all the same.";
   if (app.health === "initializing") return "It is starting.";
   return app.tooltip ?? "";
 }

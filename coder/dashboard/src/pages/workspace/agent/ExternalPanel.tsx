@@ -33,7 +33,9 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
       </div>
       {lacked ? (
         <Notice kind="warning" title="This server has no program for that platform.">
-          <p>The command works there only if <code>coder</code> is installed on the machine already, by the wheel for example: <code>pipx install FILE.whl</code>. Otherwise it waits until the program is here.</p>
+          {platform.startsWith("windows")
+            ? <p>The command waits until an agent is here. Or run the line for Linux inside WSL.</p>
+            : <p>The command works there only if <code>coder</code> is installed on the machine already, by the wheel for example: <code>pipx install FILE.whl</code>. Otherwise it waits until the program is here.</p>}
           <p>For whoever runs this deployment: {lacked.remedy}</p>
         </Notice>
       ) : null}

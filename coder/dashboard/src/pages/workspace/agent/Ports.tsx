@@ -13,7 +13,9 @@ import { Count } from "../../../ui/Badge";
 import { Button, buttonClass, IconButton } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
 import { SelectField, TextField } from "../../../ui/forms/Field";
+import { useForm } from "../../../ui/forms/form";
 import { Popover } from "../../../ui/Popover";
+import { ago } from "../../../ui/time";
 import { toast } from "../../../ui/toast";
 
 type Level = WorkspaceAgentPortShare["share_level"];
@@ -21,6 +23,22 @@ type Protocol = WorkspaceAgentPortShare["protocol"];
 
 const LEVELS: readonly (readonly [Level, string])[] = [["organization", "Organization"], ["authenticated", "Anyone signed in"], ["public", "Anyone"]];
 const ORDER: readonly Level[] = ["owner", "organization", "authenticated", "public"];
+
+const FIRST_PORT = 9; // below it the server shares none
+const LAST_PORT = 65_535;
+
+const HOUR_MS = 3_600_000;
+const ENDS = [["never", "When I end it"], ["1", "In an hour"], ["8", "In 8 hours"], ["24", "In a day"], ["168", "In a week"]] as const;
+type End = (typeof ENDS)[number][0];
+const KEPT = "";
+
+function endOf(end: End): string | null {
+  return end === "never" ? null : new Date(Date.now() + Number(end) * HOUR_MS).toISOString();
+}
+
+function endText(share: WorkspaceAgentPortShare): string {
+  return share.expires_at ? `Ends ${ago(share.expires_at)}` : "Ends when I end it";
+}
 
 /** Where a port opens: a host of its own below the wildcard. */
 export function portAddress(host: string, port: number, protocol: Protocol, workspace: Pick<Workspace, "name" | "owner_name">, agent: string, scheme = window.location.protocol): string {
@@ -49,7 +67,9 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const levels = LEVELS.filter(([level]) => ORDER.indexOf(level) <= most);
   const mine = (shares.data?.shares ?? []).filter((share) => share.agent_name === agent.name);
   const refresh = () => queries.invalidateQueries({ queryKey: ["workspaces", workspace.id, "port-share"] });
-  const share = (port: number, level: string, how: Protocol) => void post(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port, share_level: level, protocol: how }).then(refresh, (error: unknown) => toast.failed("The port could not be shared", error));
+  /** `end` left out leaves the end there is. */
+  const send = (port: number, level: string, how: Protocol, end?: End) => post(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port, share_level: level, protocol: how, ...(end === undefined ? {} : { expires_at: endOf(end) }) }).then(refresh);
+  const share = (...what: Parameters<typeof send>) => void send(...what).catch((error: unknown) => toast.failed("The port could not be shared", error));
   const end = (port: number) => void remove(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port }).then(refresh, (error: unknown) => toast.failed("Sharing could not be ended", error));
   const address = (port: number, how: Protocol) => portAddress(host, port, how, workspace, agent.name);
   const listening = (ports.data?.ports ?? []).filter((item) => !mine.some((other) => other.port === item.port));
@@ -75,17 +95,42 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         {levels.length === 0 ? <p className="text-sm text-muted">The template lets only the owner open ports.</p> : mine.length === 0 ? <p className="text-sm text-muted">Nobody else can open a port of this agent.</p> : null}
         {mayShare === false && levels.length > 0 ? <p className="text-sm text-muted">Who may change the workspace may share its ports.</p> : null}
         {mine.map((item) => (
-          <div key={item.port} className="flex items-center gap-2">
+          <div key={item.port} className="flex flex-wrap items-center gap-2">
             {host ? <a className="w-14 font-medium text-accent-text hover:underline" href={address(item.port, item.protocol)} target="_blank" rel="noreferrer">{item.port}</a> : <span className="w-14 font-medium">{item.port}</span>}
             {mayShare ? <>
             <SelectField hideLabel label={`Protocol of port ${item.port}`} value={item.protocol} onChange={(how) => share(item.port, item.share_level, how === "https" ? "https" : "http")} options={[["http", "HTTP"], ["https", "HTTPS"]]} />
             <SelectField hideLabel label={`Who may open port ${item.port}`} value={item.share_level} onChange={(level) => share(item.port, level, item.protocol)} options={levels} />
+            <SelectField hideLabel label={`When sharing port ${item.port} ends`} value={KEPT} onChange={(end) => share(item.port, item.share_level, item.protocol, end as End)} options={[[KEPT, endText(item)], ...ENDS]} />
             <IconButton size="sm" label={`Stop sharing port ${item.port}`} onClick={() => end(item.port)}><X /></IconButton>
-            </> : <span className="text-sm text-muted">{LEVELS.find(([level]) => level === item.share_level)?.[1]}</span>}
+            </> : <span className="text-sm text-muted">{LEVELS.find(([level]) => level === item.share_level)?.[1]}{item.expires_at ? `, ${endText(item)}` : ""}</span>}
           </div>
         ))}
+        {mayShare && host && levels.length > 0 ? <SharePort levels={levels} onShare={send} /> : null}
       </section>
     </div>
+  );
+}
+
+type Send = (port: number, level: string, how: Protocol, end: End) => Promise<unknown>;
+
+/** Any port: what is to be shared may not listen yet. */
+function SharePort({ levels, onShare }: { levels: readonly (readonly [Level, string])[]; onShare: Send }) {
+  const form = useForm({ port: "", protocol: "http", share_level: levels[0]?.[0] ?? "", expires_at: ENDS[0][0] as End }, async (values) => {
+    await onShare(Number(values.port), values.share_level, values.protocol === "https" ? "https" : "http", values.expires_at);
+    form.reset({ ...values, port: "" });
+  });
+  const { values, set, problem } = form;
+  return (
+    <form aria-label="Share a port" className="flex flex-col gap-2 border-t border-line pt-3" onSubmit={form.submit}>
+      {form.error ? <Failure error={form.error} /> : null}
+      <div className="grid grid-cols-2 gap-2">
+        <TextField label="Port to share" type="number" min={FIRST_PORT} max={LAST_PORT} required value={values.port} problem={problem("port")} onChange={(port) => set("port", port)} />
+        <SelectField label="Protocol" value={values.protocol} onChange={(how) => set("protocol", how)} options={[["http", "HTTP"], ["https", "HTTPS"]]} problem={problem("protocol")} />
+        <SelectField label="Who may open it" value={values.share_level} onChange={(level) => set("share_level", level as Level)} options={levels} problem={problem("share_level")} />
+        <SelectField label="Ends" value={values.expires_at} onChange={(end) => set("expires_at", end as End)} options={ENDS} problem={problem("expires_at")} />
+      </div>
+      <div><Button type="submit" busy={form.busy}>Share port</Button></div>
+    </form>
   );
 }
 

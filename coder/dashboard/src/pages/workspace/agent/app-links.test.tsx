@@ -38,3 +38,18 @@ it.each([["alone", ""], ["in a group", "Tools"]])("%s, opens a small window wher
   await userEvent.click(await screen.findByRole(group ? "menuitem" : "link", { name: "small" }));
   expect(gone).toHaveBeenCalledWith("/@ana/lab.main/apps/small/", "app-small", "width=900,height=600");
 });
+
+it.each([["alone", ""], ["in a group", "Tools"]])("%s, says that an application is unwell, and opens it all the same", async (_, group) => {
+  show(app("broken", { health: "unhealthy", group }), app("fine", { health: "healthy", group }));
+  expect((await screen.findByText(/health check/)).textContent).toBe("broken does not answer its health check. You can open it all the same.");
+  if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
+  const link = await screen.findByRole(group ? "menuitem" : "link", { name: /^broken/ });
+  expect(link).toHaveAttribute("href", "/@ana/lab.main/apps/broken/");
+  expect(link).not.toHaveAttribute("data-disabled");
+});
+
+it("says nothing of applications that are well", async () => {
+  show(app("fine", { health: "healthy" }), app("unchecked", { health: "disabled" }));
+  await screen.findByRole("link", { name: "fine" });
+  expect(screen.queryByText(/health check/)).toBeNull();
+});

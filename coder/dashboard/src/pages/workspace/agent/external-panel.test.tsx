@@ -23,13 +23,17 @@ it("says when the server lacks the program of the chosen platform, and what to d
   const program = (architecture: string, available: boolean) => ({ name: `coder-linux-${architecture}`, os: "linux", architecture, available, remedy: available ? "" : `Build it for ${architecture}.` });
   visit([{ path: "/", element: <ExternalPanel workspace={workspace} agent={agent} /> }], "/", {
     "GET /api/v2/workspaces/w/external-agent/main/credentials": { command: "curl", agent_token: "secret" },
-    "GET /api/v2/programs": [program("amd64", true), program("arm64", false)],
+    "GET /api/v2/programs": [program("amd64", true), program("arm64", false), { ...program("amd64", false), name: "coder-windows-amd64.exe", os: "windows" }],
   });
   expect(await screen.findByRole("option", { name: "Linux, ARM, 64-bit (program missing)" })).toBeVisible();
   expect(screen.queryByText("This server has no program for that platform.")).toBeNull();
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "linux/arm64");
   expect(await screen.findByText("This server has no program for that platform.")).toBeVisible();
   expect(screen.getByText(/Build it for arm64/)).toBeVisible();
+  expect(screen.getByText(/pipx install/)).toBeVisible();
+  await userEvent.selectOptions(screen.getByLabelText("Platform"), "windows/amd64");
+  expect(await screen.findByText(/inside WSL/)).toBeVisible();
+  expect(screen.queryByText(/pipx install/)).toBeNull(); // the wheel has no agent there
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "linux/amd64");
   expect(screen.queryByText("This server has no program for that platform.")).toBeNull();
 });

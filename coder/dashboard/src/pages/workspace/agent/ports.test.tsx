@@ -1,9 +1,9 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
-import { visit } from "../../../test/world";
+import { Refusal, visit, type Answers } from "../../../test/world";
 import { PortsButton } from "./Ports";
 
 const workspace = { id: "w", name: "dev", owner_name: "ana", template_id: "t" } as Workspace;
@@ -18,4 +18,54 @@ it("where ports open in no browser, asks for no protocol and shows the command w
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
   expect(await screen.findByText("coder port-forward dev --tcp 5173")).toBeVisible();
   expect(screen.queryByLabelText("Protocol of the listening ports")).toBeNull();
+});
+
+const shown = (shares: object[], more: Answers = {}) => visit([{ path: "/", element: <PortsButton workspace={workspace} agent={agent} /> }], "/", {
+  "GET /api/v2/workspaceagents/a/listening-ports": { ports: [] },
+  "GET /api/v2/workspaces/w/port-share": { shares },
+  "GET /api/v2/templates/t": { max_port_share_level: "public" },
+  "GET /api/v2/applications/host": { host: "*.apps.test" },
+  "POST /api/v2/workspaces/w/port-share": {},
+  ...more,
+});
+const last = (page: ReturnType<typeof visit>) => page.sent.at(-1)?.body as Record<string, unknown>;
+
+it("shares a port that does not listen yet: its number, protocol, level and end", async () => {
+  const page = shown([]);
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  const form = within(await screen.findByRole("form", { name: "Share a port" }));
+  await userEvent.type(form.getByLabelText("Port to share"), "4321");
+  await userEvent.selectOptions(form.getByLabelText("Protocol"), "HTTPS");
+  await userEvent.selectOptions(form.getByLabelText("Who may open it"), "Anyone");
+  const before = Date.now();
+  await userEvent.selectOptions(form.getByLabelText("Ends"), "In an hour");
+  await userEvent.click(form.getByRole("button", { name: "Share port" }));
+  await waitFor(() => expect(form.getByLabelText("Port to share")).toHaveValue(null));
+  expect(last(page)).toMatchObject({ agent_name: "main", port: 4321, protocol: "https", share_level: "public" });
+  const end = Date.parse(String(last(page)["expires_at"]));
+  expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
+  expect(end).toBeLessThanOrEqual(Date.now() + 3_600_000);
+  await userEvent.type(form.getByLabelText("Port to share"), "4322");
+  await userEvent.selectOptions(form.getByLabelText("Ends"), "When I end it");
+  await userEvent.click(form.getByRole("button", { name: "Share port" }));
+  await waitFor(() => expect(last(page)).toMatchObject({ port: 4322, expires_at: null }));
+});
+
+it("keeps the number when the server refuses it, and says why at its field", async () => {
+  shown([], { "POST /api/v2/workspaces/w/port-share": new Refusal(400, "A workspace shares at most 100 ports.") });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.type(await screen.findByLabelText("Port to share"), "4321");
+  await userEvent.click(screen.getByRole("button", { name: "Share port" }));
+  expect(await screen.findByText("A workspace shares at most 100 ports.")).toBeVisible();
+  expect(screen.getByLabelText("Port to share")).toHaveValue(4321);
+});
+
+it("says when a share ends, leaves that end when something else is changed, and sets another", async () => {
+  const page = shown([{ agent_name: "main", port: 8080, share_level: "public", protocol: "http", expires_at: new Date(Date.now() + 2 * 3_600_000 + 60_000).toISOString() }]);
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByRole("option", { name: "Ends in 2 hours" })).toBeInTheDocument();
+  await userEvent.selectOptions(screen.getByLabelText("Who may open port 8080"), "Organization");
+  await waitFor(() => expect(last(page)).toEqual({ agent_name: "main", port: 8080, share_level: "organization", protocol: "http" }));
+  await userEvent.selectOptions(screen.getByLabelText("When sharing port 8080 ends"), "When I end it");
+  await waitFor(() => expect(last(page)).toMatchObject({ port: 8080, share_level: "public", expires_at: null }));
 });

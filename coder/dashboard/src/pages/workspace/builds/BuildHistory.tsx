@@ -1,11 +1,13 @@
-// The builds of a workspace, newest first.
-import { useQuery } from "@tanstack/react-query";
+// The builds of a workspace, newest first; older ones when they are asked for.
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import { Link, useParams } from "react-router";
 
 import { workspaceBuilds } from "../../../api/queries/workspaces";
 import type { Workspace, WorkspaceBuild } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText } from "../../../ui/Badge";
+import { Button } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
 import { Skeleton } from "../../../ui/Loading";
 import { JOB_TONES, JOB_WORDS } from "../../provisioners/job-states";
@@ -14,15 +16,25 @@ import { workspacePath } from "../paths";
 export const VERBS: Record<WorkspaceBuild["transition"], string> = { start: "Start", stop: "Stop", delete: "Delete" };
 
 export function BuildHistory({ workspace }: { workspace: Workspace }) {
-  const query = workspaceBuilds(workspace.id);
-  // A build that began or ended is another list.
-  const builds = useQuery({ ...query, queryKey: [...query.queryKey, workspace.latest_build.id, workspace.latest_build.status] });
+  const builds = useInfiniteQuery(workspaceBuilds(workspace.id));
+  // A build that began or ended changes the list; how far it has been opened stays.
+  const newest = `${workspace.latest_build.id} ${workspace.latest_build.status}`;
+  const known = useRef(newest);
+  const { refetch } = builds;
+  useEffect(() => {
+    if (known.current === newest) return;
+    known.current = newest;
+    void refetch();
+  }, [newest, refetch]);
   const shown = useParams()["number"];
   if (builds.isPending) return <Skeleton className="h-24 w-full" />;
-  if (builds.isError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
+  if (builds.isLoadingError) return <Failure error={builds.error} retry={() => void builds.refetch()} />;
+  // A build that began between two pages has moved the second: what ended the first begins it, too.
+  const all = [...new Map(builds.data.pages.flat().map((build) => [build.id, build])).values()];
   return (
+    <>
     <ol className="-mx-2 flex flex-col gap-px" aria-label="Builds">
-      {builds.data.map((build) => {
+      {all.map((build) => {
         const { status } = build.job;
         return (
           <li key={build.id}>
@@ -38,5 +50,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
         );
       })}
     </ol>
+    {builds.hasNextPage ? <Button size="sm" look="quiet" className="mt-1" busy={builds.isFetchingNextPage} onClick={() => void builds.fetchNextPage()}>Older builds</Button> : null}
+    </>
   );
 }

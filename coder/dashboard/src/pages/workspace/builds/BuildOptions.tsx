@@ -10,6 +10,7 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Popover } from "../../../ui/Popover";
 import { hasErrors, useDynamicParameters } from "../../create/dynamic-parameters";
 import { ParameterField } from "../../create/ParameterField";
+import { startVersion } from "./builds";
 
 interface BuildOptionsProps {
   workspace: Workspace;
@@ -20,7 +21,7 @@ interface BuildOptionsProps {
 
 export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
   const [open, setOpen] = useState(false);
-  const known = useQuery(versionParameters(workspace.latest_build.template_version_id)).data ?? [];
+  const known = useQuery(versionParameters(startVersion(workspace))).data ?? [];
   if (!known.some((parameter) => parameter.ephemeral)) return null;
   return (
     <Popover label={`${verb} with build options`} open={open} onOpenChange={setOpen} className="w-96 p-4"
@@ -31,7 +32,7 @@ export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
 }
 
 function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
-  const dynamic = useDynamicParameters(workspace.latest_build.template_version_id, workspace.owner_id, {});
+  const dynamic = useDynamicParameters(startVersion(workspace), workspace.owner_id, {});
   const shown = dynamic.parameters?.filter((parameter) => parameter.ephemeral) ?? null;
   return (
     <form className="flex flex-col gap-4" onSubmit={(event) => { event.preventDefault(); onBuild((shown ?? []).map((parameter) => ({ name: parameter.name, value: dynamic.valueOf(parameter) }))); }}>

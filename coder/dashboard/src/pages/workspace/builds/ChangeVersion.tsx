@@ -8,15 +8,16 @@ import { Combobox } from "../../../ui/forms/Combobox";
 import { Confirm } from "../../../ui/Confirm";
 import { Loading } from "../../../ui/Loading";
 import { ago } from "../../../ui/time";
-import { startBuild } from "./builds";
+import { startBuild, useAskingForValues } from "./builds";
 
 export function ChangeVersion({ workspace, onClose }: { workspace: Workspace; onClose: () => void }) {
   const queries = useQueryClient();
+  const asking = useAskingForValues();
   const versions = useQuery(templateVersions(workspace.template_id)).data;
   const [chosen, setChosen] = useState(workspace.latest_build.template_version_id);
   return (
     <Confirm open onClose={onClose} danger={false} title={`Change the version of ${workspace.name}`} confirm="Promote version" onConfirm={async () => {
-      await startBuild(workspace.id, "start", { template_version_id: chosen });
+      await asking(workspace, chosen, () => startBuild(workspace.id, "start", { template_version_id: chosen }));
       await queries.invalidateQueries({ queryKey: ["workspace"] });
     }} extra={versions ? (
       <Combobox label="Version" value={chosen} onChange={setChosen} options={versions.filter((version) => version.job.status === "succeeded" && !version.archived).map((version) => ({

@@ -73,7 +73,7 @@ function ParametersForm({ workspace, found }: { workspace: Workspace; found: Val
   return (
     <form onSubmit={form.submit}>
       <Stack className="gap-6">
-        {version !== build.template_version_id ? <Notice kind="info" title="A newer version of the template asks for these values.">Fill in what is missing: the workspace is then built with that version.</Notice> : null}
+        {version !== build.template_version_id ? <Notice kind="info" title="Another version of the template asks for these values.">Fill in what is missing: the workspace is then built with that version.</Notice> : null}
         <ConflictNotice conflict={conflict} form={typed} />
         {form.error && !(form.error instanceof ConflictError) ? <Failure error={form.error} /> : null}
         {dynamic.diagnostics.map((item, index) => <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail}</Notice>)}

@@ -1,0 +1,18 @@
+"""What a program of the workspace says of an app, passed on with the agent's own token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+FIELDS = ("app_slug", "state", "message", "uri")
+
+
+async def report_app_status(policy: DialPolicy, request: Mapping[str, Any]) -> None:
+    """Raises NetError: a refusal is the server's own word."""
+    body = {name: str(request.get(name, "")) for name in FIELDS}
+    async with HttpClient(policy) as client:
+        await client.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=body)

@@ -1,0 +1,159 @@
+"""What arguments and flags name, and the names of those things that the deployment knows: for TAB.
+
+`PLACES` and `OF_COMMANDS` say it for arguments, by the words of a command's usage; `FLAGS` for values of flags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from coder.base.errors import CoderError
+
+if TYPE_CHECKING:
+    from coder.cli.command import Command, Invocation
+    from coder.net.blocking import BlockingClient
+
+PLACES = {
+    "<workspace>": "workspaces", "[workspace]": "workspaces", "[user/]workspace[.agent]": "workspaces",
+    "[agent]": "agents", "<app slug>": "apps", "<always|never>": "always never", "{<duration> | manual}": "manual",
+    "{<start-time> [day-of-week] [location] | manual}": "manual",
+    "<template>": "templates", "[template]": "templates", "<template-name>": "templates",
+    "[template-name...]": "templates",
+    "<username>": "users", "<username|user_id>": "users", "<username | user_id>": "users",
+    "<username|user_id|'me'>": "users", "<task>": "tasks", "<task>...": "tasks",
+    "<organization_name_or_id>": "organizations", "['selected'|'me'|uuid|org_name]": "organizations",
+} | dict.fromkeys(
+    (
+        "[command]", "[directory]", "[destination]", "[file]", "<file>", "<file|->", "[input]", "[template-folder...]",
+        "[project directory]", "[<directory in workspace>]", "<new name>", "<duration from now>", "<title>",
+        "<message>", "<question>", "<git_repo_url>", "[<url>]", "<host>", "<id>", "<job_id>", "<unit>", "<depends-on…>",
+        "<provider>", "<role_name>", "[role_names ...]", "[roles...]", "[template-version-names...]",
+        "<organization name>", "--", "[word...]", "[ssh arguments]",
+    ),
+    "",
+)  # fmt: skip
+"""A word of a usage: the kind of names that stand there, or the words themselves; "" is for nothing one could offer."""
+OF_COMMANDS = {
+    "create": ("",), "external-workspaces create": ("",), "templates create": ("",), "task create": ("",),
+    "groups create": ("",), "provisioner keys create": ("",), "secret create": ("",), "wireguard add": ("",),
+    "groups delete": ("groups",), "groups edit": ("groups",), "provisioner keys delete": ("",),
+    "secret delete": ("secrets",), "secret disable": ("secrets",), "secret enable": ("secrets",),
+    "secret list": ("secrets",), "secret update": ("secrets",), "wireguard remove": ("",),
+    "templates delete": ("templates...",), "templates pull": ("templates", ""),
+    "tokens remove": ("tokens",), "tokens view": ("tokens",),
+    "workspace-proxy delete": ("proxies",), "workspace-proxy edit": ("proxies",),
+    "workspace-proxy regenerate-token": ("proxies",),
+}  # fmt: skip
+"""Commands whose usage says it of no kind, or that make what others name."""
+FLAGS = {
+    "template": "templates", "org": "organizations", "user": "users", "owner": "users", "initiator": "users",
+    "add-users": "users", "rm-users": "users", "group": "groups", "tcp": "ports", "udp": "ports",
+    "copy-parameters-from": "workspaces", "workspace": "workspaces",
+}  # fmt: skip
+_WORD = re.compile(r"(?:\[[^\]<]*(?:<[^>]*>)?[^\]]*\]|<[^>]*>|\{[^}]*\}|[^\s\[<{])+")
+
+
+def usage_words(usage: str) -> list[str]:
+    """`<workspace> [command]` -> its two words, blanks inside of brackets kept."""
+    return _WORD.findall(usage)
+
+
+def kind_of_place(command: Command, place: int) -> str:
+    """What the argument at that place names (0: the first); "" when that is nothing known."""
+    kinds = OF_COMMANDS.get(command.words)
+    if kinds is None:
+        kinds = tuple(f"{PLACES.get(word, '')}{'...' if '...' in word else ''}" for word in usage_words(command.usage))
+    if not kinds:
+        return ""
+    kind = kinds[place] if place < len(kinds) else kinds[-1] if kinds[-1].endswith("...") else ""
+    return kind.removesuffix("...")
+
+
+def _names(client: BlockingClient, kind: str) -> list[str]:
+    from coder.api.base import names
+    from coder.client.answers import read
+
+    answer = client.request("GET", _LISTED[kind])
+    match kind:
+        case "workspaces":
+            found = read(answer, names.NamedWorkspaces).workspaces
+        case "tasks":
+            found = read(answer, names.NamedTasks).tasks
+        case "proxies":
+            found = read(answer, names.NamedRegions).regions
+        case "users":
+            return [one.username for one in read(answer, names.NamedUsers).users]
+        case "tokens":
+            return [one.token_name for one in read(answer, list[names.NamedToken])]
+        case _:
+            found = read(answer, list[names.Named])
+    return [one.name for one in found]
+
+
+_LISTED = {
+    "workspaces": "/api/v2/workspaces?q=owner%3Ame",
+    "users": "/api/v2/users",
+    "templates": "/api/v2/templates",
+    "organizations": "/api/v2/users/me/organizations",
+    "groups": "/api/v2/groups",
+    "tasks": "/api/v2/tasks?q=owner%3Ame",
+    "secrets": "/api/v2/users/me/secrets",
+    "tokens": "/api/v2/users/me/keys/tokens",
+    "proxies": "/api/v2/workspaceproxies",
+}
+"""Where the names of a kind are listed."""
+
+
+def named_things(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
+    """Names that the deployment knows; none when it cannot be asked, for a TAB must not fail.
+
+    `args`: the arguments before, of which the first is the workspace whose agents, apps and ports are meant.
+    """
+    from coder.cli import session
+    from coder.net.errors import NetError
+
+    try:
+        if kind in _LISTED:
+            return sorted(filter(None, _names(session.client(invocation), kind)))
+        if kind in _OF_WORKSPACES:
+            return _OF_WORKSPACES[kind](session.client(invocation), args[0]) if args else []
+    except (CoderError, NetError, ValueError):  # what is no such answer is a ValueError of msgspec
+        return []
+    return kind.split()
+
+
+def _agents(client: BlockingClient, workspace: str) -> list[Any]:
+    from coder.cli.workspaces.workspaces import find_workspace
+
+    found = find_workspace(client, workspace)
+    return [agent for one in found.latest_build.resources for agent in one.agents or ()]
+
+
+def _agent_names(client: BlockingClient, workspace: str) -> list[str]:
+    return sorted(agent.name for agent in _agents(client, workspace))
+
+
+def _apps(client: BlockingClient, workspace: str) -> list[str]:
+    return sorted(app.slug for agent in _agents(client, workspace) for app in agent.apps or ())
+
+
+def _ports(client: BlockingClient, workspace: str) -> list[str]:
+    """Those that programs of the workspace listen on."""
+    from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+    from coder.client.answers import read
+
+    agents = _agents(client, workspace)
+    if not agents:
+        return []
+    answer = client.request("GET", f"/api/v2/workspaceagents/{agents[0].id}/listening-ports")
+    return [str(one.port) for one in read(answer, WorkspaceAgentListeningPortsResponse).ports]
+
+
+_OF_WORKSPACES: dict[str, Callable[[BlockingClient, str], list[str]]] = {
+    "agents": _agent_names,
+    "apps": _apps,
+    "ports": _ports,
+}
+KINDS = frozenset({*_LISTED, *_OF_WORKSPACES})

@@ -1,0 +1,52 @@
+"""AgentAPI watched beside the tools: what it shows of a model is told to the server, though the model says nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.cli.output import say
+from coder.cli.tasks.app_status import EventStream, Reporter
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+AGAIN = 1.0
+"""Seconds until AgentAPI is asked again: it starts beside us, and its stream ends with it (ours)."""
+
+
+async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy, reporter: Reporter) -> None:
+    """Answers standard input's lines, AgentAPI watched meanwhile, until the input ends."""
+    readline = sys.stdin.readline
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_watch, policy, reporter)
+        while line := await trio.to_thread.run_sync(readline, abandon_on_cancel=True):
+            # On a thread: tools that go into a workspace begin a trio of their own.
+            said = await trio.to_thread.run_sync(answer, line) if line.strip() else None
+            if said is not None:
+                sys.stdout.write(said + "\n")
+                sys.stdout.flush()
+        nursery.cancel_scope.cancel()
+
+
+async def _watch(policy: DialPolicy, reporter: Reporter) -> None:
+    is_told = False
+    while True:
+        try:
+            async with HttpClient(policy) as client, client.stream("GET", "/events") as answer:
+                if answer.status != 200:
+                    raise CoderError("agentapi", f"it answers /events with {answer.status}")
+                events = EventStream()
+                async with aclosing(answer.chunks()) as chunks:
+                    async for chunk in chunks:
+                        is_told = False
+                        for event, data in events.feed(chunk):
+                            await trio.to_thread.run_sync(reporter.seen, event, data)
+        except (CoderError, OSError, ValueError) as error:
+            if not is_told:
+                say(f"AgentAPI is not watched ({error}); it is asked again until it answers")
+            is_told = True
+        await trio.sleep(AGAIN)

@@ -1,0 +1,52 @@
+// What a build says is wrong with a template's files, and where: read from the lines of its log, in which each of Terraform's
+// diagnostics is a name, a place, the source and a sentence (coder/provisionerd/terraform/log_lines.py), and from what is
+// said of the job.
+import type { ProvisionerJobLog } from "../../api/types";
+import { plainText } from "../../ui/text/ansi";
+
+export interface Problem {
+  severity: "error" | "warning";
+  title: string;
+  detail: string;
+  /** Null where nothing says. */
+  place: { file: string; line: number } | null;
+}
+
+const NAME = /^(?:Error|Warning): (.+)$/;
+const PLACE = /^on (.+?) line (\d+)\b/;
+/** As our own reader of templates says it: file:line,column: message. */
+const AT = /^([^\s:]+):(\d+)(?:,\d+(?:-\d+)?)?: (.+)$/;
+const FRAME = /^[\s╷│├└╵─]+/;
+/** Terraform quotes the template between the place and the sentence, with the values that took part below. */
+const QUOTED = /^\s*(?:\d+:|├|│ .* is |\(source code not available\))/;
+const SEVERITY: Partial<Record<ProvisionerJobLog["log_level"], Problem["severity"]>> = { error: "error", warn: "warning" };
+
+const placed = (file: string, line: string): Problem["place"] => ({ file: file.replace(/^\.\//, ""), line: Number(line) });
+
+export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): Problem[] {
+  const found: Problem[] = [];
+  let last: { problem: Problem; level: ProvisionerJobLog["log_level"] } | null = null;
+  for (const line of lines) {
+    const severity = SEVERITY[line.log_level];
+    const raw = plainText(line.output);
+    const text = raw.replace(FRAME, "").trim();
+    if (!severity) last = null;
+    if (!severity || text === "") continue;
+    const named = NAME.exec(text);
+    if (named?.[1]) {
+      last = { problem: { severity, title: named[1], detail: "", place: null }, level: line.log_level };
+      found.push(last.problem);
+    } else if (last?.level === line.log_level) {
+      const place = PLACE.exec(text);
+      if (place?.[1] && place[2] && last.problem.place === null && last.problem.detail === "") last.problem.place = placed(place[1], place[2]);
+      else if (!QUOTED.test(raw)) last.problem.detail += `${last.problem.detail === "" ? "" : " "}${text}`;
+    } else found.push(alone(severity, text));
+  }
+  if (failure !== "" && AT.test(failure)) found.push(alone("error", failure));
+  return [...new Map(found.map((problem) => [JSON.stringify(problem), problem])).values()];
+}
+
+function alone(severity: Problem["severity"], text: string): Problem {
+  const at = AT.exec(text);
+  return at?.[1] && at[2] && at[3] ? { severity, title: at[3], detail: "", place: placed(at[1], at[2]) } : { severity, title: text, detail: "", place: null };
+}

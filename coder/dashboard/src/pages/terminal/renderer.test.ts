@@ -1,0 +1,35 @@
+import type { Terminal } from "@xterm/xterm";
+import { expect, it, vi } from "vitest";
+
+import { drawBy } from "./renderer";
+
+const made = vi.hoisted(() => ({ lose: [] as (() => void)[], disposed: 0 }));
+vi.mock("@xterm/addon-webgl", () => ({ WebglAddon: class { onContextLoss(tell: () => void) { made.lose.push(tell); } dispose() { made.disposed += 1; } } }));
+
+function screen(works = true, shown = true) {
+  const addons: unknown[] = [];
+  const element = document.createElement("div");
+  if (shown) document.body.append(element);
+  return { addons, terminal: { element, loadAddon: (addon: unknown) => { if (!works) throw new Error("no WebGL"); addons.push(addon); } } as unknown as Terminal };
+}
+
+it.each([["webgl", 1], ["canvas", 0], ["dom", 0], ["", 0]])("%j: %i addon draws", async (renderer, count) => {
+  const { addons, terminal } = screen();
+  await drawBy(terminal, renderer);
+  expect(addons).toHaveLength(count);
+});
+
+it("leaves the drawing to the terminal where there is no graphics card, and once it is lost", async () => {
+  made.disposed = 0;
+  await drawBy(screen(false).terminal, "webgl");
+  expect(made.disposed).toBe(1);
+  await drawBy(screen().terminal, "webgl");
+  made.lose.at(-1)?.();
+  expect(made.disposed).toBe(2);
+});
+
+it("draws nothing that has left the page", async () => {
+  const { addons, terminal } = screen(true, false);
+  await drawBy(terminal, "webgl");
+  expect(addons).toEqual([]);
+});

@@ -1,0 +1,43 @@
+import { EditorView } from "@codemirror/view";
+import { render } from "@testing-library/react";
+import { beforeAll, expect, it } from "vitest";
+
+import { CodeEditor, type Mark } from "./CodeEditor";
+
+const TEXT = 'resource "a" "b" {\n  count = x\n}\n';
+const MARKS: readonly Mark[] = [{ line: 2, severity: "error", message: "Unknown name" }, { line: 1, severity: "warning", message: "Old" }, { line: 90, severity: "error", message: "of a longer text" }];
+
+// jsdom measures no letters.
+beforeAll(() => { Range.prototype.getClientRects = () => [] as unknown as DOMRectList; });
+
+function open(props: Partial<Parameters<typeof CodeEditor>[0]>) {
+  const shown = (more: typeof props) => <CodeEditor path="main.tf" text={TEXT} label="main.tf" onChange={() => undefined} {...more} />;
+  const { container, rerender } = render(shown(props));
+  const view = EditorView.findFromDOM(container.querySelector<HTMLElement>(".cm-editor") as HTMLElement);
+  if (!view) throw new Error("there is no editor");
+  return { view, again: (more: typeof props) => rerender(shown(more)), marked: (kind: string) => [...container.querySelectorAll(`.cm-lintRange-${kind}`)].map((one) => one.textContent).join("") };
+}
+
+it("marks lines, moves the marks with the text, and takes them away", () => {
+  const { view, marked, again } = open({ marks: MARKS });
+  expect([marked("error"), marked("warning")]).toEqual(["count = x", 'resource "a" "b" {']);
+  view.dispatch({ changes: { from: 0, insert: "# new\n" } });
+  expect(marked("error")).toBe("count = x");
+  again({ marks: [] });
+  expect([marked("error"), marked("warning")]).toEqual(["", ""]);
+});
+
+it("goes to a line, again when it is asked again, and to the last one instead of one there is not", () => {
+  const { view, again } = open({ target: { line: 2 } });
+  const line = () => view.state.doc.lineAt(view.state.selection.main.head).number;
+  expect([line(), view.hasFocus]).toEqual([2, true]);
+  view.dispatch({ selection: { anchor: 0 } });
+  again({ target: { line: 2 } });
+  expect(line()).toBe(2);
+  again({ target: { line: 99 } });
+  expect(line()).toBe(4);
+});
+
+it("marks nothing in a text that is only shown", () => {
+  expect(open({ onChange: undefined as never, marks: MARKS }).marked("error")).toBe("");
+});

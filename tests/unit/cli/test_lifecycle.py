@@ -1,0 +1,60 @@
+"""`--reason`: every build a command asks for says why, in the words programs that call it may use."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.command import Command, parse
+from coder.cli.workspaces import lifecycle
+from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
+
+BUILDS = {"start": ["start"], "stop": ["stop"], "restart": ["stop", "start"], "update": ["stop", "start"]}
+COMMANDS: dict[str, Command] = {
+    command.words: command for command in (lifecycle.START, lifecycle.STOP, lifecycle.RESTART, lifecycle.UPDATE)
+}
+
+
+@pytest.fixture
+def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Bodies of the builds that were asked for, of a workspace that can be started, stopped and updated."""
+    bodies: list[dict[str, Any]] = []
+    latest = SimpleNamespace(status="stopped", transition="start", job=SimpleNamespace(status="succeeded"))
+    workspace = SimpleNamespace(id="w", name="dev", latest_build=latest, outdated=True, template_active_version_id="v")
+
+    def request(_method: str, _path: str, *, json: dict[str, Any]) -> bytes:
+        bodies.append(json)
+        return b""
+
+    monkeypatch.setattr(session, "client", lambda _invocation: SimpleNamespace(request=request))
+    monkeypatch.setattr(lifecycle, "find_workspace", lambda _client, _name: workspace)
+    monkeypatch.setattr(lifecycle, "_start_extra", lambda *_: {})
+    monkeypatch.setattr(lifecycle, "_values_for", lambda *_: {})
+    monkeypatch.setattr(lifecycle, "read", lambda _answer, _kind: latest)
+    for name in ("confirm", "settle_build", "watch_build"):
+        monkeypatch.setattr(lifecycle, name, lambda *_, **__: None)
+    return bodies
+
+
+@pytest.mark.parametrize("words", BUILDS)
+@pytest.mark.parametrize("reason", ["", *REASONS_FOR_CLIENTS])
+def test_every_build_says_why(words: str, reason: str, posted: list[dict[str, Any]]) -> None:
+    argv = ["dev", *([f"--reason={reason}"] if reason else [])]
+    assert COMMANDS[words].run(parse(COMMANDS[words], argv, {})) == 0
+    assert [(body["transition"], body["reason"]) for body in posted] == [
+        (transition, reason or "cli") for transition in BUILDS[words]
+    ]
+
+
+@pytest.mark.parametrize("words", BUILDS)
+def test_reasons_that_are_the_servers_cannot_be_given(words: str) -> None:
+    with pytest.raises(CoderError, match="reason"):
+        parse(COMMANDS[words], ["dev", "--reason=autostop"], {})
+
+
+def test_the_words_of_editors_are_among_them() -> None:
+    assert {"vscode_connection", "jetbrains_connection", "ssh_connection", "cli"} <= set(REASONS_FOR_CLIENTS)

@@ -1,0 +1,114 @@
+"""Which debug messages reach a log: those of loggers whose names match, everybody's above that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.base import log
+from coder.base.errors import CoderError
+from coder.cli.agents.agent import AGENT
+from coder.cli.command import Command, parse
+from coder.cli.log_files import open_logs
+from coder.cli.provisioning.provisioner_daemons import START
+from coder.cli.server.server import SERVER
+from coder.cli.server.workspace_proxy_server import SERVER as PROXY
+
+A_PROXY = [
+    "--primary-access-url=https://coder.example",
+    "--proxy-session-token=2f3c0a1e-0000-4000-8000-000000000001:secret",
+]
+NAMES = ("http.request", "http.server", "database", "agent.http")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Log files stay open for as long as the program runs, which is this test."""
+    before, opened, really = (log._State.sinks, log._State.threshold), [], Path.open
+
+    def remember(path: Path, *how: Any, **rest: Any) -> Any:
+        file = really(path, *how, **rest)
+        if how == ("a",):
+            opened.append(file)
+        return file
+
+    monkeypatch.setattr(Path, "open", remember)
+    yield
+    log._State.sinks, log._State.threshold = before
+    log._State.is_debugged = None
+    for file in opened:
+        file.close()
+
+
+@pytest.mark.parametrize(
+    ("expressions", "verbose", "debugged"),
+    [
+        ((), False, ()),
+        ((), True, NAMES),
+        ((".*",), False, NAMES),
+        (("^http",), False, NAMES[:2]),
+        (("http",), False, ("http.request", "http.server", "agent.http")),
+        (("request$", "data"), False, ("http.request", "database")),
+        (("nobody",), False, ()),
+        (("nobody",), True, NAMES),
+    ],
+)
+def test_debug_messages_are_of_the_loggers_that_match(
+    tmp_path: Path, expressions: tuple[str, ...], verbose: bool, debugged: tuple[str, ...]
+) -> None:
+    path = tmp_path / "log.json"
+    open_logs("", str(path), verbose=verbose, debug=expressions)
+    for name in NAMES:
+        log.get_logger(name).debug("quietly")
+        assert log.get_logger(name).tells("debug") is (name in debugged)
+        log.get_logger(name).info("aloud")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert tuple(line["logger_names"][0] for line in lines if line["msg"] == "quietly") == debugged
+    assert tuple(line["logger_names"][0] for line in lines if line["msg"] == "aloud") == NAMES
+
+
+def test_an_expression_that_is_none_is_refused() -> None:
+    with pytest.raises(CoderError, match=r'--log-filter: "\(" is no regular expression'):
+        open_logs("", "", debug=("http", "("))
+
+
+def test_each_sink_writes_where_it_is_told(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("human", "json", "stackdriver")]
+    open_logs(*map(str, paths))
+    log.get_logger("server").warn("beware")
+    human, structured, cloud = (path.read_text() for path in paths)
+    assert "[warn] server: beware" in human
+    assert json.loads(structured)["level"] == "WARN"
+    assert json.loads(cloud)["severity"] == "WARNING"
+
+
+class _Opened(Exception):  # noqa: N818 - ends the command where its log would be opened
+    pass
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "flags"),
+    [
+        (SERVER, "coder.cli.server.server", ["--log-filter=^http", "--log-filter=data"]),
+        (PROXY, "coder.cli.server.workspace_proxy_server", ["--log-filter=^http", "--log-filter=data", *A_PROXY]),
+        (START, "coder.cli.log_files", ["--log-filter=^http", "--log-filter=data"]),
+        (AGENT, "coder.cli.log_files", []),
+    ],
+    ids=["server", "proxy", "daemon", "agent"],
+)
+def test_every_role_passes_its_settings_on(
+    command: Command, module: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_logs_instead(*paths: str, verbose: bool, debug: tuple[str, ...] = ()) -> None:
+        assert paths == ("/h", "/j", "/s")
+        assert not verbose
+        assert tuple(debug) == (("^http", "data") if flags else ())
+        raise _Opened
+
+    monkeypatch.setattr(f"{module}.open_logs", open_logs_instead)
+    with pytest.raises(_Opened):
+        command.run(parse(command, ["--log-human=/h", "--log-json=/j", "--log-stackdriver=/s", *flags], {}))

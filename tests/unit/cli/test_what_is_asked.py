@@ -1,0 +1,176 @@
+"""What commands ask the server for by their flags, and what of the answer stands on standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.cli.command import parse
+from coder.cli.main import load
+from coder.cli.network.ssh import _needs_own_node
+from tests.kit.cli import Result, run_cli
+from tests.kit.described_answers import described
+from tests.kit.odd_server import OddServer, odd_server, reply
+
+ID = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
+OTHER = "0c6b0a8e-71c6-4f41-8f0e-3a1a5f0f2b22"
+MINE = "/api/v2/users/me/workspace/"
+
+
+def plain(method: str, path: str) -> Any:
+    """The reference's answer, from a deployment of one organization."""
+    if path.partition("?")[0] == "/api/v2/users/me/organizations":
+        return [{"id": ID, "name": "coder", "is_default": True}]
+    return described(method, path)
+
+
+@pytest.fixture
+def server() -> Iterator[OddServer]:
+    with odd_server(patience=10**9) as server:
+        server.answer = lambda method, path: reply(json.dumps(plain(method, path)))
+        yield server
+        assert server.failed is None
+
+
+async def run(line: str, server: OddServer, home: Path) -> Result:
+    env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB", "CODER_NO_OPEN": "true"}
+    return await run_cli(line.split(), home=home, env={**env, "PATH": "/nonexistent"})
+
+
+def builds(server: OddServer) -> list[Any]:
+    """What was asked for."""
+    return [body for body in map(json.loads, server.bodies) if "transition" in body]
+
+
+def workspace(server: OddServer, transition: str, **more: Any) -> None:
+    """From now on workspaces are of a build of that transition, and builds end at once."""
+    status = {"start": "running", "stop": "stopped"}[transition]
+
+    def answer(method: str, path: str) -> bytes:
+        found = plain(method, path)
+        if path.startswith(MINE):
+            if path == f"{MINE}new":
+                return reply('{"message": "Resource not found"}', status="404 Not Found")
+            found = {
+                **found,
+                **more,
+                "latest_build": {**found["latest_build"], "transition": transition, "status": status},
+            }
+        if path.endswith("/builds") and method == "POST":
+            return reply(json.dumps(found), status="201 Created")
+        if "/logs" in path:
+            return reply("[]")
+        return reply(
+            json.dumps(found), status="201 Created" if method == "POST" and "/workspaces" in path else "200 OK"
+        )
+
+    server.answer = answer
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "expected"),
+    [
+        ("start w -y --no-wait --reason vscode_connection", "stop", "vscode_connection"),
+        ("start w -y --no-wait", "stop", "cli"),
+        ("stop w -y --reason dashboard", "start", "dashboard"),
+        ("restart w -y --reason jetbrains_connection", "start", "jetbrains_connection"),
+        ("update w --reason ssh_connection", "stop", "ssh_connection"),
+    ],
+)
+async def test_reasons_are_the_builds(line: str, before: str, expected: str, server: OddServer, tmp_path: Path) -> None:
+    workspace(server, before, outdated=True)
+    await run(line, server, tmp_path)
+    found = builds(server)
+    assert found and {body["reason"] for body in found} == {expected}
+    assert all("log_level" not in body for body in found)
+
+
+@pytest.mark.parametrize(("verb", "before"), [("start", "stop"), ("stop", "start"), ("delete", "start")])
+async def test_debug_logs_of_terraform_are_asked_for(verb: str, before: str, server: OddServer, tmp_path: Path) -> None:
+    workspace(server, before)
+    await run(f"{verb} w -y --provisioner-log-debug", server, tmp_path)
+    (body,) = builds(server)
+    assert (body["transition"], body["log_level"]) == (verb, "debug")
+
+
+async def test_a_copy_has_template_version_and_values_of_its_original(server: OddServer, tmp_path: Path) -> None:
+    workspace(server, "start", template_id=OTHER, template_name="docker")
+    answer = server.answer
+
+    def with_values(method: str, path: str) -> bytes:
+        if path.endswith("/parameters") and method == "GET":
+            return reply('[{"name": "x", "value": "kept"}]')
+        if path.endswith("/evaluate"):
+            found = plain(method, path)
+            return reply(json.dumps({**found, "parameters": [{**found["parameters"][0], "ephemeral": False}]}))
+        return answer(method, path)
+
+    server.answer = with_values
+    result = await run("create new --copy-parameters-from w -y --no-wait", server, tmp_path)
+    assert result.code == 0, result.stderr
+    assert ("GET", f"/api/v2/templates/{OTHER}") in server.asked
+    body = json.loads(server.bodies[-1])
+    assert (body["name"], body["template_version_id"]) == ("new", ID)
+    assert body["rich_parameter_values"] == [{"name": "x", "value": "kept"}]
+    refused = await run("create new --copy-parameters-from w -t other -y", server, tmp_path)
+    assert refused.code == 1 and 'w was made from template "docker", not from "other"' in refused.stderr
+
+
+@pytest.mark.parametrize("line", ["organizations create other", "autoupdate w always"])
+async def test_nobody_is_asked_without_a_terminal(line: str, server: OddServer, tmp_path: Path) -> None:
+    answer = server.answer
+    server.answer = lambda method, path: answer(method, path).replace(
+        b"200 OK", b"201 Created" if method == "POST" else b"200 OK", 1
+    )
+    result = await run(line, server, tmp_path)  # its input is empty
+    assert result.code == 0, result.stderr
+    assert not result.stdout.startswith(">")
+
+
+async def test_only_the_address_of_an_editor_stands_on_standard_output(server: OddServer, tmp_path: Path) -> None:
+    result = await run("open vscode w", server, tmp_path)
+    assert result.code == 0, result.stderr
+    (line,) = result.stdout.splitlines()
+    assert line.startswith("vscode://coder.coder-remote/open?owner=")
+
+
+async def test_groups_are_listed_as_the_api_has_them(server: OddServer, tmp_path: Path) -> None:
+    (group,) = json.loads((await run("groups list -o json", server, tmp_path)).stdout)
+    assert group == plain("GET", f"/api/v2/organizations/{ID}/groups")[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "query"), [("", "q=owner%3Ame"), ("--all", "q="), ("-a", "q="), ("--search owner:x", "q=owner%3Ax")]
+)
+async def test_schedules_of_those_that_are_sought(flags: str, query: str, server: OddServer, tmp_path: Path) -> None:
+    result = await run(f"schedule show {flags}", server, tmp_path)
+    assert result.code == 0, result.stderr
+    assert result.stdout.splitlines()[1].startswith("x/x ")
+    assert server.asked == [("GET", f"/api/v2/workspaces?{query}")]
+
+
+async def test_nothing_to_archive_is_no_failure(server: OddServer, tmp_path: Path) -> None:
+    answer, nothing = server.answer, reply(f'{{"template_id": "{ID}", "archived_ids": null}}')
+    server.answer = lambda method, path: nothing if path.endswith("/versions/archive") else answer(method, path)
+    result = await run("templates archive x -y", server, tmp_path)
+    assert result.code == 0, result.stderr
+    assert result.stdout.startswith("Archived 0 versions from x at ")
+
+
+async def test_too_short_an_extension_is_a_failure_and_changes_nothing(server: OddServer, tmp_path: Path) -> None:
+    for text in ("5m", "28", "28m59s"):
+        result = await run(f"schedule extend w {text}", server, tmp_path)
+        assert (result.code, result.stdout) == (1, "")
+        assert result.stderr.endswith("error: Please specify a duration of at least 30 minutes.\n")
+    assert not server.asked
+
+
+def test_a_tunnel_of_its_own_is_opened_on_request() -> None:
+    command = load("ssh")
+    assert not _needs_own_node(parse(command, ["w"], {}))
+    for flags in (["--force-new-tunnel"], ["--log-dir", "x"], ["--network-info-dir", "x"]):
+        assert _needs_own_node(parse(command, [*flags, "w"], {}))

@@ -1,0 +1,38 @@
+"""The log of a connection: where it lies, under which name, and that debug messages are in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from coder.base import log
+from coder.base.errors import CoderError
+from coder.client.tracing import log_to_directory
+
+NAME = re.compile(r"coder-ssh-(\d{8}-\d{6})-([0-9a-f]+)-(\d+)\.log")
+"""What editors look for: when, something that is never the same twice, and the process that started the command."""
+
+
+def test_editors_find_the_log_of_their_connection(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "deep"
+    with log_to_directory(str(folder)) as first:
+        log.get_logger("mesh").debug("a packet went out", to="there")
+    with log_to_directory(str(folder)) as second:
+        pass
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    names = [NAME.fullmatch(path.name) for path in (first, second)]
+    assert names[0] is not None and names[1] is not None
+    assert names[0][2] != names[1][2]
+    assert names[0][3] == names[1][3] == str(os.getppid())
+    assert "[debug] mesh: a packet went out  to=there" in first.read_text()
+    assert second.read_text() == ""
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CoderError, match="cannot write a log"), log_to_directory(str(tmp_path / "file")):
+        pass

@@ -1,0 +1,52 @@
+"""Every setting a proxy shares with the server is read by what a proxy runs, or named with the reason why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from coder.base.config import Inputs
+from coder.coderd.config.options import OPTIONS
+from coder.wsproxy.config import OWN_OPTIONS, PROXY_OPTIONS, SHARED, WITHOUT_EFFECT, proxy_config
+from tests.kit.paths import ROOT
+
+RUN = (
+    *(ROOT / "coder/wsproxy").glob("*.py"),
+    ROOT / "coder/cli/server/workspace_proxy_server.py",
+    ROOT / "coder/coderd/apps/authorizer.py",
+    ROOT / "coder/coderd/http/server/listener.py",
+    ROOT / "coder/coderd/services/access/rate_limits.py",
+    ROOT / "coder/coderd/services/foundation/client_address.py",
+)
+BY_THE_COMMAND = {"verbose", "write_config", "address"}
+"""Of every command; of the server, which has a file of settings; a former name."""
+
+
+def test_every_shared_setting_is_read() -> None:
+    text = "\n".join(path.read_text() for path in RUN if path.name != "config.py")
+    read = set(re.findall(r"(?:config|server|shared)\.(?=(\w+))", text))
+    assert SHARED - read == set()
+
+
+def test_every_option_of_external_proxies_is_shared_or_named() -> None:
+    meant = {option.name for option in OPTIONS if "external_workspace_proxies" in dict(option.annotations)}
+    assert meant - SHARED - WITHOUT_EFFECT.keys() == BY_THE_COMMAND
+    assert not SHARED & WITHOUT_EFFECT.keys() and all(WITHOUT_EFFECT.values())
+    named = {option.name for option in PROXY_OPTIONS} - {option.name for option in OWN_OPTIONS}
+    assert named == SHARED | WITHOUT_EFFECT.keys()
+
+
+@pytest.mark.parametrize(
+    ("flag", "given", "name", "value"),
+    [
+        ("api-rate-limit", "7", "api_rate_limit", 7),
+        ("tls-ciphers", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "tls_ciphers",
+         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",)),
+        ("prometheus-address", "127.0.0.1:7", "prometheus_address", "127.0.0.1:7"),
+    ],
+)  # fmt: skip
+def test_what_is_given_arrives(flag: str, given: str, name: str, value: object) -> None:
+    token = "2f3c0a1e-0000-4000-8000-000000000001:secret"
+    own = {"primary-access-url": "https://coder.example", "proxy-session-token": token}
+    assert getattr(proxy_config(Inputs(flags={**own, flag: given})).server, name) == value
