@@ -58,6 +58,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if moving := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"names of tests that are others in every process: {moving}")
     places = {name: number for number, name in enumerate(LONG)}
     for item in items:
         if item.get_closest_marker("soak"):

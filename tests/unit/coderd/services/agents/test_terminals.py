@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-from uuid import uuid4
 
 import pytest
 
 from coder.coderd.services.agents.terminals import init_message, read_spec
 from coder.coderd.services.foundation.errors import Invalid
 
-SESSION = str(uuid4())
+SESSION = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
 REFUSED: tuple[dict[str, str], ...] = (
     *[{"reconnect": text} for text in ("", "x", SESSION[:-1], SESSION + "0", "../" + SESSION, "\x00")],
     *[{name: text} for name in ("height", "width") for text in (

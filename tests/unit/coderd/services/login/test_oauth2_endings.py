@@ -256,7 +256,7 @@ async def test_a_code_outlives_what_other_applications_renew() -> None:
         assert (await it.exchange(code)).status_code == 200
 
 
-@pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=str)
+@pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=lambda end: getattr(end, "__name__", end))
 async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])

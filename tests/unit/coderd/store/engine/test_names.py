@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
 from coder.coderd.store.engine.names import as_id, find_group, find_organization, find_user
 from tests.kit.coderd import running_coderd
 
-IDENTITY = uuid4()
+IDENTITY = UUID("6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11")
 
 
 @pytest.mark.parametrize("text", [str(IDENTITY), str(IDENTITY).upper(), f"urn:uuid:{IDENTITY}", f"{{{IDENTITY}}}"])
