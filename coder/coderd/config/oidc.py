@@ -37,7 +37,7 @@ class OidcConfig:
     oidc_allowed_groups: tuple[str, ...] = setting((), "OIDC Allowed Groups", "Only members of these groups may log in.", yaml="groupAllowed", path="oidc.group_allow_list")
     oidc_user_role_field: str = setting("", "OIDC User Role Field", "Claim of site roles.", yaml="userRoleField", path="oidc.user_role_field")
     oidc_user_role_mapping: Any = setting("{}", "OIDC User Role Mapping", "Names of roles there and here.", yaml="userRoleMapping", path="oidc.user_role_mapping")
-    oidc_user_role_default: tuple[str, ...] = setting((), "OIDC User Role Default", "Roles everybody gets.", yaml="userRoleDefault", path="oidc.user_roles_default")
+    oidc_user_role_default: tuple[str, ...] = setting((), "OIDC User Role Default", "Roles everybody gets who comes in that way, when --oidc-user-role-field is given.", yaml="userRoleDefault", path="oidc.user_roles_default")
     oidc_organization_field: str = setting("", "OIDC Organization Field", "Claim of organizations.", yaml="organizationField", path="oidc.organization_field", hidden=True)
     oidc_organization_mapping: Any = setting("{}", "OIDC Organization Sync Mapping", "Organizations there and here.", yaml="organizationMapping", path="oidc.organization_mapping", hidden=True)
     oidc_organization_assign_default: bool = setting(True, "OIDC Assign Default Organization", "Put everybody into the default organization.", yaml="organizationAssignDefault", path="oidc.organization_assign_default", hidden=True)
