@@ -21,8 +21,7 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
-from coder.mesh.drivers.derp_server_client import ConnectedClient
-from coder.mesh.drivers.derp_server_counters import RelayCounters, RelayPresence
+from coder.mesh.drivers.derp_server_client import ConnectedClient, RelayCounters, RelayPresence
 from coder.mesh.drivers.framing import (
     HEADER_SIZE,
     KEY_END,

@@ -39,8 +39,9 @@ class Scene:
         return self.machine
 
     async def families(self) -> dict[str, list[str]]:
-        """Lines by family. Of those of scrapes themselves only what another scrape would see."""
+        """Lines by family."""
         found: dict[str, list[str]] = {}
+        lines: list[str] = []
         for line in (await self.world.ctx.part(Metrics).exposition()).splitlines():
             if line.startswith("# TYPE "):
                 lines = found.setdefault(line.split()[2], [])
@@ -215,7 +216,7 @@ ELSEWHERE = {
             "packets_forwarded_out_total", "peer_gone_disconnected_total", "peer_gone_not_here_total",
             "sent_pong_total", "unknown_frames_total", "watchers",
         )),
-        "counted by the relay: tests/unit/mesh/drivers/test_derp_server_counters.py and test_derp.py",
+        "counted by the relay: tests/unit/mesh/drivers/test_derp_server.py and test_derp.py",
     ),
 }  # fmt: skip
 """The others, each with its reason."""

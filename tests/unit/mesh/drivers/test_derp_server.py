@@ -9,7 +9,7 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.wire import derp
 from coder.mesh.core.wire.disco import MAGIC
 from coder.mesh.drivers.derp_server import DerpServer
-from coder.mesh.drivers.derp_server_counters import RelayPresence
+from coder.mesh.drivers.derp_server_client import RelayPresence
 from tests.unit.mesh.drivers.test_derp import client, private
 
 
