@@ -37,7 +37,7 @@ class OidcConfig:
     oidc_allowed_groups: tuple[str, ...] = setting((), "OIDC Allowed Groups", "Let only members of these groups of the provider sign in; everybody if left out.", yaml="groupAllowed", path="oidc.group_allow_list")
     oidc_user_role_field: str = setting("", "OIDC User Role Field", "Claim that lists the roles of a person; roles are not synced without it.", yaml="userRoleField", path="oidc.user_role_field")
     oidc_user_role_mapping: Any = setting("{}", "OIDC User Role Mapping", "JSON that maps names of roles at the provider to lists of roles here.", yaml="userRoleMapping", path="oidc.user_role_mapping")
-    oidc_user_role_default: tuple[str, ...] = setting((), "OIDC User Role Default", "Roles that everybody gets who signs in through the provider.", yaml="userRoleDefault", path="oidc.user_roles_default")
+    oidc_user_role_default: tuple[str, ...] = setting((), "OIDC User Role Default", "Roles that everybody gets who signs in through the provider, where --oidc-user-role-field is given.", yaml="userRoleDefault", path="oidc.user_roles_default")
     oidc_organization_field: str = setting("", "OIDC Organization Field", "Claim of organizations.", yaml="organizationField", path="oidc.organization_field", hidden=True)
     oidc_organization_mapping: Any = setting("{}", "OIDC Organization Sync Mapping", "Organizations there and here.", yaml="organizationMapping", path="oidc.organization_mapping", hidden=True)
     oidc_organization_assign_default: bool = setting(True, "OIDC Assign Default Organization", "Put everybody into the default organization.", yaml="organizationAssignDefault", path="oidc.organization_assign_default", hidden=True)
