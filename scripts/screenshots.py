@@ -6,12 +6,15 @@ import argparse
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from tests.kit.browser import CHROMIUM, FLAGS, PHONE, WIDE, listed_pages
-from tests.kit.loopback import ROOT
+from tests.kit.browser import CHROMIUM, FLAGS, PHONE, WIDE
+from tests.kit.dashboard_contract import PAGES, Names, Visit, furnish, names, open_empty, session
+from tests.kit.loopback import ROOT, Loopback
 from tests.kit.showcase import BUILT, MACHINES, Showcase, open_showcase
 
 TEMPLATE = "/templates/local-process"
@@ -33,15 +36,6 @@ TEN = (
 )
 
 
-def every_page() -> list[str]:
-    own = f"/@ana/{MACHINES[0]}"
-    of_workspace = [own, f"/@ana/{BUILT[0]}", f"/@ana/{BUILT[1]}", f"/@ana/{MACHINES[1]}", f"{own}/builds/1"]
-    settings = [f"{own}/settings{part}" for part in ("", "/parameters", "/schedule", "/sharing")]
-    tabs = ("docs", "files", "resources", "versions", "embed", "insights", "prebuilds", "settings", "workspace")
-    of_template = [f"{TEMPLATE}/{tab}" for tab in tabs]
-    return ["/workspaces", "/templates", "/templates/new", *of_workspace, *settings, *of_template, *listed_pages()]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/screenshots", description=__doc__)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -49,45 +43,73 @@ def main() -> int:
     parser.add_argument("--only", default="", help="pages whose address has this in it")
     parser.add_argument("--docs", action="store_true")
     args = parser.parse_args()
-    with open_showcase() as shown, sync_playwright() as playwright:
+    folder = DOCS if args.docs else args.out
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
-        if args.docs:
-            wanted = iter(TEN)
-        else:
-            wanted = all_of([path for path in every_page() if args.only in path])
-        folder = DOCS if args.docs else args.out
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, path, theme, size in wanted:
-            picture(browser, shown, folder / f"{name}.jpg", path, theme, size, whole=not args.docs)
-            print(folder / f"{name}.jpg", flush=True)
+        for file in (the_ten if args.docs else every_page)(browser, folder, args.only):
+            print(file, flush=True)
         browser.close()
     return 0
 
 
-def all_of(paths: list[str]) -> Iterator[tuple[str, str, str, dict[str, int]]]:
-    for path in paths:
-        name = re.sub(r"\W+", "-", path).strip("-") or "start"
+def the_ten(browser: Browser, folder: Path, only: str) -> Iterator[Path]:
+    with open_showcase() as shown:
+        for name, path, theme, size in TEN:
+            if only in path:
+                address = path.replace("ACTIVE", active_version(shown)) if "ACTIVE" in path else path
+                camera = Camera(browser, shown.server, shown.server.token, shown)
+                yield camera.picture(folder / f"{name}.jpg", address, theme, size)
+
+
+def every_page(browser: Browser, folder: Path, only: str) -> Iterator[Path]:
+    """Those of the dashboard's contract, each as the person it is for: what it lacks, its own test finds."""
+    wanted = [visit for visit in PAGES if only in visit.page]
+    with open_empty() as server:
+        before = [visit for visit in wanted if visit.who == "first"]
+        yield from pictures(browser, server, folder, before, None)
+        after = [visit for visit in wanted if visit.who != "first"]
+        yield from pictures(browser, server, folder, after, names(furnish(server)) if after else None)
+
+
+def pictures(
+    browser: Browser, server: Loopback, folder: Path, visits: list[Visit], called: Names | None
+) -> Iterator[Path]:
+    cameras: dict[str, Camera] = {}
+    for visit in visits:
+        if visit.who not in cameras:
+            cameras[visit.who] = Camera(browser, server, session(server, visit.who))
+        path = called.filled(visit.page) if called else visit.page
+        name = re.sub(r"\W+", "-", str(visit)).strip("-")
         for kind, size in (("desktop", WIDE), ("phone", PHONE)):
             for theme in ("light", "dark"):
-                yield f"{name}.{kind}.{theme}", path, theme, size
+                yield cameras[visit.who].picture(folder / f"{name}.{kind}.{theme}.jpg", path, theme, size)
 
 
-def picture(
-    browser: Browser, shown: Showcase, file: Path, path: str, theme: str, size: dict[str, int], *, whole: bool
-) -> None:
-    context = browser.new_context(base_url=shown.url, viewport=size, color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
-    context.add_cookies([{"name": "coder_session_token", "value": shown.server.token, "url": shown.url}])
-    page = context.new_page()
-    if not whole:
-        as_deployed(page, shown)
-    if "ACTIVE" in path:
-        path = path.replace("ACTIVE", active_version(shown))
-    page.goto(path)
-    settled(page)
-    if whole:
-        as_tall(page, size)
-    page.screenshot(path=file, type="jpeg", quality=QUALITY, full_page=whole)
-    context.close()
+@dataclass
+class Camera:
+    browser: Browser
+    server: Loopback
+    token: str
+    'Of the person who looks; "" for somebody who is signed out.'
+    docs: Showcase | None = None
+    "Where the picture is for the documentation: of a window, with what the server of the pictures lacks."
+
+    def picture(self, file: Path, path: str, theme: str, size: dict[str, int]) -> Path:
+        looks: dict[str, Any] = {"viewport": size, "color_scheme": theme, "reduced_motion": "reduce"}
+        context = self.browser.new_context(base_url=self.server.url, **looks)
+        if self.token:
+            context.add_cookies([{"name": "coder_session_token", "value": self.token, "url": self.server.url}])
+        page = context.new_page()
+        if self.docs:
+            as_deployed(page, self.docs)
+        page.goto(path)
+        settled(page)
+        if not self.docs:
+            as_tall(page, size)
+        page.screenshot(path=file, type="jpeg", quality=QUALITY, full_page=not self.docs)
+        context.close()
+        return file
 
 
 def as_tall(page: Page, size: dict[str, int]) -> None:
@@ -123,7 +145,7 @@ def active_version(shown: Showcase) -> str:
 
 def settled(page: Page) -> None:
     """The page has its heading, nothing loads any more, letters and pictures are there."""
-    page.get_by_role("heading", level=1).first.wait_for()
+    page.locator("h1, [data-testid=terminal]").first.wait_for()
     expect(page.locator("[aria-label^=Loading]")).to_have_count(0)
     page.evaluate("document.fonts.ready.then(() => undefined)")
     page.wait_for_timeout(400)  # what is asked for after the page itself: the bell, charts, the editor

@@ -48,6 +48,7 @@ def pytest_configure() -> None:
     program it starts; tests that send them would wait for nothing."""
     for name in [name for name in os.environ if name.startswith("CODER_") and not name.startswith(_OURS)]:
         del os.environ[name]  # settings of whoever runs the suite
+    os.environ["CODER_AGENT_DEVCONTAINERS_ENABLE"] = "false"  # nor do their dev containers get agents of tests
     for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, action)
@@ -57,6 +58,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if moving := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"names of tests that are others in every process: {moving}")
     places = {name: number for number, name in enumerate(LONG)}
     for item in items:
         if item.get_closest_marker("soak"):

@@ -19,6 +19,7 @@ import trio
 
 from coder.agent.config import AgentConfig
 from coder.agent.connection import ServerConnection, record_name
+from coder.agent.devcontainers.table import Devcontainers
 from coder.agent.ending import Ending, Given, LifeEnd, ProgramUpgrade, Stop
 from coder.agent.guarded import guarded
 from coder.agent.lifecycle import Lifecycle, State
@@ -100,6 +101,10 @@ class AgentRole:
         self.scripts = ScriptRunner(self.state, self.logs, self._report_timing, config.log_dir, config.script_data_dir)
         self.metadata = MetadataCollector(self.state)
         self.app_health = AppHealth(self.state)
+        self.devcontainers = (
+            Devcontainers(self.state, self.logs, config.devcontainers) if config.devcontainers is not None else None
+        )
+        self.state.containers = self.devcontainers
         self.recorder = FlightRecorder(config.state_dir)
         self._manifest_seen = trio.Event()
         self._served = False
@@ -143,6 +148,8 @@ class AgentRole:
                 tool_servers = ToolServers(self.state)
                 self.state.tool_servers = tool_servers
                 nursery.start_soon(tool_servers.run)
+                if self.devcontainers is not None:
+                    nursery.start_soon(self.devcontainers.run)
                 kept = self._kept
                 nursery.start_soon(processes.run, kept.processes if kept else ())
                 if kept is not None:
@@ -217,6 +224,8 @@ class AgentRole:
         if rebuilt:
             log.info("the workspace was built anew; going on as its new agent")
             self.lifecycle.retell()
+            if self.devcontainers is not None:
+                self.devcontainers.forget_agents()
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
         self._manifest_seen.set()
@@ -232,6 +241,8 @@ class AgentRole:
             return
         if self._kept is None:
             await self._start_workspace(manifest)
+        else:
+            await self._start_devcontainers(manifest)
         nursery.start_soon(self.scripts.run_cron, list(manifest.scripts))
         await self._look_for_upgrades(manifest)
 
@@ -240,12 +251,21 @@ class AgentRole:
         await write_secret_files(self.state, manifest)
         began = trio.current_time()
         outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_start], Stage.START)
+        if not await self._start_devcontainers(manifest):
+            outcome = replace(outcome, failed=True)
         succeeded = str(_started(outcome) == State.READY).lower()
         took = trio.current_time() - began
         self.state.counters.set("coderd_agentstats_startup_script_seconds", took, success=succeeded)
         with trio.move_on_after(LOGS_GRACE):
             await self.logs.wait_sent()  # who hears that it is ready finds the whole log
         self.lifecycle.set(_started(outcome))
+
+    async def _start_devcontainers(self, manifest: agent_pb2.Manifest) -> bool:
+        """False when one that the template declares does not run. Agents in dev containers look after none."""
+        if self.devcontainers is None or manifest.HasField("parent_id"):
+            return True
+        root = self.state.directory or self.state.identity.home
+        return await self.devcontainers.start(manifest, root, build_now=self._kept is None)
 
     # ---- another program
 

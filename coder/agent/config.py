@@ -12,6 +12,16 @@ from coder.net.policy import DialPolicy
 
 
 @dataclass(frozen=True, slots=True)
+class DevcontainerSettings:
+    """How dev containers are looked after."""
+
+    discover: bool = True
+    "Show the projects of the workspace's folders that describe one."
+    autostart: bool = False
+    "Build those of them whose description asks for it."
+
+
+@dataclass(frozen=True, slots=True)
 class AgentConfig:
     """Everything one agent process needs to know at its start."""
 
@@ -46,5 +56,7 @@ class AgentConfig:
     "Whether a newer server's program replaces ours."
     upgrade_keyring: Path | None = None
     "Whose signature such a program must have; None asks for none."
+    devcontainers: DevcontainerSettings | None = None
+    "None: containers beside the agent are nobody's business."
     state_dir: Path | None = None
     "Where the flight recorder is kept; None keeps it in memory."

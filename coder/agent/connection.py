@@ -28,6 +28,7 @@ from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
     from coder.agent.config import AgentConfig
+    from coder.agent.devcontainers.table import Devcontainers
     from coder.agent.lifecycle import Lifecycle
     from coder.agent.reports.app_health import AppHealth
     from coder.agent.reports.connection_reports import ReportQueue
@@ -62,6 +63,7 @@ class Connected(Protocol):
     timings: InOrder[agent_pb2.WorkspaceAgentScriptCompletedRequest]
 
     recorder: FlightRecorder
+    devcontainers: Devcontainers | None
 
     async def renew_token(self) -> None: ...
 
@@ -107,6 +109,8 @@ class ServerConnection:
             nursery.start_soon(agent.reports.send_loop, self._caller(session, "ReportConnection", Empty))
             nursery.start_soon(self._banners, session)
             nursery.start_soon(push_loop, session)
+            if agent.devcontainers is not None:
+                nursery.start_soon(agent.devcontainers.calls.loop, session)
             nursery.start_soon(self._ask_after_moves, session)
             await self._take_manifest(session, on_manifest)
             log.info("connected", url=agent.config.policy.url)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -77,6 +78,32 @@ class ToolTable(Protocol):
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
+class DevcontainerBusyError(Exception):
+    """It is being built or removed; the text is its status."""
+
+
+class ContainerRefusedError(Exception):
+    """The engine, or the server, does not do what is needed; the text is a sentence for a person."""
+
+
+class ContainerTable(Protocol):
+    """Containers beside the agent (`coder/agent/devcontainers/table.py`)."""
+
+    watchers: int
+
+    async def shown(self) -> dict[str, Any]: ...
+
+    def as_known(self) -> dict[str, Any]: ...
+
+    def next_change(self) -> trio.Event: ...
+
+    def watched(self) -> AbstractContextManager[None]: ...
+
+    def recreate(self, ident: uuid.UUID) -> bool: ...
+
+    async def delete(self, ident: uuid.UUID) -> bool: ...
+
+
 @dataclass(slots=True)
 class AgentState:
     """Shared by all services of one agent process."""
@@ -108,6 +135,8 @@ class AgentState:
     "Commands started from afar; None before and after the agent's life."
     tool_servers: ToolTable | None = None
     "None before and after the agent's life."
+    containers: ContainerTable | None = None
+    "None where nobody wants containers to be looked after."
     activity: Activity = field(default_factory=Activity)
     "What an upgrade waits for."
     repositories: SharedLook[Any] = field(default_factory=SharedLook)

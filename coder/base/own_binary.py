@@ -7,7 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
-_MACHINES = {
+ARCHITECTURES = {
     "x86_64": "amd64",
     "amd64": "amd64",
     "aarch64": "arm64",
@@ -15,6 +15,7 @@ _MACHINES = {
     "armv7l": "armv7",
     "armv8l": "armv7",
 }
+"""What a system calls its processor, and what agents do."""
 
 
 def own_binary() -> Path | None:
@@ -29,4 +30,4 @@ def own_name() -> str:
     machine = platform.machine().lower()
     if machine == "aarch64" and sys.maxsize < 2**32:  # a 32 bit program under a 64 bit kernel
         machine = "armv7l"
-    return f"coder-{system}-{_MACHINES.get(machine, machine)}{'.exe' if system == 'windows' else ''}"
+    return f"coder-{system}-{ARCHITECTURES.get(machine, machine)}{'.exe' if system == 'windows' else ''}"

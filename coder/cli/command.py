@@ -70,84 +70,68 @@ class Invocation:
 
 
 GLOBAL_OPTIONS = (
-    Option("url", "url", "CODER_URL", help="URL to a deployment."),
-    Option("token", "token", "CODER_SESSION_TOKEN", secret=True, help="Specify an authentication token."),
-    Option("config_dir", "global-config", "CODER_CONFIG_DIR", help="Path to the global `coder` config directory."),
-    Option(
-        "header",
-        "header",
-        "CODER_HEADER",
-        kind="string-array",
-        help="Additional HTTP headers added to all requests. Provide as key=value.",
-    ),
-    Option(
-        "header_command",
-        "header-command",
-        "CODER_HEADER_COMMAND",
-        help="An external command that prints additional HTTP headers, one key=value a line.",
-    ),
-    Option("client_tls_ca_file", "client-tls-ca-file", "CODER_CLIENT_TLS_CA_FILE", help="Authority to trust."),
-    Option("client_tls_cert_file", "client-tls-cert-file", "CODER_CLIENT_TLS_CERT_FILE", help="Client certificate."),
-    Option("client_tls_key_file", "client-tls-key-file", "CODER_CLIENT_TLS_KEY_FILE", help="Client private key."),
-    Option(
-        "no_feature_warning",
-        "no-feature-warning",
-        "CODER_NO_FEATURE_WARNING",
-        kind="bool",
-        default=False,
-        help="Suppress warnings about unlicensed features.",
-    ),
-    Option(
-        "no_version_warning",
-        "no-version-warning",
-        "CODER_NO_VERSION_WARNING",
-        kind="bool",
-        default=False,
-        help="Suppress warning when client and server versions do not match.",
-    ),
-    Option(
-        "disable_direct",
-        "disable-direct-connections",
-        "CODER_DISABLE_DIRECT_CONNECTIONS",
-        kind="bool",
-        default=False,
-        help="Disable direct (P2P) connections to workspaces.",
-    ),
-    Option(
-        "disable_network_telemetry",
-        "disable-network-telemetry",
-        "CODER_DISABLE_NETWORK_TELEMETRY",
-        kind="bool",
-        default=False,
-        help="Disable network telemetry.",
-    ),
-    Option(
-        "use_keyring",
-        "use-keyring",
-        "CODER_USE_KEYRING",
-        kind="bool",
-        default=False,
-        help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
-        "Secret Service) instead of a file.",
-    ),
-    Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v", help="Enable verbose output."),
-    Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False, help="Force the use of a TTY."),
+    Option("url", "url", "CODER_URL",
+           help="Address of the deployment, like https://coder.example.com; else that of the last login."),
+    Option("token", "token", "CODER_SESSION_TOKEN", secret=True,
+           help="Session token to use for this command instead of the one that login keeps."),
+    Option("config_dir", "global-config", "CODER_CONFIG_DIR",
+           help="Directory where login keeps address and token; the user's configuration directory if left out."),
+    Option("header", "header", "CODER_HEADER", kind="string-array",
+           help="Send this header, name=value, with every request; may be given several times."),
+    Option("header_command", "header-command", "CODER_HEADER_COMMAND",
+           help="Run this command before requests and send what it prints as headers, one name=value a line."),
+    Option("client_tls_ca_file", "client-tls-ca-file", "CODER_CLIENT_TLS_CA_FILE",
+           help="PEM file of an authority to trust for the certificate of the server, like ca.pem."),
+    Option("client_tls_cert_file", "client-tls-cert-file", "CODER_CLIENT_TLS_CERT_FILE",
+           help="PEM file of a certificate to show to servers that ask for one; needs its key too."),
+    Option("client_tls_key_file", "client-tls-key-file", "CODER_CLIENT_TLS_KEY_FILE",
+           help="PEM file of the private key that belongs to the client certificate."),
+    Option("no_feature_warning", "no-feature-warning", "CODER_NO_FEATURE_WARNING", kind="bool", default=False,
+           help="Accepted for older scripts: nothing here warns of features without a license."),
+    Option("no_version_warning", "no-version-warning", "CODER_NO_VERSION_WARNING", kind="bool", default=False,
+           help="Say nothing when this program and the server are of different versions."),
+    Option("disable_direct", "disable-direct-connections", "CODER_DISABLE_DIRECT_CONNECTIONS", kind="bool",
+           default=False, help="Reach workspaces through relays only, never directly from this machine."),
+    Option("disable_network_telemetry", "disable-network-telemetry", "CODER_DISABLE_NETWORK_TELEMETRY", kind="bool",
+           default=False, help="Accepted for older scripts: no figures about the network are sent to anybody."),
+    Option("use_keyring", "use-keyring", "CODER_USE_KEYRING", kind="bool", default=False,
+           help="Let login keep the session token in the system's keyring (macOS Keychain, Windows Credential Manager, "
+           "Secret Service) instead of a file."),
+    Option("verbose", "verbose", "CODER_VERBOSE", kind="bool", default=False, short="v",
+           help="Show each request with its status on standard error, and more of what went wrong."),
+    Option("force_tty", "force-tty", "CODER_FORCE_TTY", kind="bool", default=False,
+           help="Let `coder ssh` open a terminal there even where this is started without one."),
     Option("no_open", "no-open", "CODER_NO_OPEN", kind="bool", default=False, hidden=True),
-    Option(
-        "debug_options",
-        "debug-options",
-        kind="bool",
-        default=False,
-        help="Print all options, how they're set, then exit.",
-    ),
-)
+    Option("debug_options", "debug-options", kind="bool", default=False,
+           help="Print every option with its value and where that comes from, then end without doing anything."),
+)  # fmt: skip
 
-YES = Option("yes", "yes", short="y", kind="bool", default=False, help="Bypass confirmation prompts.")
-ORG = Option("org", "org", "CODER_ORGANIZATION", short="O", help="Select which organization (uuid or name) to use.")
+YES = Option(
+    "yes",
+    "yes",
+    short="y",
+    kind="bool",
+    default=False,
+    help="Go ahead without asking for confirmation, as a script needs it.",
+)
+ORG = Option(
+    "org",
+    "org",
+    "CODER_ORGANIZATION",
+    short="O",
+    help="Organization to work in, by name or id; needed where you belong to several.",
+)
 
 
 def output_option(choices: tuple[str, ...] = ("table", "json"), default: str = "table") -> Option:
-    return Option("output", "output", short="o", default=default, choices=choices, help="Output format.")
+    return Option(
+        "output",
+        "output",
+        short="o",
+        default=default,
+        choices=choices,
+        help="How the result is printed: text for people or JSON for scripts.",
+    )
 
 
 def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
@@ -158,7 +142,7 @@ def column_option(columns: Sequence[str], default: Sequence[str]) -> Option:
         kind="string-array",
         default=tuple(default),
         choices=tuple(columns),
-        help="Columns to display in table output.",
+        help="Columns of the table, separated by commas; they stand in the order given.",
     )
 
 

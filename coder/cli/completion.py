@@ -185,8 +185,21 @@ COMPLETION = Command(
     run=_completion,
     max_args=0,
     options=(
-        Option("shell", "shell", short="s", choices=SHELLS, help="Shell to complete in; the current one if left out."),
-        Option("print", "print", kind="bool", default=False, short="p", help="Print the script instead."),
+        Option(
+            "shell",
+            "shell",
+            short="s",
+            choices=SHELLS,
+            help="Shell to complete in; the one this command is started from if left out.",
+        ),
+        Option(
+            "print",
+            "print",
+            kind="bool",
+            default=False,
+            short="p",
+            help="Print the completion script instead of writing it to the shell's own file.",
+        ),
     ),
 )
 WORDS = Command(

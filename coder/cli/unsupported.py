@@ -16,7 +16,6 @@ from coder.cli.command import Invocation
 
 AGENT = {
     "pprof_address": "profiles are of another language's runtime; --debug-address and --prometheus-address show much",
-    "devcontainers": "no dev containers are looked after; envbuilder builds one as the workspace itself",
     "firewall_log_socket": "no audit log of an agent's firewall is passed on; agents have no firewall",
 }
 DAEMON = {

@@ -26,7 +26,10 @@ def split_target(text: str) -> tuple[str, str, str]:
 
 
 def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
-    """The agent of that name, or the only one. Raises CoderError naming those there are."""
+    """The agent of that name, or the only one, those of dev containers not counted.
+
+    Raises CoderError naming those there are.
+    """
     agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
     names = " ".join(agent.name for agent in agents)
     if not agents:
@@ -36,6 +39,9 @@ def choose_agent(workspace: Workspace, name: str) -> WorkspaceAgent:
         if not found:
             raise CoderError("no_agent", f'agent not found by name "{name}", available agents: [{names}]')
         return found[0]
+    own = [agent for agent in agents if agent.parent_id is None]
+    if len(own) == 1:
+        return own[0]
     if len(agents) > 1:
         raise CoderError(
             "many_agents", f"multiple agents found, please specify the agent name, available agents: [{names}]"

@@ -1,28 +1,54 @@
 """What a person at the dashboard waits for, in headless chromium on loopback: the first load of a list of 100
-workspaces, what a click takes on each page, a log line's way to the screen, a key's way through a terminal.
+workspaces, what pressing a page's own controls takes on every page, a log line's way to the screen, how a long log
+scrolls, a key's way through a terminal, what applications of a workspace are served like.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shutil
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
-from tests.kit.browser import CHROMIUM, FLAGS, WIDE, missing
+from tests.bench._apps import WILDCARD, rates, sockets_at_once
+from tests.kit.browser import CHROMIUM, FLAGS, WIDE, element, missing, settled, visitor
+from tests.kit.dashboard_contract import (
+    CONTRACT,
+    NO_ACCOUNT,
+    OPTIONS,
+    PAGES,
+    Visit,
+    furnish,
+    names,
+    session,
+    with_provider,
+)
 from tests.kit.dashboard_sizes import LIMIT_KB, kilobytes, page_files, shared_files
-from tests.kit.showcase import Showcase, open_showcase
+from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.showcase import Showcase
 
 WORKSPACES = 100
 KEYS = 60
 BUILT_WITHIN = 280.0
 LINES = 20
-PAGES = (
-    "/workspaces", "/templates", "/settings/account", "/settings/tokens", "/settings/notifications", "/inbox", "/tasks",
-    "/health", "/deployment/users", "/audit",
-)  # fmt: skip
+QUICK_PAGES = 3
+LONG_LOG, FPS = 20_000, 50
+SOCKETS = 300
+SPOKEN_LINES = 20
+# One line at a time, each with the moment it was printed: the build's log has it as Terraform's command said it.
+SPEAKER = f"""
+resource "terraform_data" "speaker" {{
+  triggers_replace = [data.coder_workspace.me.transition]
+  provisioner "local-exec" {{
+    command = "sleep 3; for n in $(seq {SPOKEN_LINES}); do echo printed at $(date +%s%3N); sleep 0.2; done"
+  }}
+}}
+"""
 # Before any script of the page: the largest paint, and how long each interaction took to the next frame.
 OBSERVE = """
 window.__seen = { paint: 0, events: [] };
@@ -50,17 +76,33 @@ def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
     lacking = missing()
     if lacking:
         return [], {"everything": lacking}
-    with open_showcase() as shown, sync_playwright() as playwright:
+    with lived_in() as shown, sync_playwright() as playwright:
         crowd(shown, 10 if quick else WORKSPACES)
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         rows = [
             *first_load(browser, shown, runs=2 if quick else 5),
-            *interactions(browser, shown, PAGES[:3] if quick else PAGES),
+            *interactions(browser, shown, QUICK_PAGES if quick else len(PAGES)),
             log_line(browser, shown, 5 if quick else LINES),
+            build_line(browser, shown),
+            long_log(browser, shown),
             echo(browser, shown, 15 if quick else KEYS),
+            app_proxy(shown, quick),
+            *app_sockets(browser, shown),
         ]
         browser.close()
     return rows, {}
+
+
+@contextlib.contextmanager
+def lived_in() -> Iterator[Showcase]:
+    """The deployment of the dashboard's contract, with host names for applications."""
+
+    def with_names(server: Loopback) -> None:
+        with_provider(server)
+        server.options = (*OPTIONS, "--wildcard-access-url", f"*.{WILDCARD}:{server.url.rpartition(':')[2]}")
+
+    with open_loopback(before=with_names) as server:
+        yield furnish(server)
 
 
 def crowd(shown: Showcase, count: int) -> None:
@@ -110,44 +152,76 @@ def first_load(browser: Browser, shown: Showcase, runs: int) -> list[dict[str, A
     ]
 
 
-def interactions(browser: Browser, shown: Showcase, pages: tuple[str, ...]) -> list[dict[str, Any]]:
-    """On each page: the palette opened and typed into, the bell, a menu of the frame."""
-    rows = []
-    for path in pages:
-        context = signed_in(browser, shown)
-        page = context.new_page()
-        page.goto(path)
-        page.get_by_role("heading", level=1).first.wait_for()
-        page.get_by_test_id("inbox-bell").wait_for()
+def interactions(browser: Browser, shown: Showcase, most: int) -> list[dict[str, Any]]:
+    """On every page of the contract, as the person it is for: a control of its own, then the palette."""
+    rows, contexts = [], dict[str, BrowserContext]()
+    called = names(shown)
+    for visit in [visit for visit in PAGES if visit.who not in NO_ACCOUNT][:most]:
+        if visit.who not in contexts:
+            contexts[visit.who] = visitor(browser, shown.url, session(shown.server, visit.who), viewport=WIDE)
+            contexts[visit.who].add_init_script(OBSERVE)
+        page = contexts[visit.who].new_page()
+        page.goto(called.filled(visit.page))
+        settled(page)
         for _ in range(2):
-            exercise(page)
+            exercise(page, visit)
         took = sorted(float(one) for one in page.evaluate("window.__seen.events"))
         # What is shorter than the threshold of 16 ms is not told: such a page is as quick as can be said.
         value = took[int(len(took) * 0.75)] if took else 16.0
-        rows.append(
-            {"metric": f"interaction to next paint, p75, {path}", "value": round(value), "unit": "ms", "target": 100}
-        )
+        name = f"interaction to next paint, p75, {visit}"
+        rows.append({"metric": name, "value": round(value), "unit": "ms", "target": 100})
+        page.close()
+    for context in contexts.values():
         context.close()
     return rows
 
 
-def exercise(page: Page) -> None:
-    page.get_by_test_id("inbox-bell").click()
-    page.keyboard.press("Escape")
-    page.get_by_test_id("user-dropdown-trigger").click()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+k")
-    page.get_by_role("dialog").wait_for()
-    page.keyboard.type("back", delay=30)
-    page.keyboard.press("Escape")
+# Of a page without a row that opens something: what can be pressed or typed into and changes nothing that is kept.
+OWN = "[role=main], main"
+HARMLESS = (
+    "input[type=search], [role=searchbox], button[aria-haspopup], [role=tab], [role=combobox], input[type=text], "
+    "input:not([type]), input[type=email], textarea, button[aria-expanded], [role=log], summary"
+)
+
+
+def own_control(page: Page, visit: Visit) -> Locator | None:
+    """The one that opens something by the contract, else the first that is harmless."""
+    same = (visit.who, visit.page)
+    opened = [other.steps[0] for other in CONTRACT if (other.who, other.page) == same and other.steps]
+    inside = page.locator(OWN).first
+    for kind, name in opened:
+        found = element(inside, kind, name).first
+        if found.count():
+            return found
+    found = inside.locator(HARMLESS).locator("visible=true").and_(page.locator(":not(:disabled)")).first
+    return found if found.count() else None
+
+
+def exercise(page: Page, visit: Visit) -> None:
+    control = own_control(page, visit)
+    if control is not None:
+        control.click()
+        page.keyboard.press("a")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+    if page.get_by_test_id("inbox-bell").count():  # the frame, which sign-in pages and terminals are without
+        page.keyboard.press("Control+k")
+        page.get_by_role("dialog").wait_for()
+        page.keyboard.type("back", delay=30)
+        page.keyboard.press("Escape")
     page.wait_for_timeout(200)
+
+
+def agent_token(shown: Showcase, workspace: str) -> str:
+    told = shown.server.coder("external-workspaces", "agent-instructions", workspace, "--output=text")
+    found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', told)
+    assert found is not None, told
+    return found[1]
 
 
 def log_line(browser: Browser, shown: Showcase, count: int) -> dict[str, Any]:
     """From the moment the agent's request is sent to the frame that shows the line."""
-    told = shown.server.coder("external-workspaces", "agent-instructions", shown.external, "--output=text")
-    found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', told)
-    assert found is not None, told
+    token = agent_token(shown, shown.external)
     context = signed_in(browser, shown)
     page = context.new_page()
     page.goto(f"/@ana/{shown.external}")
@@ -157,12 +231,87 @@ def log_line(browser: Browser, shown: Showcase, count: int) -> dict[str, Any]:
         text = f"measured line {number:04}"
         page.evaluate(f"(given) => {{ window.__line = ({WATCH})(given); }}", ["[data-testid=agent-log]", text])
         began = time.time()
-        shown.server.write_agent_log(found[1], text)
+        shown.server.write_agent_log(token, text)
         took.append(float(page.evaluate("window.__line")) - began * 1000)
     context.close()
     return {
         "metric": "an agent's log line on the screen, p95", "value": round(percentile(took, 0.95)), "unit": "ms",
         "target": 300,
+    }  # fmt: skip
+
+
+# Each line once, with how long before the frame that shows it a command printed it.
+SPOKEN = """count => new Promise(done => {
+    const seen = new Map();
+    const look = () => {
+        const said = document.querySelector("[data-testid=build-log]")?.textContent ?? "";
+        const now = performance.timeOrigin + performance.now();
+        for (const [text, at] of said.matchAll(/printed at (\\d{13})/g)) if (!seen.has(text)) seen.set(text, now - at);
+        seen.size < count ? requestAnimationFrame(look) : done([...seen.values()]);
+    };
+    requestAnimationFrame(look);
+})"""
+
+
+def build_line(browser: Browser, shown: Showcase) -> dict[str, Any]:
+    """From the moment a command of Terraform printed it: through Terraform, daemon, server and WebSocket."""
+    template = shown.server.folder / "speaking"
+    shutil.copytree(shown.server.folder / "local-process", template)
+    (template / "speaker.tf").write_text(SPEAKER)
+    given = (f"coder_binary={shown.server.folder / 'coder'}", f"data_dir={shown.server.folder / 'workspaces'}")
+    variables = [word for one in given for word in ("--variable", one)]
+    shown.server.coder("templates", "push", "speaking", "-d", str(template), "-y", *variables)
+    context = signed_in(browser, shown)
+    page = context.new_page()
+    page.goto("/templates/speaking/workspace?name=speaker")
+    page.get_by_test_id("create").click()
+    page.wait_for_url("**/@ana/speaker")
+    page.goto("/@ana/speaker/builds/1")
+    page.get_by_test_id("build-log").wait_for()
+    took = [float(one) for one in page.evaluate(SPOKEN, SPOKEN_LINES)]
+    context.close()
+    return {
+        "metric": "a build's log line on the screen after its command printed it, p95", "unit": "ms", "target": 300,
+        "value": round(percentile(took, 0.95)),
+    }  # fmt: skip
+
+
+# From its beginning to its end, as far with each frame as fits in the time.
+SCROLL = """seconds => new Promise(done => {
+    const box = document.querySelector("[data-testid=agent-log]");
+    const whole = box.scrollHeight - box.clientHeight, began = performance.now();
+    let frames = 0;
+    const frame = () => {
+        const passed = (performance.now() - began) / 1000;
+        box.scrollTop = whole * Math.min(1, passed / seconds);
+        frames += 1;
+        passed < seconds ? requestAnimationFrame(frame) : done(frames / passed);
+    };
+    box.scrollTop = 0;
+    requestAnimationFrame(frame);
+})"""
+
+
+def long_log(browser: Browser, shown: Showcase) -> dict[str, Any]:
+    """An agent's, all of it in the page."""
+    shown.server.create_external("talkative")
+    token = agent_token(shown, "talkative")
+    source = "3b579bf4-1ed8-4b99-87a8-e9a1e3410410"
+    for first in range(0, LONG_LOG, 1000):
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        lines = [{"created_at": at, "output": f"line {first + n:05} of a log", "level": "info"} for n in range(1000)]
+        shown.server.request(
+            "PATCH", "/api/v2/workspaceagents/me/logs", {"log_source_id": source, "logs": lines}, token
+        )
+    context = signed_in(browser, shown)
+    page = context.new_page()
+    page.goto("/@ana/talkative")
+    page.get_by_text(re.compile(rf"^{LONG_LOG:,}\b|^{LONG_LOG} lines")).wait_for()
+    rates_ = [float(page.evaluate(SCROLL, 4)) for _ in range(3)]
+    context.close()
+    return {
+        "metric": "frames a second while a log of 20,000 lines is scrolled from end to end", "unit": "1/s",
+        "value": round(statistics.median(rates_), 1), "target": FPS, "better": "higher",
     }  # fmt: skip
 
 
@@ -190,6 +339,31 @@ def echo(browser: Browser, shown: Showcase, count: int) -> dict[str, Any]:
         "metric": "terminal echo through browser, server and agent, p95", "value": round(percentile(took, 0.95), 1),
         "unit": "ms", "target": 30,
     }  # fmt: skip
+
+
+def app_proxy(shown: Showcase, quick: bool) -> dict[str, Any]:
+    proxied, forwarded = rates(shown, 16 if quick else 64, 3 if quick else 5)
+    return {
+        "metric": "an application's download through the proxy, beside coder port-forward", "value": round(proxied, 1),
+        "unit": "MiB/s", "peer": "coder port-forward", "peer_value": round(forwarded, 1), "better": "higher",
+        "target": round(forwarded / 2, 1),
+    }  # fmt: skip
+
+
+def app_sockets(browser: Browser, shown: Showcase) -> list[dict[str, Any]]:
+    context = signed_in(browser, shown)
+    answered, took = sockets_at_once(shown, context, SOCKETS)
+    context.close()
+    return [
+        {
+            "metric": "300 WebSockets of an application at once: those with an answer", "value": answered,
+            "unit": "connections", "target": SOCKETS, "better": "higher",
+        },
+        {
+            "metric": "300 WebSockets of an application at once: there and back, p95", "unit": "ms",
+            "value": round(percentile(took, 0.95), 1) if took else None,
+        },
+    ]  # fmt: skip
 
 
 def percentile(values: list[float], part: float) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.kit.loopback import ROOT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -22,7 +22,6 @@ FLAGS = (
 SOON = 60_000  # milliseconds; a limit for slow machines, not a wait
 LAYOUT_MS = SOON
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
-PAGE_LISTS = ROOT / "tests/data/dashboard_pages"
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
@@ -116,10 +115,19 @@ def settled(page: Page) -> None:
     page.wait_for_function(_SETTLED)
 
 
-def listed_pages() -> list[str]:
-    """Those of every area's list."""
-    lines = [line.strip() for path in sorted(PAGE_LISTS.glob("*.txt")) for line in path.read_text().splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
+def element(within: Page | Locator, kind: str, name: str) -> Locator:
+    """By what the contract calls its kind: a role with its name, or one of the other ways something is found."""
+    match kind:
+        case "testid":
+            return within.get_by_test_id(name)
+        case "label":
+            return within.get_by_label(name)
+        case "placeholder":
+            return within.get_by_placeholder(name)
+        case "text":
+            return within.get_by_text(name)
+        case _:
+            return within.get_by_role(kind, name=name)  # type: ignore[arg-type]
 
 
 def is_error(said: ConsoleMessage) -> bool:
@@ -154,29 +162,19 @@ def excess(page: Page, measure: str) -> int:
     return int(page.evaluate(measure))
 
 
-def faults(page: Page, paths: Iterable[str], ready: Callable[[Page], None]) -> list[str]:
-    """What is wrong with the pages: errors they say, serious findings of axe-core in either theme, width on a phone."""
+def faults(page: Page) -> list[str]:
+    """What is wrong with the page as it stands: serious findings of axe-core in either theme, width on a phone."""
     found: list[str] = []
-    page.on("console", lambda said: found.append(f"{page.url}: {said}") if is_error(said) else None)
-    page.on("pageerror", lambda error: found.append(f"{page.url}: {error}"))
-    page.emulate_media(reduced_motion="reduce")  # a colour on its way to another would be measured between them
-    for path in paths:
-        page.goto(path)
-        ready(page)
-        page.evaluate(AXE.read_text())
-        for theme, rules in THEMES.items():
-            page.evaluate(SWITCH, theme)
-            said = page.evaluate("given => axe.run(document, { resultTypes: ['violations'], ...given })", rules)
-            found += [
-                f"{path} {theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
-                for one in said["violations"]
-                if one["impact"] in {"serious", "critical"}
-            ]
-        before = page.viewport_size
-        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-        over = excess(page, TOO_WIDE)
-        if over > 0:
-            found.append(f"{path}: {over} px wider than a phone")
-        if before:
-            page.set_viewport_size(before)
-    return found
+    page.evaluate(AXE.read_text())
+    for theme, rules in THEMES.items():
+        page.evaluate(SWITCH, theme)
+        said = page.evaluate("given => axe.run(document, { resultTypes: ['violations'], ...given })", rules)
+        found += [
+            f"{theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
+            for one in said["violations"]
+            if one["impact"] in {"serious", "critical"}
+        ]
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    over = excess(page, TOO_WIDE)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    return [*found, *[f"{over} px wider than a phone"][: over > 0]]

@@ -1,6 +1,6 @@
 """The HTTP API of an agent that has a container engine beside it: one dev container, which may be rebuilt and removed.
 
-Stands in for ours, which has none; shapes are those of types.schema.json.
+Stands in for ours where no engine is to be looked after; shapes are those of types.schema.json.
 
 with MonkeyPatch.context() as patch:
     patch.setattr(overlay, "HttpApi", ContainerApi)

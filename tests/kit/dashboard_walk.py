@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 AT_MOST = {"/:owner/:workspace": 2}
 """Pages of one route, where one is not enough: their states differ."""
-_STILL = ("api/", "bin/", "icon/", "emojis/", "assets/", "install.", "swagger", "open-in-coder.svg", "favicon.svg")
+_STILL = (
+    "api/", "bin/", "icon/", "emojis/", "assets/", "install.", "swagger", "open-in-coder.svg", "favicon.svg",
+    "external-auth/",  # leads on to a provider by itself
+)  # fmt: skip
+_APP = re.compile(r"/@[^/]+/[^/]+/apps/")
 # Within the one document, as the router does it itself for a click.
 _GO = """address => {
     document.querySelectorAll("[data-walk]").forEach(one => delete one.dataset.walk);
@@ -126,8 +131,8 @@ class Walk:
 
     def _fetch(self, address: str) -> None:
         """What is no page: a download, a file, the API. Anything else is a link into nothing."""
-        if address.startswith("/bin/"):
-            return  # programs of a release; a checkout has none
+        if address.startswith("/bin/") or _APP.match(address):
+            return  # programs of a release, which a checkout has none of; what runs in a workspace or does not
         if not address.lstrip("/").startswith(_STILL):
             self._fault(f"no page has the address {address}", at=address)
             return

@@ -1,7 +1,9 @@
 """Answers as the reference describes them, and the same with something wrong in them.
 
-answers = DescribedAnswers(random.Random(7), flaw)
-answers("GET", "/api/v2/users/me")  # JSON text of a User with one flaw
+described("GET", "/api/v2/users/me")  # a User, every field present
+success("POST", "/api/v2/organizations")  # 201
+
+Routes of our own, which the reference does not know, are described by our document (coder.coderd.http.openapi).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -20,10 +23,17 @@ Flaw = Callable[[Any, random.Random], Any]
 _PLAIN: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "null": None}
 _TEXTS = {
     "ProvisionerJobStatus": "succeeded", "WorkspaceAgentStatus": "connected", "WorkspaceTransition": "start",
-    "WorkspaceStatus": "running", "WorkspaceAgentLifecycle": "ready",
+    "WorkspaceStatus": "running", "WorkspaceAgentLifecycle": "ready", "APIAllowListTarget": "*:*",
 }  # fmt: skip
 """Of enums: what lets a command go on."""
-_TIMES = re.compile(r"(_at|_seen|deadline|last_used|timestamp)$")
+_WORDS = {
+    "endpoint": "vpn.example.com:51820",
+    "type": "coder_external_agent",
+    "public_key": "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHg=",
+}
+"""Of texts in fields of this name: what lets a command go on."""
+_TIMES = re.compile(r"(_at|^at|deadline|last_used|timestamp|_seen|_since|^time|^earliest|^latest)$")
+_IDS = re.compile(r"ids?$")
 _ID = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
 
 
@@ -33,35 +43,95 @@ def _types() -> dict[str, Any]:
     return found
 
 
+_WRONG = {
+    ("GET", "/api/v2/templates/{template}/versions/{templateversionname}"),
+    ("POST", "/api/v2/templates/{template}/versions/archive"),
+    ("PUT", "/api/v2/organizations/{organization}/members/roles"),
+    ("POST", "/api/v2/workspaceproxies"), ("PATCH", "/api/v2/workspaceproxies/{workspaceproxy}"),
+}  # fmt: skip
+"""The reference's document says something else of these than its server answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    method: str
+    shape: re.Pattern[str]
+    schema: dict[str, Any] | None
+    "None: nothing is answered."
+    status: int
+    "0: the reference says nothing of the answer."
+
+
+def _shape(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path)) + "$")
+
+
 @cache
-def _operations() -> list[tuple[str, re.Pattern[str], str]]:
+def _operations() -> list[_Described]:
     rows = csv.DictReader((DATA / "api" / "operations.tsv").read_text().splitlines(), delimiter="\t")
-    return [
-        (row["method"], re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(row["path"])) + "$"), row["response"])
-        for row in sorted(rows, key=lambda row: row["path"].count("{"))
-    ]
+    found = []
+    for row in sorted(rows, key=lambda row: row["path"].count("{")):
+        name = row["response"].removeprefix("[]").removeprefix("codersdk.").removeprefix("agentsdk.")
+        one = {"$ref": f"#/definitions/{name}"}
+        schema = {"type": "array", "items": one} if row["response"].startswith("[]") else one if name else None
+        is_known = (not name or name in _types()) and (row["method"], row["path"]) not in _WRONG
+        status = int(row["success"][:3] or 200) if is_known else 0
+        found.append(_Described(row["method"], _shape(row["path"]), schema, 0 if status == 101 else status))
+    return found
+
+
+@cache
+def _own() -> list[_Described]:
+    """What only our own document describes; it takes a second to make."""
+    from tests.kit.openapi import operations
+
+    found = []
+    for method, path, operation in sorted(operations(), key=lambda row: row[1].count("{")):
+        status = min((int(code) for code in operation["responses"] if code[0] == "2"), default=200)
+        answer = operation["responses"].get(str(status), {})
+        schema = answer.get("content", {}).get("application/json", {}).get("schema")
+        found.append(_Described(method, _shape(path), schema, status))
+    return found
+
+
+@cache
+def _find(method: str, path: str) -> _Described | None:
+    for rows in (_operations, _own):
+        match = next((row for row in rows() if row.method == method and row.shape.match(path)), None)
+        if match is not None and match.status:
+            return match
+    return None
 
 
 @cache
 def described(method: str, path: str) -> Any:
-    """A whole answer to a request; None for one the reference does not describe."""
-    plain = path.partition("?")[0]
-    name = next((kind for verb, shape, kind in _operations() if verb == method and shape.match(plain)), "")
-    many = name.startswith("[]")
-    name = name.removeprefix("[]").removeprefix("codersdk.")
-    if name not in _types():
-        return [] if many else None
-    one = example({"$ref": f"#/definitions/{name}"}, "", 6)
-    return [one] if many else one
+    """A whole answer to a request; None for one that nothing describes."""
+    found = _find(method, path.partition("?")[0])
+    return None if found is None or found.schema is None else example(found.schema, "", 7)
+
+
+def success(method: str, path: str) -> int:
+    """The status of a request that went well."""
+    found = _find(method, path.partition("?")[0])
+    return 200 if found is None else found.status
+
+
+@cache
+def _own_types() -> dict[str, Any]:
+    from tests.kit.openapi import document
+
+    found: dict[str, Any] = document()["components"]["schemas"]
+    return found
 
 
 def example(schema: dict[str, Any], field: str, depth: int) -> Any:
     """A value of a schema, every field present."""
     if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        if name not in _types():  # Record<string, …>
+        place, _, name = schema["$ref"].rpartition("/")
+        types = _own_types() if place == "#/components/schemas" else _types()
+        if name not in types:  # Record<string, …>
             return {}
-        return _TEXTS.get(name) or (example(_types()[name], field, depth - 1) if depth else None)
+        return _TEXTS.get(name) or (example(types[name], field, depth - 1) if depth else None)
     for word in ("allOf", "anyOf", "oneOf"):
         if word in schema:
             return example(schema[word][0], field, depth)
@@ -74,7 +144,9 @@ def example(schema: dict[str, Any], field: str, depth: int) -> Any:
     if kind == "array":
         return [example(schema["items"], field, depth)] if depth and schema.get("items") else []
     if kind == "string":
-        return "2026-11-21T08:34:38.123456Z" if _TIMES.search(field) else _ID if field.endswith(("id", "ids")) else "x"
+        if _TIMES.search(field) or schema.get("format") == "date-time":
+            return "2026-11-21T08:34:38.123456Z"
+        return _ID if _IDS.search(field) or schema.get("format") == "uuid" else _WORDS.get(field, "x")
     return _PLAIN.get(str(kind))
 
 

@@ -34,6 +34,8 @@ class IdentityProvider:
     claims: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     "What /userinfo says beside the subject."
+    access_claims: dict[str, Any] = field(default_factory=dict)
+    "When there are some, access tokens are signed documents with them."
     valid: bool = True
     audience: str = CLIENT_ID
     pending: int = 0
@@ -54,8 +56,11 @@ class IdentityProvider:
     "Another key than the published one, to forge tokens."
 
     def id_token(self) -> str:
+        return self._signed({"aud": self.audience, **self.claims})
+
+    def _signed(self, told: dict[str, Any]) -> str:
         now = int(time.time())
-        claims = {"iss": self.url, "aud": self.audience, "iat": now, "exp": now + 3600, **self.claims}
+        claims = {"iss": self.url, "iat": now, "exp": now + 3600, **told}
         return jwt.encode(claims, self.signing_key or self.key, algorithm="RS256", headers={"kid": self.key_id})
 
     def answer(self, path: str, form: dict[str, str]) -> tuple[int, Any]:
@@ -98,8 +103,9 @@ class IdentityProvider:
             self.pending -= 1
             return 400, {"error": "authorization_pending"}
         self.granted += 1
+        access = self._signed(self.access_claims) if self.access_claims else f"at-{self.granted}"
         return 200, {
-            "access_token": f"at-{self.granted}", "refresh_token": "rt", "token_type": "bearer",
+            "access_token": access, "refresh_token": "rt", "token_type": "bearer",
             "expires_in": 3600, "id_token": self.id_token(),
         }  # fmt: skip
 

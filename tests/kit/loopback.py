@@ -131,11 +131,16 @@ class Loopback:
     def create_external(self, name: str) -> None:
         self.coder("external-workspaces", "create", name, f"--template={TEMPLATE}", "-y")
 
+    def program_file(self) -> Path:
+        """The program as one file, as templates and machines want it."""
+        program = self.folder / "coder"
+        program.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}"\nexec {shlex.join(program_under_test())} "$@"\n')
+        program.chmod(0o755)
+        return program
+
     def push_local_template(self) -> None:
         """The bundled template whose workspaces are processes of the server's own machine."""
-        template, program = self.folder / "local-process", self.folder / "coder"
-        program.write_text(f'#!/bin/sh\nexec {shlex.join(program_under_test())} "$@"\n')
-        program.chmod(0o755)
+        template, program = self.folder / "local-process", self.program_file()
         self.coder("templates", "init", "--id", "local-process", str(template))
         self.coder(
             "templates", "push", "local-process", "-d", str(template), "-y",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import email
 import ssl
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from email.policy import default as mail_policy
 from typing import Any
 
 from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
 
 from tests.kit.ports import free_port
 
@@ -23,22 +25,34 @@ class Mailbox:
         self.mails: list[tuple[str, list[str], EmailMessage]] = []
         self.refuse = 0
         "So many messages are refused first."
+        self.greetings: list[str] = []
+        "What clients called themselves, message by message."
+        self.sign_ins: list[tuple[str, ...]] = []
+        "(acting for, user, password) of each that was made; anybody may."
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         if self.refuse:
             self.refuse -= 1
             return "451 later"
+        self.greetings.append(session.host_name)
         mail = email.message_from_bytes(envelope.content, policy=mail_policy)
         self.mails.append((envelope.mail_from, envelope.rcpt_tos, mail))
         return "250 OK"
 
+    async def auth_PLAIN(self, server: Any, words: list[str]) -> AuthResult:
+        self.sign_ins.append(tuple(base64.b64decode(words[1]).decode().split("\0")))
+        return AuthResult(success=True, auth_data="somebody")
+
 
 @contextmanager
-def mail_server(tls: ssl.SSLContext | None = None) -> Iterator[tuple[Mailbox, str]]:
+def mail_server(tls: ssl.SSLContext | None = None, *, implicit: bool = False) -> Iterator[tuple[Mailbox, str]]:
+    """`tls` is for STARTTLS; with `implicit` it comes before everything."""
     box = Mailbox()
     port = free_port()  # the library cannot choose one itself
     # Made by hand: asyncio's own way to a new loop is closed inside trio once trio-asyncio has been imported.
-    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port, tls_context=tls)
+    how: dict[str, Any] = {"ssl_context" if implicit else "tls_context": tls}
+    how |= {"auth_require_tls": False, "auth_exclude_mechanism": ["LOGIN"]}
+    controller = Controller(box, loop=asyncio.SelectorEventLoop(), hostname="127.0.0.1", port=port, **how)
     controller.start()
     try:
         yield box, f"127.0.0.1:{port}"

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+import queue
+import threading
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,3 +162,24 @@ async def running_app() -> AsyncIterator[WebApp]:
         nursery.start_soon(trio.serve_listeners, app.serve, listeners)
         yield app
         nursery.cancel_scope.cancel()
+
+
+@contextlib.contextmanager
+def app_in_a_thread() -> Iterator[WebApp]:
+    """For tests that run no trio themselves."""
+    began: queue.Queue[tuple[WebApp, trio.Event, trio.lowlevel.TrioToken]] = queue.Queue()
+
+    async def serve() -> None:
+        async with running_app() as app:
+            over = trio.Event()
+            began.put((app, over, trio.lowlevel.current_trio_token()))
+            await over.wait()
+
+    thread = threading.Thread(target=trio.run, args=(serve,), daemon=True)
+    thread.start()
+    app, over, token = began.get(timeout=30)
+    try:
+        yield app
+    finally:
+        token.run_sync_soon(over.set)
+        thread.join()

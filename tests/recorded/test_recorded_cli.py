@@ -41,6 +41,21 @@ REASONS = {
 """Lines that do not match, by number. Who mends one takes it off."""
 CHANCE = {36, 145}
 """Of these, lines that may match."""
+UNORDERED = {
+    55: "members come as a database finds them, without an order",
+    57: "the roles come in the order of a Go map",
+    96: "the scripts of an agent come in any order",
+}
+"""Lines whose lists are compared as sets; everywhere else the order is the recorded one."""
+NOT_FOR_PEOPLE = re.compile(
+    r"Traceback|\bNone\b|datetime\.|<\w+(\.\w+)* object at |UUID\(|\b(True|False)\b|\[\'|\{\'|b\'"
+)
+"""What a Python program prints when it forgot to say it in words."""
+OTHER_NOTICES = {
+    64: "the log of an import says where it went wrong in a line of its own", 65: "as 64",
+    100: "the recording kept no word of what it said", 105: "as 100", 132: "as 100",
+}  # fmt: skip
+"""Lines whose notices on stderr are more or fewer than the recorded ones."""
 CUT = 300
 """Characters the recording kept of a first line."""
 AGENT_FROM, AGENT_TO = 126, 139
@@ -86,18 +101,18 @@ def fill(text: str, names: dict[str, str]) -> str:
     return re.sub(r"\{([a-z_.]+)\}", lambda match: names.get(match[1], match[0]), text)
 
 
-def differences(want: Any, got: Any, names: dict[str, str], path: str = "") -> list[str]:
-    """Placeholders stand for any text or number."""
+def differences(want: Any, got: Any, names: dict[str, str], path: str = "", *, unordered: bool = False) -> list[str]:
+    """Placeholders stand for any text or number. `unordered`: lists may have another order."""
     if isinstance(want, dict) and isinstance(got, dict):
         found = [f"{path}/{key} missing" for key in want if key not in got]
         found += [f"{path}/{key} extra" for key in got if key not in want and key not in NEWER]
         for key in (want.keys() & got.keys()) - ANY_WORKER:
-            found += differences(want[key], got[key], names, f"{path}/{key}")
+            found += differences(want[key], got[key], names, f"{path}/{key}", unordered=unordered)
         return found
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         found = [one for index, pair in enumerate(zip(want, got, strict=True))
-                 for one in differences(*pair, names, f"{path}/{index}")]  # fmt: skip
-        return [] if found and same_in_any_order(want, got, names) else found
+                 for one in differences(*pair, names, f"{path}/{index}", unordered=unordered)]  # fmt: skip
+        return [] if found and unordered and same_in_any_order(want, got, names) else found
     if isinstance(want, str):
         want = fill(want, names)
         pattern = ".*".join(re.escape(part) for part in re.split(r"<[a-z-]+(?::\d+)?>", want))
@@ -107,10 +122,9 @@ def differences(want: Any, got: Any, names: dict[str, str], path: str = "") -> l
 
 
 def same_in_any_order(want: list[Any], got: list[Any], names: dict[str, str]) -> bool:
-    """People, roles, scripts and what happened within one second come in any order."""
     left = list(got)
     for item in want:
-        match = next((one for one in left if not differences(item, one, names)), None)
+        match = next((one for one in left if not differences(item, one, names, unordered=True)), None)
         if match is None:
             return False
         left.remove(match)
@@ -124,7 +138,8 @@ def compare(line: dict[str, Any], result: Result, names: dict[str, str]) -> list
     out = [row for row in result.stdout.splitlines() if row.strip()]
     if "stdout_json" in line:
         try:
-            found += differences(line["stdout_json"], json.loads(result.stdout), names)
+            printed = json.loads(result.stdout)
+            found += differences(line["stdout_json"], printed, names, unordered=line["n"] in UNORDERED)
         except ValueError:
             found.append(f"no JSON: {result.stdout[:80]!r}")
     if "stdout_table" in line:
@@ -137,6 +152,11 @@ def compare(line: dict[str, Any], result: Result, names: dict[str, str]) -> list
         found += differences(line["stdout_first_line"], (result.stdout.splitlines() or [""])[0], names, "first line")
     if "stdout" in line and bool(line["stdout"]) != bool(result.stdout):
         found.append(f"stdout: {line['stdout']!r} became {result.stdout[:80]!r}")
+    if "stdout" in line and (code := NOT_FOR_PEOPLE.search(result.stdout)):
+        found.append(f"stdout is no human text: {code[0]!r}")
+    own_notices = line["n"] in OTHER_NOTICES
+    if line.get("stderr") == "non-empty" and not result.stderr.strip() and not own_notices:
+        found.append("nothing was said on stderr")
     if "stderr_error" in line:
         errors = result.stderr.rstrip("\n").split("\n")
         error = next((row for row in errors if row.lower().startswith("error:")), None)
@@ -145,6 +165,8 @@ def compare(line: dict[str, Any], result: Result, names: dict[str, str]) -> list
         first = errors[0][:CUT] if cut else errors[0]
         found += differences(line["stderr_first_line"], first, names, "first line of stderr")
         found += differences(line["stderr_last_line"], errors[-1], names, "last line of stderr")
+        if not own_notices:
+            found += differences(line["stderr_lines"], len(errors), names, "lines of stderr")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.kit.browser import launched, missing, told, visitor
+from tests.kit.browser import missing, told, visitor
 from tests.kit.loopback import Loopback, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -19,11 +19,6 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from launched()
 
 
 @pytest.fixture(scope="module")

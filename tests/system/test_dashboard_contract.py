@@ -1,175 +1,107 @@
 """What the dashboard's pages are called and what stands on them: the names by which browser suites and other programs
-find it. `tests/data/dashboard_pages/contract.tsv` says which; each page is visited as the person it is for.
+find it. `tests/data/dashboard_pages/contract.tsv` says which; each page is visited as the person it is for, and has to
+be usable by everybody: in both themes, on a phone, and without an error the browser would tell of.
 """
 
 from __future__ import annotations
 
-import functools
 import re
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from playwright.sync_api import TimeoutError as Missed
 
-from tests.kit.browser import PAGE_LISTS, PHONE, SOON, TOO_WIDE, WIDE, excess, launched, missing, settled, visitor
+from tests.kit.browser import (
+    AXE,
+    PHONE,
+    SOON,
+    TOO_WIDE,
+    WIDE,
+    element,
+    excess,
+    faults,
+    is_error,
+    missing,
+    settled,
+    visitor,
+)
+from tests.kit.dashboard_contract import CONTRACT, NO_ACCOUNT, Names, Visit, names, session
 from tests.kit.dashboard_routes import DASHBOARD, route_of, routes
-from tests.kit.loopback import Loopback, open_loopback
-from tests.kit.showcase import PASSWORD, Showcase, fill
+from tests.kit.loopback import Loopback
+from tests.kit.showcase import Showcase
 
-TABLE = PAGE_LISTS / "contract.tsv"
-MORE = PAGE_LISTS / "everything.tf"
 MISSED_MS = 3_000
 """For what else is looked for on a page where something is missing already."""
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.system,
     pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: scripts/dashboard --check"),
 ]
 
 
-@dataclass(frozen=True)
-class Visit:
-    """One page as one person sees it, after something was opened on it."""
-
-    who: str
-    page: str
-    opened: str
-
-    def __str__(self) -> str:
-        return f"{self.who} {self.page}" + ("" if self.opened == "-" else f" {self.opened}")
+def of(*, before: bool) -> list[Visit]:
+    """Those before there is an account, and those after."""
+    return [visit for visit in CONTRACT if (visit.who == "first") is before]
 
 
-def contract() -> dict[Visit, list[tuple[str, str]]]:
-    """What stands where: (kind, name) of each visit."""
-    found: dict[Visit, list[tuple[str, str]]] = {}
-    for line in TABLE.read_text().splitlines():
-        if line and not line.startswith("#"):
-            who, page, opened, kind, name = line.split("\t")
-            found.setdefault(Visit(who, page, opened), []).append((kind, name))
-    return found
+@dataclass
+class Tab:
+    """One person's. What its pages say went wrong is kept."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda said: self.said.append(_with_place(said)) if is_error(said) else None)
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
 
 
-CONTRACT = contract()
+def _with_place(said: ConsoleMessage) -> str:
+    return f"{said.text} {urlsplit(said.location['url']).path}"
 
 
-def of(*who: str) -> list[Visit]:
-    return [visit for visit in CONTRACT if visit.who in who]
+@dataclass
+class Tabs:
+    """One for each person, opened when somebody first needs it."""
 
+    browser: Browser
+    server: Loopback
+    opened: dict[str, Tab] = field(default_factory=dict)
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from launched()
-
-
-@pytest.fixture(scope="module")
-def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
-    usual = ("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s", "--experiments=oauth2")
-    with open_loopback(*usual, before=with_provider) as found:
-        yield found
-
-
-def with_provider(server: Loopback) -> None:
-    """An account elsewhere that people could link: nothing answers there, and nothing is asked before somebody does.
-
-    Nor does anything take the mail; that some is set up is enough for the form of those who forgot their password.
-    """
-    link, forge = "CODER_EXTERNAL_AUTH_0_", "https://forge.example.com"
-    server.variables = {
-        "CODER_EMAIL_SMARTHOST": "127.0.0.1:9",
-        f"{link}ID": "forge", f"{link}TYPE": "custom", f"{link}DISPLAY_NAME": "Forge", f"{link}CLIENT_ID": "coder",
-        f"{link}CLIENT_SECRET": "a secret of ours", f"{link}AUTH_URL": f"{forge}/auth",
-        f"{link}TOKEN_URL": f"{forge}/token", f"{link}VALIDATE_URL": f"{forge}/me",
-    }  # fmt: skip
+    def of(self, who: str) -> Tab:
+        if who not in self.opened:
+            token = session(self.server, who)
+            context = visitor(self.browser, self.server.url, token, reduced_motion="reduce", viewport=WIDE)
+            self.opened[who] = Tab(context.new_page())
+        tab = self.opened[who]
+        tab.page.goto("about:blank")  # what the page before still waited for is said of that page
+        tab.said.clear()
+        return tab
 
 
 @pytest.fixture(scope="module")
-def shown(server: Loopback) -> Showcase:
-    """Lived in, with one workspace of a template that has everything."""
-    made = fill(server)
-    made.api("PUT", "/users/chloe/roles", {"roles": ["auditor"]})
-    template = server.folder / "everything"
-    shutil.copytree(server.folder / "local-process", template)
-    (template / "everything.tf").write_text(MORE.read_text())
-    given = (f"coder_binary={server.folder / 'coder'}", f"data_dir={server.folder / 'workspaces'}")
-    push = (
-        "templates",
-        "push",
-        "everything",
-        "-d",
-        str(template),
-        "-y",
-        "--variable",
-        given[0],
-        "--variable",
-        given[1],
-    )
-    server.coder(*push)
-    server.coder("create", "whole", "--template=everything", "-y", "--use-parameter-defaults")
-    server.coder(*push)  # a second version: there is something to update to, and to promote
-    made.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
-    made.api("POST", "/organizations/coder/provisionerkeys", {"name": "builders", "tags": {"os": "linux"}})
-    server.coder("ssh", "whole", "--", "true")
-    task = {"name": "mend-it", "display_name": "Mend it", "input": "Mend the build."}
-    made.api("POST", "/tasks/me", {"template_version_id": active(made)["id"], **task})
-    server.coder("ssh", workspace_of(made, task["name"]), "--", "true")
-    return made
-
-
-def active(made: Showcase) -> dict[str, Any]:
-    """The version workspaces are made with."""
-    version = made.api("GET", "/organizations/default/templates/everything")["active_version_id"]
-    found: dict[str, Any] = made.api("GET", f"/templateversions/{version}")
-    return found
-
-
-def workspace_of(made: Showcase, task: str) -> str:
-    return str(made.api("GET", f"/tasks/me/{task}")["workspace_name"])
+def tabs(browser: Browser, empty: Loopback) -> Iterator[Tabs]:  # the browser first: it may skip everything
+    found = Tabs(browser, empty)
+    yield found
+    for tab in found.opened.values():
+        tab.page.context.close()
 
 
 @pytest.fixture(scope="module")
-def people(browser: Browser, server: Loopback) -> Iterator[dict[str, Page]]:
-    """A tab for each person, opened when somebody first needs it."""
-    tabs: dict[str, Page] = {}
-    yield tabs
-    for tab in tabs.values():
-        tab.context.close()
+def called(shown: Showcase) -> Names:
+    return names(shown)
 
 
-def tab_of(who: str, browser: Browser, server: Loopback, people: dict[str, Page]) -> Page:
-    if who not in people:
-        token = ""
-        if who not in {"nobody", "first"}:
-            login: dict[str, Any] = {"email": f"{who}@example.com", "password": PASSWORD}
-            token = server.request("POST", "/api/v2/users/login", login)["session_token"]
-        people[who] = visitor(browser, server.url, token, reduced_motion="reduce").new_page()
-    return people[who]
-
-
-def element(page: Page, kind: str, name: str) -> Locator:
-    match kind:
-        case "testid":
-            return page.get_by_test_id(name)
-        case "label":
-            return page.get_by_label(name)
-        case "placeholder":
-            return page.get_by_placeholder(name)
-        case "text":
-            return page.get_by_text(name)
-        case _:
-            return page.get_by_role(kind, name=name)  # type: ignore[arg-type]
-
-
-def misses(page: Page, address: str, opened: str, wanted: list[tuple[str, str]]) -> list[str]:
+def misses(page: Page, visit: Visit, address: str, wanted: list[tuple[str, str]]) -> list[str]:
     """What is not there, of a page that is."""
     page.goto(address)
-    if opened != "-":
+    if visit.steps:
         settled(page)  # what opens beside something that is replaced closes again
-    for step in opened.split(" > ") if opened != "-" else ():
-        kind, _, name = step.partition(":")
+    for kind, name in visit.steps:
         element(page, kind, name).first.click()
     found, patience = [], SOON
     for kind, name in wanted:
@@ -184,19 +116,28 @@ def misses(page: Page, address: str, opened: str, wanted: list[tuple[str, str]])
     return found
 
 
-@pytest.mark.parametrize("visit", of("first"), ids=str)
-def test_before_there_is_an_account(browser: Browser, server: Loopback, people: dict[str, Page], visit: Visit) -> None:
-    page = tab_of("first", browser, server, people)
-    assert misses(page, visit.page, visit.opened, CONTRACT[visit]) == []
+def wrong_with(tab: Tab, visit: Visit) -> str:
+    """What somebody could not use of the page that was just visited, a line each."""
+    settled(tab.page)
+    expected = SIGNED_OUT if visit.who in NO_ACCOUNT else EXPECTED.get(visit.page, "^$")
+    said = [text for text in tab.said if not re.search(expected, text)]
+    heading = tab.page.locator("h1").count() > 0 or visit.page.startswith(WITHOUT_HEADING)
+    return "\n".join([*said, *["no heading"][: not heading and not visit.steps], *faults(tab.page)])
 
 
-@pytest.mark.parametrize("visit", of("nobody", "ana", "chloe", "dmitri"), ids=str)
-def test_what_stands_on_a_page(browser: Browser, shown: Showcase, people: dict[str, Page], visit: Visit) -> None:
-    page = tab_of(visit.who, browser, shown.server, people)
-    said = {"{version}": active(shown)["name"], "{app}": shown.api("GET", "/oauth2-provider/apps")[0]["id"]}
-    filled = functools.partial(re.sub, r"\{\w+\}", lambda found: said[found[0]])
-    wanted = [(kind, filled(text)) for kind, text in CONTRACT[visit]]
-    assert misses(page, filled(visit.page), visit.opened, wanted) == []
+@pytest.mark.parametrize("visit", of(before=True), ids=str)
+def test_before_there_is_an_account(tabs: Tabs, visit: Visit) -> None:
+    tab = tabs.of(visit.who)
+    assert misses(tab.page, visit, visit.page, CONTRACT[visit]) == []
+    assert wrong_with(tab, visit) == ""
+
+
+@pytest.mark.parametrize("visit", of(before=False), ids=str)
+def test_a_page_says_what_it_should_to_everybody(tabs: Tabs, called: Names, visit: Visit) -> None:
+    tab = tabs.of(visit.who)
+    wanted = [(kind, called.filled(text)) for kind, text in CONTRACT[visit]]
+    assert misses(tab.page, visit, called.filled(visit.page), wanted) == []
+    assert wrong_with(tab, visit) == ""
 
 
 def test_every_page_has_a_row() -> None:
@@ -209,6 +150,14 @@ def test_every_page_has_a_row() -> None:
     assert open_ == NO_ROW.keys()
 
 
+SIGNED_OUT = r"status of 401 .*/api/v2/|status of 404 .*/api/v2/users/first"
+"""Browsers tell of these, which is how a page learns who looks at it."""
+EXPECTED = {
+    "/templates/everything/workspace?mode=auto&match=nonsense:yes": "status of 400 .*/api/v2/workspaces",
+    "/tasks/ana/mend-it": "status of 502 .*/logs",
+}
+"""Pages that say what is wrong with their address, or that the task's program does not answer."""
+WITHOUT_HEADING = ("/@ana/whole.main/terminal",)
 PHONE_PAGES = (
     "/workspaces?filter=", "/templates", "/settings/tokens", "/settings/secrets", "/deployment/users",
     "/deployment/workspace-proxies", "/deployment/oauth2-provider/apps", "/deployment/groups",
@@ -247,11 +196,8 @@ def tables() -> set[str]:
 
 
 @pytest.mark.parametrize("path", PHONE_PAGES)
-def test_a_phone_loses_nothing_of_a_table(
-    browser: Browser, shown: Showcase, people: dict[str, Page], tables: set[str], path: str
-) -> None:
-    page = tab_of("ana", browser, shown.server, people)
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+def test_a_phone_loses_nothing_of_a_table(tabs: Tabs, shown: Showcase, tables: set[str], path: str) -> None:
+    page = tabs.of("ana").page
     page.goto(path)
     page.locator("main table[aria-label] tbody tr").first.wait_for()
     settled(page)
@@ -299,7 +245,7 @@ HOSTILE_PAGES = (
 )  # fmt: skip
 
 
-def test_hostile_and_endless_words_harm_no_page(browser: Browser, shown: Showcase, people: dict[str, Page]) -> None:
+def test_hostile_and_endless_words_harm_no_page(tabs: Tabs, shown: Showcase) -> None:
     """The last test of the file: what it writes stands everywhere."""
     bad, endless = '<img src=x onerror="window.harmed=1">', "W" * 10_000
 
@@ -316,7 +262,7 @@ def test_hostile_and_endless_words_harm_no_page(browser: Browser, shown: Showcas
     secret = {"name": "n" * 64, "value": "x", "env_name": "E" * 64, "description": words(500)}
     shown.api("POST", "/users/me/secrets", secret)
     shown.api("POST", "/notifications/custom", {"content": {"title": words(100), "message": words(1_000)}})
-    page = tab_of("ana", browser, shown.server, people)
+    page = tabs.of("ana").page
     found = []
     for path in HOSTILE_PAGES:
         page.goto(path)

@@ -6,12 +6,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.server
-import json
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -19,13 +16,14 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import PHONE, TOO_WIDE, excess, launched, missing, told, visitor
+from tests.kit.browser import PHONE, TOO_WIDE, excess, missing, told, visitor
+from tests.kit.device_provider import Desk
 from tests.kit.loopback import ROOT, Loopback, open_loopback
 
 PROVIDER = ROOT / "tests/interop/openid"
 SECRET = "a secret of ours"
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
-LINK, BY_CODE = "CODER_EXTERNAL_AUTH_0_", "CODER_EXTERNAL_AUTH_1_"
+LINK = "CODER_EXTERNAL_AUTH_0_"
 
 pytestmark = [
     pytest.mark.browser,
@@ -36,56 +34,12 @@ pytestmark = [
 ]
 
 
-class Desk(http.server.ThreadingHTTPServer):
-    """A provider of RFC 8628: it gives out a code, and a token once somebody has confirmed it."""
-
-    confirmed = False
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _AtTheDesk)
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class _AtTheDesk(http.server.BaseHTTPRequestHandler):
-    server: Desk
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path == "/code":
-            page = f"{self.server.url}/confirm"
-            self._say(200, {"device_code": "d", "user_code": "WDJB-MJHT", "verification_uri": page, "interval": 1})
-        elif self.server.confirmed:
-            self._say(200, {"access_token": "t", "token_type": "bearer"})
-        else:
-            self._say(400, {"error": "authorization_pending"})
-
-    def do_GET(self) -> None:
-        self._say(200, {"login": "ada", "name": "Ada"})
-
-    def _say(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
     found = Desk()
     yield found
     found.shutdown()
     found.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from launched()
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +63,7 @@ def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser f
             f"{LINK}CLIENT_ID": "coder", f"{LINK}CLIENT_SECRET": SECRET, f"{LINK}SCOPES": "openid profile",
             f"{LINK}AUTH_URL": f"{issuer}/auth", f"{LINK}TOKEN_URL": f"{issuer}/token",
             f"{LINK}VALIDATE_URL": f"{issuer}/me",
-            f"{BY_CODE}ID": "desk", f"{BY_CODE}TYPE": "custom", f"{BY_CODE}DISPLAY_NAME": "Desk",
-            f"{BY_CODE}CLIENT_ID": "coder", f"{BY_CODE}DEVICE_FLOW": "true", f"{BY_CODE}AUTH_URL": f"{desk.url}/auth",
-            f"{BY_CODE}DEVICE_CODE_URL": f"{desk.url}/code", f"{BY_CODE}TOKEN_URL": f"{desk.url}/token",
-            f"{BY_CODE}VALIDATE_URL": f"{desk.url}/me",
+            **desk.variables(1),
         }  # fmt: skip
 
     try:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import SOON, launched, missing, visitor
+from tests.kit.browser import SOON, missing, visitor
 from tests.kit.loopback import Loopback, open_loopback
 from tests.kit.ports import free_port
 
@@ -64,11 +64,6 @@ class Scene:
     server: Loopback
     proxy: str
     "Where the proxy is."
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    yield from launched()
 
 
 @pytest.fixture(scope="module")

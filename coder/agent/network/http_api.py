@@ -13,6 +13,14 @@ import trio
 
 from coder.agent.disk import on_disk
 from coder.agent.network import diagnostics
+from coder.agent.network.container_routes import (
+    CONTAINER_ROUTES,
+    WATCH,
+    explain_refusal,
+    one_devcontainer,
+    watch_containers,
+)
+from coder.agent.network.container_routes import PREFIX as CONTAINER_PREFIX
 from coder.agent.network.file_bundle import BUNDLE_ROUTES
 from coder.agent.network.file_edits import FILE_ROUTES
 from coder.agent.network.git_watch import watch_git
@@ -79,7 +87,10 @@ class HttpApi:
                     if request is None:
                         return
                     if (stream_handler := STREAMS.get(request.path)) is not None and self._routes is ROUTES:
-                        await _serve_websocket(connection, stream, stream_handler, self._state, request)
+                        if (refusal := _explain_refusal(self._state, request)) is not None:
+                            await _write_reply(connection, stream, refusal)
+                        else:
+                            await _serve_websocket(connection, stream, stream_handler, self._state, request)
                         return
                     reply = await self._answer(request)
                     await _write_reply(connection, stream, reply, head_only=request.method == "HEAD")
@@ -95,10 +106,8 @@ class HttpApi:
             return message_reply(404, "Route not found.")
         if handler is None and request.path.startswith(PREFIX):
             handler = one_process
-        if handler is None and request.path.startswith("/api/v0/containers/devcontainers/"):
-            return HttpReply(404, b"404 page not found\n", "text/plain; charset=utf-8")
-        if handler is None and request.path.startswith("/api/v0/containers"):
-            handler = _containers
+        if handler is None and request.path.startswith(CONTAINER_PREFIX):
+            handler = one_devcontainer
         if handler is None:
             return message_reply(404, "Route not found.")
         try:
@@ -124,15 +133,6 @@ async def _hello(_state: AgentState, _request: HttpRequest) -> HttpReply:
 async def _listening_ports(state: AgentState, _request: HttpRequest) -> HttpReply:
     ports = await on_disk(listening_ports, state.debug_ports)
     return json_reply(200, {"ports": [asdict(port) for port in ports]})
-
-
-async def _containers(_state: AgentState, _request: HttpRequest) -> HttpReply:
-    return message_reply(
-        403,
-        "Dev Container feature not enabled.",
-        "This agent looks after no dev containers, and no setting changes that. "
-        "envbuilder builds one as the workspace itself.",
-    )
 
 
 async def _manifest(state: AgentState, _request: HttpRequest) -> HttpReply:
@@ -185,12 +185,13 @@ ROUTES: Routes = {
     **BUNDLE_ROUTES,
     **MCP_ROUTES,
     **PROCESS_ROUTES,
+    **CONTAINER_ROUTES,
     ("GET", "/debug/logs"): _logs,
     ("GET", "/debug/magicsock"): _network,
     ("GET", "/debug/manifest"): _manifest,
     ("GET", "/debug/prometheus"): _metrics,
 }
-STREAMS: dict[str, Stream] = {"/api/v0/git/watch": watch_git}
+STREAMS: dict[str, Stream] = {"/api/v0/git/watch": watch_git, WATCH: watch_containers}
 """Paths at which a WebSocket is opened."""
 DEBUG_ROUTES = tuple((key, handler) for key, handler in ROUTES.items() if key[1].startswith("/debug/"))
 """Of a listener that anybody on the machine reaches: no files."""
@@ -232,6 +233,11 @@ def _target(target: str) -> tuple[str, dict[str, list[str]]]:
         return parts.path if parts.path == "/" else parts.path.rstrip("/"), parse_qs(parts.query)
     except ValueError as error:
         raise _RefusedError(400, "The request's target cannot be read.") from error
+
+
+def _explain_refusal(state: AgentState, request: HttpRequest) -> HttpReply | None:
+    """Why there is nothing to follow, said before a WebSocket is opened: one that closes at once says too little."""
+    return explain_refusal(state) if request.path == WATCH else None
 
 
 async def _serve_websocket(

@@ -1,7 +1,8 @@
 """Sessions inside a container of the workspace: the command line that puts a shell or command there.
 
-Lives here: `docker exec` (or podman's) and what runs first inside. Does not live here: dev containers, which this agent
-does not build. Whoever may open a session here may run the same command by hand, so nothing is allowed by it.
+Lives here: `docker exec` (or podman's) and what runs first inside. Does not live here: listing containers and building
+dev containers (`coder/agent/devcontainers`). Whoever may open a session here may run the same command by hand, so
+nothing is allowed by it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 ENGINES = ("docker", "podman")
+NO_ENGINE = "neither docker nor podman is installed in this workspace"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _FIRST = (
@@ -58,7 +60,7 @@ class Container:
         path = env.get("PATH", os.defpath)
         engine = next((found for name in ENGINES if (found := shutil.which(name, path=path))), None)
         if engine is None:
-            raise ContainerError("neither docker nor podman is installed in this workspace")
+            raise ContainerError(NO_ENGINE)
         argv = [engine, "exec", "--interactive", *(["--tty"] if tty else [])]
         if self.user:
             argv += ["--user", self.user]

@@ -103,7 +103,7 @@ async def _main(config: Any, kept: Any) -> Any:
 
 
 def _config(invocation: Invocation) -> Any:
-    from coder.agent.config import AgentConfig
+    from coder.agent.config import AgentConfig, DevcontainerSettings
     from coder.agent.reports.flight_recorder import default_folder
 
     url = invocation["agent_url"] or invocation.globals["url"]
@@ -130,6 +130,11 @@ def _config(invocation: Invocation) -> Any:
         prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
         socket_path=Path(invocation["socket_path"]) if invocation["socket_path"] else None,
         socket_enabled=invocation["socket_enabled"],
+        devcontainers=DevcontainerSettings(
+            discover=invocation["discovery"], autostart=invocation["discovery_autostart"]
+        )
+        if invocation["devcontainers"]
+        else None,
         self_upgrade=invocation["self_upgrade"],
         upgrade_keyring=Path(invocation["self_upgrade_keyring"]) if invocation["self_upgrade_keyring"] else None,
         state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
@@ -189,15 +194,41 @@ AGENT = Command(
             "auth",
             "CODER_AGENT_AUTH",
             default="token",
-            help="How the agent authenticates: token, or "
-            "google-, aws- or azure-instance-identity on machines of those clouds.",
+            help='How the agent shows the server who it is; "token" is its own token.',
         ),
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
-        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
-        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
-        Option("agent_name", "agent-name", "CODER_AGENT_NAME", help="Name of the agent, where a machine has several."),
         Option(
-            "agent_header", "agent-header", "CODER_AGENT_HEADER", kind="string-array", default=(), help="HTTP header."
+            "agent_url",
+            "agent-url",
+            "CODER_AGENT_URL",
+            kind="url",
+            help="Address of the deployment, like https://coder.example.com; --url if left out.",
+        ),
+        Option(
+            "agent_token",
+            "agent-token",
+            "CODER_AGENT_TOKEN",
+            secret=True,
+            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+        ),
+        Option(
+            "agent_token_file",
+            "agent-token-file",
+            "CODER_AGENT_TOKEN_FILE",
+            help="File with the agent's token, which nobody else should be able to read.",
+        ),
+        Option(
+            "agent_name",
+            "agent-name",
+            "CODER_AGENT_NAME",
+            help="Name of the agent, where the machine has several and its cloud identity stands for all.",
+        ),
+        Option(
+            "agent_header",
+            "agent-header",
+            "CODER_AGENT_HEADER",
+            kind="string-array",
+            default=(),
+            help="Send this header, name=value, with every request; may be given several times.",
         ),
         Option(
             "agent_header_command",
@@ -205,8 +236,18 @@ AGENT = Command(
             "CODER_AGENT_HEADER_COMMAND",
             help="A command that prints additional HTTP headers, one key=value a line.",
         ),
-        Option("log_dir", "log-dir", "CODER_AGENT_LOG_DIR", help="Directory of script logs (default: temporary)."),
-        Option("script_data_dir", "script-data-dir", "CODER_AGENT_SCRIPT_DATA_DIR", help="Where scripts keep files."),
+        Option(
+            "log_dir",
+            "log-dir",
+            "CODER_AGENT_LOG_DIR",
+            help="Directory for the logs of start and stop scripts; the one for temporary files if left out.",
+        ),
+        Option(
+            "script_data_dir",
+            "script-data-dir",
+            "CODER_AGENT_SCRIPT_DATA_DIR",
+            help="Directory where scripts keep programs and data; the one for temporary files if left out.",
+        ),
         Option(
             "state_dir",
             "state-dir",
@@ -227,7 +268,7 @@ AGENT = Command(
             "CODER_AGENT_SSH_MAX_TIMEOUT",
             kind="duration",
             default=parse_duration("72h"),
-            help="Longest time an SSH connection may be silent.",
+            help="Cut SSH connections that were silent for this long, like 72h.",
         ),
         Option(
             "block_file_transfer",
@@ -235,7 +276,7 @@ AGENT = Command(
             "CODER_AGENT_BLOCK_FILE_TRANSFER",
             kind="bool",
             default=False,
-            help="Refuse nc, rsync, scp and sftp.",
+            help="Refuse nc, rsync, scp and sftp, so that SSH carries no files in or out.",
         ),
         Option(
             "block_local_forwarding",
@@ -243,7 +284,7 @@ AGENT = Command(
             "CODER_AGENT_BLOCK_LOCAL_PORT_FORWARDING",
             kind="bool",
             default=False,
-            help="Refuse ssh -L.",
+            help="Refuse ssh -L: people cannot reach ports of the workspace through SSH.",
         ),
         Option(
             "block_reverse_forwarding",
@@ -251,7 +292,7 @@ AGENT = Command(
             "CODER_AGENT_BLOCK_REVERSE_PORT_FORWARDING",
             kind="bool",
             default=False,
-            help="Refuse ssh -R.",
+            help="Refuse ssh -R: the workspace cannot reach ports of people's machines.",
         ),
         Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
         Option(
@@ -267,14 +308,30 @@ AGENT = Command(
             "devcontainers-enable",
             "CODER_AGENT_DEVCONTAINERS_ENABLE",
             kind="bool",
+            default=True,
+            help="List the containers of the workspace, build its dev containers and start an agent in each.",
+        ),
+        Option(
+            "discovery",
+            "devcontainers-project-discovery-enable",
+            "CODER_AGENT_DEVCONTAINERS_PROJECT_DISCOVERY_ENABLE",
+            kind="bool",
+            default=True,
+            help="Show the repositories below the workspace's directory that describe a dev container.",
+        ),
+        Option(
+            "discovery_autostart",
+            "devcontainers-discovery-autostart-enable",
+            "CODER_AGENT_DEVCONTAINERS_DISCOVERY_AUTOSTART_ENABLE",
+            kind="bool",
             default=False,
-            hidden=True,
+            help="Build those of them whose customizations.coder.autoStart is true.",
         ),
         Option(
             "socket_path",
             "socket-path",
             "CODER_AGENT_SOCKET_PATH",
-            help="Where scripts reach the agent (default: a private directory; scripts are told).",
+            help="Path of the socket on which scripts reach the agent; if left out, one in a private directory.",
         ),
         Option(
             "socket_enabled",
@@ -282,7 +339,7 @@ AGENT = Command(
             "CODER_AGENT_SOCKET_SERVER_ENABLED",
             kind="bool",
             default=True,
-            help="Serve that socket.",
+            help="Serve the socket over which scripts of the workspace wait for each other.",
         ),
         Option(
             "self_upgrade",
@@ -290,18 +347,29 @@ AGENT = Command(
             "CODER_AGENT_SELF_UPGRADE",
             kind="bool",
             default=False,
-            help="Go on with the server's program when the server is newer; terminals and commands stay.",
+            help="Replace this program by the server's when that is newer; terminals and commands stay.",
         ),
         Option(
             "self_upgrade_keyring",
             "self-upgrade-keyring",
             "CODER_AGENT_SELF_UPGRADE_KEYRING",
-            help="File of OpenPGP keys, one of which must have signed such a program (needs gpgv).",
+            help="File of OpenPGP keys, one of which must have signed a newer program (needs gpgv).",
         ),
         Option("can_take_over", "can-take-over", kind="int", default=0, hidden=True),
         Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
-        Option("log_human", "log-human", "CODER_AGENT_LOGGING_HUMAN", default="/dev/stderr", help="File for logs."),
-        Option("log_json", "log-json", "CODER_AGENT_LOGGING_JSON", help="File for logs as JSON lines."),
+        Option(
+            "log_human",
+            "log-human",
+            "CODER_AGENT_LOGGING_HUMAN",
+            default="/dev/stderr",
+            help="File that log lines are appended to as text; empty writes none.",
+        ),
+        Option(
+            "log_json",
+            "log-json",
+            "CODER_AGENT_LOGGING_JSON",
+            help="File that log lines are appended to as JSON, one object a line.",
+        ),
         Option("log_stackdriver", "log-stackdriver", "CODER_AGENT_LOGGING_STACKDRIVER", hidden=True),
     ),
 )

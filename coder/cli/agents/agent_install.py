@@ -145,12 +145,26 @@ def _replace_program(source: Path, path: Path) -> None:
     beside.replace(path)  # a program that runs keeps its file
 
 
-_NAME = Option("name", "name", default="coder-agent", help="Name of the service, for machines with several agents.")
-_SYSTEM = Option(
-    "system", "system", kind="bool", default=False, help="For the whole machine, as root; else for the current user."
+_NAME = Option(
+    "name", "name", default="coder-agent", help="Name of the service, to tell several agents on one machine apart."
 )
-_DRY_RUN = Option("dry_run", "dry-run", kind="bool", default=False, help="Show what would be done and do nothing.")
-_RUN_AS = Option("run_as", "run-as", help="With --system: the user the agent and its shells run as.")
+_SYSTEM = Option(
+    "system",
+    "system",
+    kind="bool",
+    default=False,
+    help="Install for the whole machine, which needs root; else for the current user only.",
+)
+_DRY_RUN = Option(
+    "dry_run",
+    "dry-run",
+    kind="bool",
+    default=False,
+    help="Show which files and services would be changed, and change nothing.",
+)
+_RUN_AS = Option(
+    "run_as", "run-as", help="With --system: the user as whom the agent and its shells run; else whoever called sudo."
+)
 
 INSTALL = Command(
     words="agent install",
@@ -158,9 +172,26 @@ INSTALL = Command(
     run=_install,
     max_args=0,
     options=(
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
-        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
-        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
+        Option(
+            "agent_url",
+            "agent-url",
+            "CODER_AGENT_URL",
+            kind="url",
+            help="Address of the deployment, like https://coder.example.com; --url if left out.",
+        ),
+        Option(
+            "agent_token",
+            "agent-token",
+            "CODER_AGENT_TOKEN",
+            secret=True,
+            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+        ),
+        Option(
+            "agent_token_file",
+            "agent-token-file",
+            "CODER_AGENT_TOKEN_FILE",
+            help="File with the agent's token, which nobody else should be able to read.",
+        ),
         _NAME,
         _SYSTEM,
         _RUN_AS,
@@ -169,7 +200,7 @@ INSTALL = Command(
             "self-upgrade",
             kind="bool",
             default=True,
-            help="Let the agent go on with the program of a newer server by itself.",
+            help="Let the agent replace itself by the program of a newer server.",
         ),
         _DRY_RUN,
     ),

@@ -120,9 +120,22 @@ DOTFILES = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("symlink_dir", "symlink-dir", "CODER_SYMLINK_DIR", help="Directory for the links; home if left out."),
-        Option("branch", "branch", short="b", help="Branch to check out."),
-        Option("repo_dir", "repo-dir", "CODER_DOTFILES_REPO_DIR", default="dotfiles", help="Directory of the clone."),
+        Option(
+            "symlink_dir",
+            "symlink-dir",
+            "CODER_SYMLINK_DIR",
+            help="Directory the links to your files are made in; your home if left out.",
+        ),
+        Option(
+            "branch", "branch", short="b", help="Branch of the repository to check out; its default branch if left out."
+        ),
+        Option(
+            "repo_dir",
+            "repo-dir",
+            "CODER_DOTFILES_REPO_DIR",
+            default="dotfiles",
+            help="Where the repository is cloned to, below the configuration directory.",
+        ),
         YES,
     ),
 )

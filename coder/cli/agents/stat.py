@@ -170,8 +170,20 @@ def _disk(invocation: Invocation) -> int:
     return _print(invocation, disk(invocation["path"]), invocation["prefix"])
 
 
-_HOST = Option("host", "host", kind="bool", default=False, help="Of the machine, even inside a container.")
-_PREFIX = Option("prefix", "prefix", default="Gi", choices=tuple(_PREFIXES), help="Unit of what is printed.")
+_HOST = Option(
+    "host",
+    "host",
+    kind="bool",
+    default=False,
+    help="Measure the whole machine, even where this runs inside a container.",
+)
+_PREFIX = Option(
+    "prefix",
+    "prefix",
+    default="Gi",
+    choices=tuple(_PREFIXES),
+    help="Binary unit the figures are printed in: Gi divides by 1024 three times.",
+)
 _TEXT = output_option(("text", "json"), "text")
 STAT = Command(
     words="stat",
@@ -193,5 +205,5 @@ DISK = Command(
     summary="Show disk usage, in gigabytes.",
     run=_disk,
     max_args=0,
-    options=(_TEXT, Option("path", "path", default="/", help="Directory on the disk to look at."), _PREFIX),
+    options=(_TEXT, Option("path", "path", default="/", help="Any directory on the disk to measure."), _PREFIX),
 )

@@ -91,7 +91,7 @@ SOCKET = Option(
     "socket_path",
     "socket-path",
     "CODER_AGENT_SOCKET_PATH",
-    help="The agent's socket; in a workspace the environment says it.",
+    help="Path of the agent's socket; inside a workspace the environment names it.",
 )
 """Of the whole group."""
 PING = Command(words="exp sync ping", summary="Check that the agent answers scripts", run=_ping, max_args=0)
@@ -115,7 +115,7 @@ START = Command(
             "timeout",
             kind="duration",
             default=parse_duration("5m"),
-            help="How long to wait for what it wants.",
+            help="Give up when what the unit waits for is not there after this long.",
         ),
     ),
 )

@@ -85,12 +85,48 @@ ACCESS_TOKEN = Command(
     max_args=1,
     long="Ends with 0 and the token, or, where the owner has not logged in there yet, with 1 and the address to do so.",
     options=(
-        Option("auth", "auth", "CODER_AGENT_AUTH", default="token", help="How the agent authenticates."),
-        Option("agent_name", "agent-name", "CODER_AGENT_NAME", help="Name of the agent, where a machine has several."),
-        Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
-        Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
-        Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
-        Option("extra", "extra", help="Print this field of what the provider gave beside the token."),
-        Option("output", "output", default="text", choices=("text", "json"), help="Output format."),
+        Option(
+            "auth",
+            "auth",
+            "CODER_AGENT_AUTH",
+            default="token",
+            help='How the agent shows the server who it is; "token" is its own token.',
+        ),
+        Option(
+            "agent_name",
+            "agent-name",
+            "CODER_AGENT_NAME",
+            help="Name of the agent, where the machine has several and its cloud identity stands for all.",
+        ),
+        Option(
+            "agent_token",
+            "agent-token",
+            "CODER_AGENT_TOKEN",
+            secret=True,
+            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+        ),
+        Option(
+            "agent_token_file",
+            "agent-token-file",
+            "CODER_AGENT_TOKEN_FILE",
+            help="File with the agent's token, which nobody else should be able to read.",
+        ),
+        Option(
+            "agent_url",
+            "agent-url",
+            "CODER_AGENT_URL",
+            kind="url",
+            help="Address of the deployment, like https://coder.example.com; --url if left out.",
+        ),
+        Option(
+            "extra", "extra", help="Print this field of what the provider gave beside the token, instead of the token."
+        ),
+        Option(
+            "output",
+            "output",
+            default="text",
+            choices=("text", "json"),
+            help="How the result is printed: text for people or JSON for scripts.",
+        ),
     ),
 )

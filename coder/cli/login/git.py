@@ -31,10 +31,33 @@ _OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk",
 _REFUSED = 255
 """What ssh itself ends with, whatever the reason; git-shell and friends have codes of their own."""
 _AGENT_OPTIONS = (
-    Option("auth", "auth", "CODER_AGENT_AUTH", default="token", help="How the agent authenticates."),
-    Option("agent_token", "agent-token", "CODER_AGENT_TOKEN", secret=True, help="The agent's token."),
-    Option("agent_token_file", "agent-token-file", "CODER_AGENT_TOKEN_FILE", help="File with the agent's token."),
-    Option("agent_url", "agent-url", "CODER_AGENT_URL", kind="url", help="URL of the deployment."),
+    Option(
+        "auth",
+        "auth",
+        "CODER_AGENT_AUTH",
+        default="token",
+        help='How the agent shows the server who it is; "token" is its own token.',
+    ),
+    Option(
+        "agent_token",
+        "agent-token",
+        "CODER_AGENT_TOKEN",
+        secret=True,
+        help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+    ),
+    Option(
+        "agent_token_file",
+        "agent-token-file",
+        "CODER_AGENT_TOKEN_FILE",
+        help="File with the agent's token, which nobody else should be able to read.",
+    ),
+    Option(
+        "agent_url",
+        "agent-url",
+        "CODER_AGENT_URL",
+        kind="url",
+        help="Address of the deployment, like https://coder.example.com; --url if left out.",
+    ),
 )
 
 

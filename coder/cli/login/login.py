@@ -179,19 +179,24 @@ LOGIN = Command(
     run=_login,
     max_args=1,
     options=(
-        Option("first_user_email", "first-user-email", "CODER_FIRST_USER_EMAIL", help="Email of the first user."),
+        Option(
+            "first_user_email",
+            "first-user-email",
+            "CODER_FIRST_USER_EMAIL",
+            help="E-mail address of the first user of a new deployment; asked for if left out.",
+        ),
         Option(
             "first_user_full_name",
             "first-user-full-name",
             "CODER_FIRST_USER_FULL_NAME",
-            help="Full name of the first user.",
+            help="Full name of the first user of a new deployment, as people read it.",
         ),
         Option(
             "first_user_password",
             "first-user-password",
             "CODER_FIRST_USER_PASSWORD",
             secret=True,
-            help="Password of the first user.",
+            help="Password of the first user of a new deployment; asked for if left out.",
         ),
         Option(
             "first_user_trial",
@@ -202,14 +207,17 @@ LOGIN = Command(
             help="Accepted for compatibility; every feature is there anyway.",
         ),
         Option(
-            "first_user_username", "first-user-username", "CODER_FIRST_USER_USERNAME", help="Name of the first user."
+            "first_user_username",
+            "first-user-username",
+            "CODER_FIRST_USER_USERNAME",
+            help="Name the first user of a new deployment signs in with; asked for if left out.",
         ),
         Option(
             "use_token_as_session",
             "use-token-as-session",
             kind="bool",
             default=False,
-            help="Use the given token as the session instead of exchanging it for a new key.",
+            help="Keep the given token itself as the session instead of exchanging it for a new one.",
         ),
     ),
 )

@@ -221,9 +221,14 @@ CONFIG_SSH = Command(
             "ssh-config-file",
             "CODER_SSH_CONFIG_FILE",
             default="~/.ssh/config",
-            help="File to write.",
+            help="SSH configuration whose Coder section is rewritten; the rest of it stays.",
         ),
-        Option("coder_binary_path", "coder-binary-path", "CODER_SSH_CONFIG_BINARY_PATH", help="Program to call."),
+        Option(
+            "coder_binary_path",
+            "coder-binary-path",
+            "CODER_SSH_CONFIG_BINARY_PATH",
+            help="Path of the coder program that SSH starts for each connection; this one if left out.",
+        ),
         Option(
             "ssh_option",
             "ssh-option",
@@ -231,7 +236,7 @@ CONFIG_SSH = Command(
             short="o",
             kind="string-array",
             default=(),
-            help="SSH options to add to the hosts.",
+            help='Add this line to every host, like "ForwardAgent yes"; may be given several times.',
         ),
         Option(
             "dry_run",
@@ -240,7 +245,7 @@ CONFIG_SSH = Command(
             short="n",
             kind="bool",
             default=False,
-            help="Show the changes without making them.",
+            help="Print the difference this would make to the file, and write nothing.",
         ),
         Option(
             "use_previous_options",
@@ -251,15 +256,25 @@ CONFIG_SSH = Command(
             help="Write the hosts with the options of the last run (prefix, suffix, wait, SSH options), not with "
             "those given now.",
         ),
-        Option("ssh_host_prefix", "ssh-host-prefix", "CODER_CONFIGSSH_SSH_HOST_PREFIX", help="Prefix of host names."),
-        Option("hostname_suffix", "hostname-suffix", "CODER_CONFIGSSH_HOSTNAME_SUFFIX", help="Suffix of host names."),
+        Option(
+            "ssh_host_prefix",
+            "ssh-host-prefix",
+            "CODER_CONFIGSSH_SSH_HOST_PREFIX",
+            help='Begin host names with this, like "coder."; the deployment\'s own if left out.',
+        ),
+        Option(
+            "hostname_suffix",
+            "hostname-suffix",
+            "CODER_CONFIGSSH_HOSTNAME_SUFFIX",
+            help='End host names with this, like "coder" for workspace.coder; the deployment\'s own if left out.',
+        ),
         Option(
             "wait",
             "wait",
             "CODER_CONFIGSSH_WAIT",
             default="auto",
             choices=("yes", "no", "auto"),
-            help="Wait for the start scripts before a shell.",
+            help="Hold a shell back until start scripts have ended; auto does so where the template says it.",
         ),
         Option(
             "disable_autostart",
@@ -267,7 +282,7 @@ CONFIG_SSH = Command(
             "CODER_CONFIGSSH_DISABLE_AUTOSTART",
             kind="bool",
             default=False,
-            help="Do not start stopped workspaces.",
+            help="Refuse connections to stopped workspaces instead of starting them.",
         ),
         Option(
             "force_unix",

@@ -103,8 +103,19 @@ TRACE = Command(
     max_args=1,
     long="One line a fact: relays connected, handshakes, paths changed, pings answered. JSON gives one object a line.",
     options=(
-        Option("time", "time", short="t", kind="duration", default=parse_duration("10s"), help="How long to watch."),
-        Option("pcap_file", "pcap-file", help="File to write the packets inside the tunnel to, in pcap format."),
+        Option(
+            "time",
+            "time",
+            short="t",
+            kind="duration",
+            default=parse_duration("10s"),
+            help="How long to watch the connection, like 10s or 2m.",
+        ),
+        Option(
+            "pcap_file",
+            "pcap-file",
+            help="Also write the packets inside the tunnel to this file, for Wireshark and its kin.",
+        ),
         output_option(("text", "json"), "text"),
     ),
 )

@@ -43,5 +43,14 @@ NETCHECK = Command(
     summary="Print network debug information for DERP and STUN",
     run=_run,
     max_args=0,
-    options=(Option("output", "output", short="o", default="json", choices=("json", "text"), help="Output format."),),
+    options=(
+        Option(
+            "output",
+            "output",
+            short="o",
+            default="json",
+            choices=("json", "text"),
+            help="How the result is printed: text for people or JSON for scripts.",
+        ),
+    ),
 )

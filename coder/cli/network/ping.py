@@ -177,7 +177,13 @@ PING = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("wait", "wait", kind="duration", default=parse_duration("1s"), help="Time between pings."),
+        Option(
+            "wait",
+            "wait",
+            kind="duration",
+            default=parse_duration("1s"),
+            help="Time between two pings, like 1s or 200ms.",
+        ),
         Option(
             "timeout",
             "timeout",
@@ -185,11 +191,20 @@ PING = Command(
             kind="duration",
             default=parse_duration("5s"),
             least=parse_duration("1ms"),
-            help="Time for an answer.",
+            help="How long to wait for the answer to one ping, like 5s.",
         ),
-        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 pings until interrupted."),
-        Option("output", "output", short="o", default="text", choices=("text", "json"), help="Output format."),
-        Option("time", "time", kind="bool", default=False, help="Show the local time of each ping."),
-        Option("utc", "utc", kind="bool", default=False, help="Show the UTC time of each ping."),
+        Option(
+            "num", "num", short="n", kind="int", default=0, help="End after so many pings; 0 goes on until interrupted."
+        ),
+        Option(
+            "output",
+            "output",
+            short="o",
+            default="text",
+            choices=("text", "json"),
+            help="How the result is printed: text for people or JSON for scripts.",
+        ),
+        Option("time", "time", kind="bool", default=False, help="Begin each line with the local time of the ping."),
+        Option("utc", "utc", kind="bool", default=False, help="Begin each line with the time of the ping in UTC."),
     ),
 )

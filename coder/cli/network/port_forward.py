@@ -206,15 +206,30 @@ PORT_FORWARD = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("tcp", "tcp", "CODER_PORT_FORWARD_TCP", short="p", kind="string-array", default=(), help="TCP ports."),
-        Option("udp", "udp", "CODER_PORT_FORWARD_UDP", kind="string-array", default=(), help="UDP ports."),
+        Option(
+            "tcp",
+            "tcp",
+            "CODER_PORT_FORWARD_TCP",
+            short="p",
+            kind="string-array",
+            default=(),
+            help="TCP ports to forward: 8080, or local:remote like 9000:8080; ranges and several by comma too.",
+        ),
+        Option(
+            "udp",
+            "udp",
+            "CODER_PORT_FORWARD_UDP",
+            kind="string-array",
+            default=(),
+            help="UDP ports to forward: 5353, or local:remote like 9053:53; ranges and several by comma too.",
+        ),
         Option(
             "disable_autostart",
             "disable-autostart",
             "CODER_SSH_DISABLE_AUTOSTART",
             kind="bool",
             default=False,
-            help="Do not start a stopped workspace.",
+            help="Fail when the workspace is stopped instead of starting it.",
         ),
     ),
 )

@@ -236,13 +236,19 @@ SSH = Command(
             "CODER_SSH_STDIO",
             kind="bool",
             default=False,
-            help="Speak SSH on standard input and output.",
+            help="Speak SSH on standard input and output, as OpenSSH's ProxyCommand needs it.",
         ),
         Option(
-            "ssh_host_prefix", "ssh-host-prefix", "CODER_SSH_SSH_HOST_PREFIX", help="Prefix to take off the host name."
+            "ssh_host_prefix",
+            "ssh-host-prefix",
+            "CODER_SSH_SSH_HOST_PREFIX",
+            help="Take this off the beginning of the host name to get the workspace's.",
         ),
         Option(
-            "hostname_suffix", "hostname-suffix", "CODER_SSH_HOSTNAME_SUFFIX", help="Suffix to take off the host name."
+            "hostname_suffix",
+            "hostname-suffix",
+            "CODER_SSH_HOSTNAME_SUFFIX",
+            help="Take this off the end of the host name to get the workspace's.",
         ),
         Option(
             "forward_agent",
@@ -251,7 +257,7 @@ SSH = Command(
             short="A",
             kind="bool",
             default=False,
-            help="Forward your SSH agent into the workspace.",
+            help="Let the workspace use your SSH agent, so that your keys work there without lying there.",
         ),
         Option(
             "forward_gpg",
@@ -260,10 +266,13 @@ SSH = Command(
             short="G",
             kind="bool",
             default=False,
-            help="Forward your GPG agent into the workspace: keys stay here, signatures are made there.",
+            help="Let the workspace use your GPG agent: keys stay here, signatures are made there.",
         ),
         Option(
-            "identity_agent", "identity-agent", "CODER_SSH_IDENTITY_AGENT", help="Socket of the SSH agent to forward."
+            "identity_agent",
+            "identity-agent",
+            "CODER_SSH_IDENTITY_AGENT",
+            help="Socket of the SSH agent to forward; that of SSH_AUTH_SOCK if left out.",
         ),
         Option(
             "poll",
@@ -272,7 +281,7 @@ SSH = Command(
             kind="duration",
             default=_duration("1m"),
             least=_duration("1s"),
-            help="How often the workspace is asked whether it is being stopped; the session ends when it is.",
+            help="How often to ask whether the workspace is being stopped; the session ends when it is.",
         ),
         Option(
             "wait",
@@ -280,10 +289,23 @@ SSH = Command(
             "CODER_SSH_WAIT",
             default="auto",
             choices=("yes", "no", "auto"),
-            help="Wait for the start scripts first; auto does when they ask for it.",
+            help="Hold the shell back until start scripts have ended; auto does so where the template says it.",
         ),
-        Option("no_wait", "no-wait", "CODER_SSH_NO_WAIT", kind="bool", default=False, help="Same as --wait=no."),
-        Option("log_dir", "log-dir", "CODER_SSH_LOG_DIR", short="l", help="Directory for a log of the connection."),
+        Option(
+            "no_wait",
+            "no-wait",
+            "CODER_SSH_NO_WAIT",
+            kind="bool",
+            default=False,
+            help="Enter at once, while start scripts may still run; the same as --wait=no.",
+        ),
+        Option(
+            "log_dir",
+            "log-dir",
+            "CODER_SSH_LOG_DIR",
+            short="l",
+            help="Write a log of the connection to a new file in this directory.",
+        ),
         Option(
             "remote_forward",
             "remote-forward",
@@ -291,10 +313,26 @@ SSH = Command(
             short="R",
             kind="string-array",
             default=(),
-            help="remote_port:local_address:local_port, or two socket paths.",
+            help="Reach from the workspace what is here: remote_port:local_address:local_port, or two sockets.",
         ),
-        Option("env", "env", "CODER_SSH_ENV", short="e", kind="string-array", default=(), help="Variable name=value."),
-        Option("tty", "tty", "CODER_SSH_TTY", short="t", kind="bool", default=False, help="Allocate a terminal."),
+        Option(
+            "env",
+            "env",
+            "CODER_SSH_ENV",
+            short="e",
+            kind="string-array",
+            default=(),
+            help="Set an environment variable of the session, name=value; may be given several times.",
+        ),
+        Option(
+            "tty",
+            "tty",
+            "CODER_SSH_TTY",
+            short="t",
+            kind="bool",
+            default=False,
+            help="Give the remote command a terminal, as editors and pagers need it.",
+        ),
         Option(
             "usage_app", "usage-app", "CODER_SSH_USAGE_APP", hidden=True, help="Application the use is counted for."
         ),
@@ -307,24 +345,30 @@ SSH = Command(
             hidden=True,
             help="Open a tunnel of its own instead of using the one that other commands share.",
         ),
-        Option("network_info_dir", "network-info-dir", help="Directory for a file with the connection's state."),
+        Option(
+            "network_info_dir",
+            "network-info-dir",
+            help="Keep a file with round trip, relay and throughput of the connection in this directory.",
+        ),
         Option(
             "network_info_interval",
             "network-info-interval",
             kind="duration",
             default=_duration("5s"),
             least=_duration("100ms"),
-            help="How often that file is written.",
+            help="How often that file is written anew, like 5s; 100ms at least.",
         ),
-        Option("container", "container", short="c", help="Container of the workspace to go into, by name or id."),
-        Option("container_user", "container-user", help="User in that container; its own by default."),
+        Option("container", "container", short="c", help="Go into this container of the workspace, by name or id."),
+        Option(
+            "container_user", "container-user", help="User to be in that container; the container's own if left out."
+        ),
         Option(
             "disable_autostart",
             "disable-autostart",
             "CODER_SSH_DISABLE_AUTOSTART",
             kind="bool",
             default=False,
-            help="Do not start a stopped workspace.",
+            help="Fail when the workspace is stopped instead of starting it.",
         ),
     ),
 )

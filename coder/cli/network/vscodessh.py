@@ -59,12 +59,17 @@ VSCODESSH = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("url_file", "url-file", "CODER_VSCODESSH_URL_FILE", help="File with the URL of the deployment."),
+        Option(
+            "url_file",
+            "url-file",
+            "CODER_VSCODESSH_URL_FILE",
+            help="File from which the URL of the deployment is read.",
+        ),
         Option(
             "session_token_file",
             "session-token-file",
             "CODER_VSCODESSH_SESSION_TOKEN_FILE",
-            help="File with the session token.",
+            help="File from which the session token is read.",
         ),
         *(
             option

@@ -31,7 +31,13 @@ COLUMNS = (
     "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
 )  # fmt: skip
 DEFAULT_COLUMNS = COLUMNS[:6]
-USER = Option("user", "user", short="u", default="me", help="Whose client it is (name or id); needs the right to.")
+USER = Option(
+    "user",
+    "user",
+    short="u",
+    default="me",
+    help='User whose client it is, by name or id; "me" is yourself, others need the right to.',
+)
 
 
 def _path(invocation: Invocation, name: str = "") -> str:
@@ -214,17 +220,23 @@ ADD = Command(
             short="w",
             kind="string-array",
             default=(),
-            help="Reach these workspaces only; the default is every one you may enter, also those to come.",
+            help="Reach only this workspace; may be given several times. Else every one you may enter, now or later.",
         ),
         Option(
             "expires",
             "expires",
             kind="duration",
             default=timedelta(),
-            help="Lifetime, such as 12h, 7d or 1y; the default is until it is removed.",
+            help="Cut the client off after this long, like 12h, 7d or 1y; if left out, when it is removed.",
         ),
-        Option("file", "file", short="f", help="New file to write the configuration to, readable by you only."),
-        Option("no_qr", "no-qr", kind="bool", default=False, help="Print no QR code."),
+        Option("file", "file", short="f", help="Write the configuration to this new file, which only you can read."),
+        Option(
+            "no_qr",
+            "no-qr",
+            kind="bool",
+            default=False,
+            help="Print no QR code, which phones read the configuration from.",
+        ),
         USER,
         output_option(("text", "json"), "text"),
     ),

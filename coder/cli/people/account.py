@@ -34,7 +34,13 @@ PUBLICKEY = Command(
     run=_publickey,
     max_args=0,
     options=(
-        Option("reset", "reset", kind="bool", default=False, help="Make a new key; the old one is good no more."),
+        Option(
+            "reset",
+            "reset",
+            kind="bool",
+            default=False,
+            help="Make a new key pair; the old key is refused from then on, wherever it was entered.",
+        ),
         YES,
     ),
 )

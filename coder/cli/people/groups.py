@@ -109,8 +109,19 @@ CREATE = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("avatar_url", "avatar-url", "CODER_AVATAR_URL", short="u", help="Picture of the group."),
-        Option("display_name", "display-name", "CODER_DISPLAY_NAME", help="Name for people."),
+        Option(
+            "avatar_url",
+            "avatar-url",
+            "CODER_AVATAR_URL",
+            short="u",
+            help="URL or path of the picture shown beside the group.",
+        ),
+        Option(
+            "display_name",
+            "display-name",
+            "CODER_DISPLAY_NAME",
+            help="Name as people see it, with spaces and capitals if you like.",
+        ),
         ORG,
     ),
 )
@@ -122,11 +133,32 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("name", "name", short="n", help="New name."),
-        Option("avatar_url", "avatar-url", short="u", help="New picture."),
-        Option("display_name", "display-name", "CODER_DISPLAY_NAME", help="New name for people."),
-        Option("add_users", "add-users", kind="string-array", default=(), short="a", help="Users to add."),
-        Option("rm_users", "rm-users", kind="string-array", default=(), short="r", help="Users to remove."),
+        Option(
+            "name", "name", short="n", help="Give it this new name; links and scripts that use the old one then fail."
+        ),
+        Option("avatar_url", "avatar-url", short="u", help="URL or path of the new picture shown beside the group."),
+        Option(
+            "display_name",
+            "display-name",
+            "CODER_DISPLAY_NAME",
+            help="New name as people see it; the name that commands use stays.",
+        ),
+        Option(
+            "add_users",
+            "add-users",
+            kind="string-array",
+            default=(),
+            short="a",
+            help="Users to take in, by name, id or e-mail address, separated by commas.",
+        ),
+        Option(
+            "rm_users",
+            "rm-users",
+            kind="string-array",
+            default=(),
+            short="r",
+            help="Users to take out, by name, id or e-mail address, separated by commas.",
+        ),
         ORG,
     ),
 )

@@ -210,9 +210,23 @@ def _save_role(invocation: Invocation, method: str) -> int:
     return 0
 
 
-_ONLY_ID = Option("only_id", "only-id", kind="bool", default=False, help="Print the id alone.")
-_STDIN = Option("stdin", "stdin", kind="bool", default=False, help="Read the role as JSON from standard input.")
-_DRY_RUN = Option("dry_run", "dry-run", kind="bool", default=False, help="Show the role without saving it.")
+_ONLY_ID = Option(
+    "only_id",
+    "only-id",
+    kind="bool",
+    default=False,
+    help="Print the id of the organization and nothing else, for scripts.",
+)
+_STDIN = Option(
+    "stdin",
+    "stdin",
+    kind="bool",
+    default=False,
+    help="Read the role as JSON from standard input instead of asking question by question.",
+)
+_DRY_RUN = Option(
+    "dry_run", "dry-run", kind="bool", default=False, help="Print the role as it would be, and save nothing."
+)
 
 LIST = Command(
     words="organizations list",

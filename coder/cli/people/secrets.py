@@ -128,14 +128,20 @@ def _import(invocation: Invocation) -> int:
 def _texts(value_help: str) -> tuple[Option, ...]:
     return (
         Option("value", "value", secret=True, help=value_help),
-        Option("description", "description", help="What it is for."),
-        Option("env", "env", help="Environment variable of workspaces that holds it."),
-        Option("file", "file", help="File of workspaces that holds it, starting with ~/ or /."),
+        Option("description", "description", help="Note for yourself what the secret is for."),
+        Option("env", "env", help="Give it to workspaces as this environment variable, like DB_PASSWORD."),
+        Option("file", "file", help="Give it to workspaces as this file, whose path begins with ~/ or /."),
     )
 
 
 def _enabled(*, default: bool) -> Option:
-    return Option("enabled", "enabled", kind="bool", default=default, help="Whether workspaces get it.")
+    return Option(
+        "enabled",
+        "enabled",
+        kind="bool",
+        default=default,
+        help="Whether workspaces get the secret; it is kept either way.",
+    )
 
 
 CREATE = Command(
@@ -146,7 +152,7 @@ CREATE = Command(
     min_args=1,
     max_args=1,
     options=(
-        *_texts("The value; standard input, which no list of processes shows, is better."),
+        *_texts("The value itself; better give it on standard input, which no list of processes shows."),
         _enabled(default=True),
     ),
 )
@@ -157,7 +163,10 @@ UPDATE = Command(
     run=_update,
     min_args=1,
     max_args=1,
-    options=(*_texts("The new value; standard input is better."), _enabled(default=False)),
+    options=(
+        *_texts("The new value; better give it on standard input, which no list of processes shows."),
+        _enabled(default=False),
+    ),
 )
 ENABLE = Command(
     words="secret enable",
@@ -202,5 +211,12 @@ IMPORT = Command(
     run=_import,
     min_args=1,
     max_args=1,
-    options=(Option("input_format", "input-format", choices=("env", "json", "yaml"), help="Format of the file."),),
+    options=(
+        Option(
+            "input_format",
+            "input-format",
+            choices=("env", "json", "yaml"),
+            help="Format of the file; its ending decides if left out.",
+        ),
+    ),
 )

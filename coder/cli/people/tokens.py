@@ -146,13 +146,40 @@ CREATE = Command(
     run=_create,
     max_args=0,
     options=(
-        Option("lifetime", "lifetime", "CODER_TOKEN_LIFETIME", help="Duration of the token, like 8h, 30d or 1y."),
-        Option("name", "name", "CODER_TOKEN_NAME", short="n", help="A name people can read."),
-        Option("user", "user", "CODER_TOKEN_USER", short="u", help="User to create the token for."),
         Option(
-            "scope", "scope", kind="string-array", default=(), help="What the token may do; everything if left out."
+            "lifetime",
+            "lifetime",
+            "CODER_TOKEN_LIFETIME",
+            help="How long the token is good for, like 8h, 30d or 1y; as long as allowed if left out.",
         ),
-        Option("allow", "allow", kind="allow-list", default=(), help="Objects it may touch, like workspace:<id>."),
+        Option(
+            "name",
+            "name",
+            "CODER_TOKEN_NAME",
+            short="n",
+            help="Name by which you tell this token from others, like ci.",
+        ),
+        Option(
+            "user",
+            "user",
+            "CODER_TOKEN_USER",
+            short="u",
+            help="User the token is for, by name or id; yourself if left out.",
+        ),
+        Option(
+            "scope",
+            "scope",
+            kind="string-array",
+            default=(),
+            help="What the token may do, like workspace:read; everything you may if left out.",
+        ),
+        Option(
+            "allow",
+            "allow",
+            kind="allow-list",
+            default=(),
+            help="What the token may touch, like workspace:<id>; everything if left out.",
+        ),
     ),
 )
 LIST = Command(
@@ -161,8 +188,21 @@ LIST = Command(
     run=_list,
     max_args=0,
     options=(
-        Option("all", "all", short="a", kind="bool", default=False, help="Tokens of all users you may see."),
-        Option("include_expired", "include-expired", kind="bool", default=False, help="Show expired ones too."),
+        Option(
+            "all",
+            "all",
+            short="a",
+            kind="bool",
+            default=False,
+            help="List the tokens of everybody you may see, not only your own.",
+        ),
+        Option(
+            "include_expired",
+            "include-expired",
+            kind="bool",
+            default=False,
+            help="List tokens that are good no more as well.",
+        ),
         column_option(COLUMNS, COLUMNS[:-1]),
         output_option(),
     ),
@@ -183,5 +223,13 @@ REMOVE = Command(
     run=_remove,
     min_args=1,
     max_args=1,
-    options=(Option("delete", "delete", kind="bool", default=False, help="Delete it instead of expiring it."),),
+    options=(
+        Option(
+            "delete",
+            "delete",
+            kind="bool",
+            default=False,
+            help="Delete the token instead of letting it expire, so that no list shows it any more.",
+        ),
+    ),
 )

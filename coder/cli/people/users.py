@@ -196,7 +196,13 @@ LIST = Command(
     run=_list,
     max_args=0,
     options=(
-        Option("github_user_id", "github-user-id", kind="int", default=0, help="Only the user with this GitHub id."),
+        Option(
+            "github_user_id",
+            "github-user-id",
+            kind="int",
+            default=0,
+            help="List only the user whose account at GitHub has this number.",
+        ),
         column_option(COLUMNS, DEFAULT),
         output_option(),
     ),
@@ -216,12 +222,24 @@ CREATE = Command(
     run=_create,
     max_args=0,
     options=(
-        Option("email", "email", short="e", help="Email address of the new user."),
-        Option("username", "username", short="u", help="Username of the new user."),
-        Option("full_name", "full-name", short="n", help="Full name of the new user."),
-        Option("password", "password", short="p", secret=True, help="Password; made up and shown if left out."),
-        Option("login_type", "login-type", help="password, github, oidc or none."),
-        Option("service_account", "service-account", kind="bool", default=False, help="An account nobody signs in to."),
+        Option("email", "email", short="e", help="E-mail address of the new user; asked for if left out."),
+        Option("username", "username", short="u", help="Name the new user signs in with; asked for if left out."),
+        Option("full_name", "full-name", short="n", help="Full name of the new user, as people read it."),
+        Option(
+            "password",
+            "password",
+            short="p",
+            secret=True,
+            help="Password of the new user; one is made up and printed if left out.",
+        ),
+        Option("login_type", "login-type", help="How the user signs in: password, github, oidc, or none at all."),
+        Option(
+            "service_account",
+            "service-account",
+            kind="bool",
+            default=False,
+            help="Make an account for programs, which use its tokens; nobody signs in to it.",
+        ),
         ORG,
     ),
 )
@@ -260,7 +278,13 @@ EDIT_ROLES = Command(
     max_args=1,
     options=(
         YES,
-        Option("roles", "roles", kind="string-array", default=(), help="Roles, separated by commas; empty takes all."),
+        Option(
+            "roles",
+            "roles",
+            kind="string-array",
+            default=(),
+            help="All roles the user is to have, separated by commas; an empty list takes every role.",
+        ),
     ),
 )
 OIDC_CLAIMS = Command(

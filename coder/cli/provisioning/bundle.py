@@ -56,11 +56,13 @@ BUNDLE = Command(
     long="Of the given templates, or of the bundled examples. Run it where registry and release site are reachable.",
     run=_run,
     options=(
-        Option("output", "output", short="o", default="coder-bundle", help="The folder to fill."),
+        Option("output", "output", short="o", default="coder-bundle",
+               help="Folder to fill; it is made where it does not exist."),
         Option(
             "platform", "platform", kind="string-array", default=(),
-            help="Platforms such as linux_amd64 to collect for; this machine's if left out.",
+            help="Collect for this platform, like linux_amd64; may be given several times; else this machine's.",
         ),
-        Option("installed_at", "installed-at", help="Where the folder will lie on those machines, if elsewhere."),
+        Option("installed_at", "installed-at",
+               help="Path the folder will have on those machines, where it is another one than here."),
     ),
 )  # fmt: skip

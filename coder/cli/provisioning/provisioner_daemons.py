@@ -243,17 +243,49 @@ async def builtin_daemons(context: Context) -> None:
 
 
 _START_OPTIONS = (
-    Option("cache_dir", "cache-dir", "CODER_CACHE_DIRECTORY", short="c", default="", help="Directory for work files."),
-    Option("tag", "tag", "CODER_PROVISIONERD_TAGS", short="t", kind="string-array", default=(), help="Tag key=value."),
-    Option("name", "name", "CODER_PROVISIONER_DAEMON_NAME", help="Name of this provisioner (default: the host's)."),
-    Option("key", "key", "CODER_PROVISIONER_DAEMON_KEY", secret=True, help="Provisioner key to authenticate with."),
-    Option("psk", "psk", "CODER_PROVISIONER_DAEMON_PSK", secret=True, help="Pre-shared key to authenticate with."),
+    Option(
+        "cache_dir",
+        "cache-dir",
+        "CODER_CACHE_DIRECTORY",
+        short="c",
+        default="",
+        help="Directory for work files and downloaded programs; the user's cache directory if left out.",
+    ),
+    Option(
+        "tag",
+        "tag",
+        "CODER_PROVISIONERD_TAGS",
+        short="t",
+        kind="string-array",
+        default=(),
+        help="Take only jobs whose tags are among these, key=value; may be given several times.",
+    ),
+    Option(
+        "name",
+        "name",
+        "CODER_PROVISIONER_DAEMON_NAME",
+        help="Name under which this provisioner is listed; the host's if left out.",
+    ),
+    Option(
+        "key",
+        "key",
+        "CODER_PROVISIONER_DAEMON_KEY",
+        secret=True,
+        help="Provisioner key to sign in with; it decides organization and tags.",
+    ),
+    Option(
+        "psk",
+        "psk",
+        "CODER_PROVISIONER_DAEMON_PSK",
+        secret=True,
+        help="Secret that all provisioners share with the server, to sign in with instead of a key.",
+    ),
     Option(
         "terraform_path",
         "terraform-path",
         "CODER_PROVISIONER_TERRAFORM_PATH",
         default="terraform",
-        help="terraform or tofu to run: a path, or a name on PATH.",
+        help="terraform or tofu to run: a path, or a name that is looked for on PATH.",
     ),
     Option(
         "terraform_provider",
@@ -269,7 +301,7 @@ _START_OPTIONS = (
         "CODER_PROVISIONER_JOB_TIMEOUT",
         kind="duration",
         default=timedelta(hours=4),
-        help="Time after which a job is interrupted and failed; 0 lets it run for ever.",
+        help="Interrupt and fail a job after this long; 0 lets it run for ever.",
     ),
     Option(
         "forceful",
@@ -277,12 +309,23 @@ _START_OPTIONS = (
         "CODER_PROVISIONER_FORCEFUL",
         kind="bool",
         default=False,
-        help="Stop at the first signal instead of letting the running job end.",
+        help="End at the first signal instead of letting the running job come to its end.",
     ),
     Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
     Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),
-    Option("log_human", "log-human", "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN", default="/dev/stderr", help="Log file."),
-    Option("log_json", "log-json", "CODER_PROVISIONER_DAEMON_LOGGING_JSON", help="Log file, JSON lines."),
+    Option(
+        "log_human",
+        "log-human",
+        "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN",
+        default="/dev/stderr",
+        help="File that log lines are appended to as text; empty writes none.",
+    ),
+    Option(
+        "log_json",
+        "log-json",
+        "CODER_PROVISIONER_DAEMON_LOGGING_JSON",
+        help="File that log lines are appended to as JSON, one object a line.",
+    ),
     Option("log_stackdriver", "log-stackdriver", "CODER_PROVISIONER_DAEMON_LOGGING_STACKDRIVER", hidden=True),
     Option(
         "log_filter", "log-filter", "CODER_PROVISIONER_DAEMON_LOG_FILTER", kind="string-array", default=(), hidden=True
@@ -293,7 +336,12 @@ _START_OPTIONS = (
         "prometheus_address", "prometheus-address", "CODER_PROMETHEUS_ADDRESS", default="127.0.0.1:2112", hidden=True
     ),
     Option(
-        "verbose", "verbose", "CODER_PROVISIONER_DAEMON_VERBOSE", kind="bool", default=False, help="Debug messages."
+        "verbose",
+        "verbose",
+        "CODER_PROVISIONER_DAEMON_VERBOSE",
+        kind="bool",
+        default=False,
+        help="Log debug messages too: every step of a job and each call to the server.",
     ),
     ORG,
 )

@@ -74,7 +74,7 @@ CREATE = Command(
             short="t",
             kind="string-array",
             default=(),
-            help="Tag of every provisioner that uses the key, key=value.",
+            help="Tag, key=value, that every provisioner with this key has; may be given several times.",
         ),
         ORG,
     ),

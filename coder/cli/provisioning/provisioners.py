@@ -131,7 +131,13 @@ LIST = Command(
     max_args=0,
     options=(
         Option(
-            "limit", "limit", "CODER_PROVISIONER_LIST_LIMIT", short="l", kind="int", default=50, help="At most so many."
+            "limit",
+            "limit",
+            "CODER_PROVISIONER_LIST_LIMIT",
+            short="l",
+            kind="int",
+            default=50,
+            help="List at most so many; what is beyond is left out.",
         ),
         Option(
             "health",
@@ -139,7 +145,7 @@ LIST = Command(
             "CODER_PROVISIONER_LIST_HEALTH",
             kind="bool",
             default=False,
-            help="Show what the server measured over the mesh instead: liveness and the load of the machines.",
+            help="Show liveness and load of the machines, as the server measured them, instead.",
         ),
         Option(
             "show_offline",
@@ -148,7 +154,7 @@ LIST = Command(
             short="f",
             kind="bool",
             default=False,
-            help="Show offline provisioners, too.",
+            help="List provisioners that are not connected any more as well.",
         ),
         Option(
             "status",
@@ -158,7 +164,7 @@ LIST = Command(
             kind="string-array",
             default=(),
             choices=("offline", "idle", "busy"),
-            help="Only provisioners with one of these statuses.",
+            help="List only provisioners in one of these states, separated by commas.",
         ),
         Option(
             "max_age",
@@ -167,7 +173,7 @@ LIST = Command(
             short="m",
             kind="duration",
             default=timedelta(),
-            help="Only provisioners seen within this time.",
+            help="List only provisioners seen within this time, like 1h; 0 for all.",
         ),
         column_option(COLUMNS, DEFAULT_COLUMNS),
         output_option(),

@@ -41,13 +41,17 @@ TERRAFORM_PROVIDER = Command(
     summary="Serve the coder/coder Terraform provider, or write a mirror of it",
     run=_run,
     options=(
-        Option("mirror", "mirror", help="Write a filesystem mirror for terraform to this directory."),
+        Option(
+            "mirror",
+            "mirror",
+            help="Write a mirror of the provider for terraform to this directory instead of serving it.",
+        ),
         Option(
             "provider_version",
             "provider-version",
             kind="string-array",
             default=(),
-            help="Offer the provider under this version, too (for templates that pin one).",
+            help="Offer the provider under this version as well, for templates that pin one.",
         ),
     ),
     max_args=0,

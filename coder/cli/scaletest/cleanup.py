@@ -192,7 +192,7 @@ CLEANUP = Command(
             "template",
             "template",
             "CODER_SCALETEST_CLEANUP_TEMPLATE",
-            help="Only those of this template, no users.",
+            help="Remove only the workspaces of this template, and no users.",
         ),
     ),
 )

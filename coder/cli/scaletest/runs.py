@@ -212,11 +212,11 @@ def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
 
 RUN_OPTIONS = (
     Option("concurrency", "concurrency", "CODER_SCALETEST_CONCURRENCY", kind="int", default=1,
-           help="Runs at a time."),
+           help="How many runs go on at the same time; the others wait for their turn."),
     Option("timeout", "timeout", "CODER_SCALETEST_TIMEOUT", kind="duration", default=parse_duration("30m"),
-           help="Longest time of the whole test."),
+           help="End the whole test after this long, like 30m; what still runs has failed."),
     Option("job_timeout", "job-timeout", "CODER_SCALETEST_JOB_TIMEOUT", kind="duration", default=parse_duration("5m"),
-           help="Longest time of one run."),
+           help="End a single run after this long, like 5m; it has failed then."),
     Option("output", "output", "CODER_SCALETEST_OUTPUTS", kind="string-array", default=("text",), short="",
            help="Where the results go: text, json, text:FILE or json:FILE; several by comma."),
     _refused("trace", "trace", "CODER_SCALETEST_TRACE", kind="bool", default=False),
@@ -226,11 +226,11 @@ RUN_OPTIONS = (
 )  # fmt: skip
 CLEANUP_OPTIONS = (
     Option("cleanup_concurrency", "cleanup-concurrency", "CODER_SCALETEST_CLEANUP_CONCURRENCY", kind="int", default=1,
-           help="Removals at a time."),
+           help="How many workspaces and users are removed at the same time."),
     Option("cleanup_timeout", "cleanup-timeout", "CODER_SCALETEST_CLEANUP_TIMEOUT", kind="duration",
-           default=parse_duration("30m"), help="Longest time for all removals."),
+           default=parse_duration("30m"), help="Give up on removing users and workspaces after this long, like 30m."),
     Option("cleanup_job_timeout", "cleanup-job-timeout", "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT", kind="duration",
-           default=parse_duration("5m"), help="Longest time for one removal."),
+           default=parse_duration("5m"), help="Give up on removing one user or workspace after this long, like 5m."),
 )  # fmt: skip
 UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)
 """For tests that make nothing."""

@@ -102,7 +102,12 @@ BACKUP = Command(
     run=_backup,
     max_args=0,
     options=(
-        Option("output", "output", short="o", help="The file; coder-<date>.backup here if left out."),
+        Option(
+            "output",
+            "output",
+            short="o",
+            help="File to write the backup to; coder-<date>.backup in this directory if left out.",
+        ),
         postgres_url(),
     ),
 )

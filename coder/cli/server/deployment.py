@@ -165,9 +165,26 @@ ADD_LICENSE = Command(
     run=_add_license,
     max_args=0,
     options=(
-        Option("file", "file", short="f", help="File with the license."),
-        Option("license", "license", short="l", secret=True, help="The license itself."),
-        Option("debug", "debug", kind="bool", default=False, help="Print the license's claims."),
+        Option(
+            "file",
+            "file",
+            short="f",
+            help="File with a license; nothing is stored, as every feature is there without one.",
+        ),
+        Option(
+            "license",
+            "license",
+            short="l",
+            secret=True,
+            help="The license itself; nothing is stored, as every feature is there without one.",
+        ),
+        Option(
+            "debug",
+            "debug",
+            kind="bool",
+            default=False,
+            help="Accepted for older scripts: no license is read, so its claims are not printed.",
+        ),
     ),
 )
 DELETE_LICENSE = Command(

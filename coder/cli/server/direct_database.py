@@ -20,7 +20,7 @@ POSTGRES_AUTH = Option(
     "CODER_PG_CONNECTION_AUTH",
     default="password",
     choices=("password", "awsiamrds"),
-    help="How to log in at the database; awsiamrds is not supported.",
+    help="How to sign in at the database; awsiamrds is refused, as it is not supported.",
 )
 
 
@@ -31,7 +31,7 @@ def postgres_url(env: str = "CODER_PG_CONNECTION_URL") -> Option:
         "postgres-url",
         env,
         secret=True,
-        help="URL of the database; the built-in one (with its server stopped) if left out.",
+        help="URL of the database; if left out the built-in one, whose server must be stopped.",
     )
 
 

@@ -59,17 +59,23 @@ def _yaml(path: str) -> dict[str, Any]:
 
 
 def _print_yaml(resolved: Any) -> None:
+    """Under the present names: a deprecated setting counts as given wherever it stands, even with its default."""
     import yaml
+
+    from coder.coderd.config.options import FORMER
+    from coder.coderd.config.settings import effective_name
 
     tree: dict[str, Any] = {}
     for option in OPTIONS:
-        if not option.yaml or option.secret:
+        if not option.yaml or option.secret or option.name in FORMER:
+            continue
+        if option.instead and resolved.sources[option.name] == "default":
             continue
         node = tree
         *parents, leaf = option.yaml.split(".")
         for parent in parents:
             node = node.setdefault(parent, {})
-        value = resolved[option.name]
+        value = resolved[effective_name(resolved, option.name)]
         node[leaf] = list(value) if isinstance(value, tuple) else _plain(value)
     sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
 

@@ -17,7 +17,13 @@ from coder.cli.server.direct_database import POSTGRES_AUTH, open_direct, postgre
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
 
-_RAW = Option("raw_url", "raw-url", kind="bool", default=False, help="Print the bare URL instead of a psql command.")
+_RAW = Option(
+    "raw_url",
+    "raw-url",
+    kind="bool",
+    default=False,
+    help="Print the bare URL, for programs, instead of a psql command.",
+)
 
 
 # ---- the built-in database
@@ -253,15 +259,23 @@ CREATE_ADMIN = Command(
     run=_create_admin,
     max_args=0,
     options=(
-        Option("username", "username", "CODER_USERNAME", help="Name to sign in with."),
-        Option("email", "email", "CODER_EMAIL", help="E-mail address."),
-        Option("password", "password", "CODER_PASSWORD", secret=True, help="Password; asked for if left out."),
+        Option(
+            "username", "username", "CODER_USERNAME", help="Name the new user signs in with; asked for if left out."
+        ),
+        Option("email", "email", "CODER_EMAIL", help="E-mail address of the new user; asked for if left out."),
+        Option(
+            "password",
+            "password",
+            "CODER_PASSWORD",
+            secret=True,
+            help="Password of the new user; asked for, twice, if left out.",
+        ),
         Option(
             "ssh_keygen_algorithm",
             "ssh-keygen-algorithm",
             "CODER_SSH_KEYGEN_ALGORITHM",
             default="ed25519",
-            help="Kind of the user's SSH key.",
+            help="Algorithm of the Git SSH key that is made for the user.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -279,7 +293,7 @@ ROTATE = Command(
             "new-key",
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY",
             secret=True,
-            help="Base64 of 32 bytes.",
+            help="Base64 of the 32 bytes that everything is to be sealed with from now on.",
         ),
         Option(
             "old_keys",
@@ -288,7 +302,7 @@ ROTATE = Command(
             kind="string-array",
             default=(),
             secret=True,
-            help="Keys of what is sealed now.",
+            help="Base64 of the keys that values are sealed with now, separated by commas.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -308,7 +322,7 @@ DECRYPT = Command(
             kind="string-array",
             default=(),
             secret=True,
-            help="Keys of what is sealed now.",
+            help="Base64 of the keys that values are sealed with now, separated by commas.",
         ),
         postgres_url(),
         POSTGRES_AUTH,
@@ -328,7 +342,12 @@ FIX_LINKS = Command(
     run=_fix_links,
     max_args=0,
     options=(
-        Option("issuer_url", "issuer-url", "CODER_OIDC_ISSUER_URL", help="The provider of today."),
+        Option(
+            "issuer_url",
+            "issuer-url",
+            "CODER_OIDC_ISSUER_URL",
+            help="URL of the OpenID provider in use today; accounts tied to it stay as they are.",
+        ),
         Option(
             "dry_run",
             "dry-run",
@@ -336,7 +355,7 @@ FIX_LINKS = Command(
             short="n",
             kind="bool",
             default=False,
-            help="Only say how many there are.",
+            help="Only say how many accounts would be untied, and change nothing.",
         ),
         Option(
             "force_reset_all",
@@ -344,7 +363,7 @@ FIX_LINKS = Command(
             "CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
             kind="bool",
             default=False,
-            help="Untie all accounts, whatever their issuer.",
+            help="Untie every account from its provider, whatever its issuer is.",
         ),
         postgres_url(),
         POSTGRES_AUTH,

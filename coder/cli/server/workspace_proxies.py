@@ -135,9 +135,15 @@ def _list(invocation: Invocation) -> int:
     return 0
 
 
-_ICON = Option("icon", "icon", help="Path or URL of an icon.")
-_DISPLAY = Option("display_name", "display-name", help="Name for people.")
-_ONLY = Option("only_token", "only-token", kind="bool", default=False, help="Print the token and nothing else.")
+_ICON = Option("icon", "icon", help="Path or URL of the picture shown beside the proxy, like /emojis/1f30d.png.")
+_DISPLAY = Option("display_name", "display-name", help="Name as people see it, with spaces and capitals if you like.")
+_ONLY = Option(
+    "only_token",
+    "only-token",
+    kind="bool",
+    default=False,
+    help="Print the proxy's token and nothing else, for scripts.",
+)
 _TEXT = ("text", "json", "table")
 
 CREATE = Command(
@@ -146,10 +152,16 @@ CREATE = Command(
     run=_create,
     max_args=0,
     options=(
-        Option("name", "name", help="Name of the proxy."),
+        Option("name", "name", help="Name of the proxy, as it stands in lists and addresses; asked for if left out."),
         _DISPLAY,
         _ICON,
-        Option("no_prompt", "no-prompt", kind="bool", default=False, help="Do not ask for what is missing."),
+        Option(
+            "no_prompt",
+            "no-prompt",
+            kind="bool",
+            default=False,
+            help="Fail instead of asking for what was not given, as a script needs it.",
+        ),
         _ONLY,
         column_option(WITH_TOKEN, ("name", "url", "proxy token")),
         output_option(_TEXT, "text"),
@@ -163,7 +175,7 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("name", "name", help="New name."),
+        Option("name", "name", help="Give it this new name; links and scripts that use the old one then fail."),
         _DISPLAY,
         _ICON,
         column_option(COLUMNS, ("name", "url")),

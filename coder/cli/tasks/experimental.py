@@ -75,10 +75,16 @@ def _validation(invocation: Invocation) -> int:
     raise CoderError("validation", "magic word is incorrect", 'The word is "magic".')
 
 
-_SEARCH = Option("search", "search", kind="bool", default=False, help="Let the answers be searched.")
+_SEARCH = Option("search", "search", kind="bool", default=False, help="Let typing narrow the list of answers down.")
 _THINGS = (
-    Option("things", "things", kind="string-array", default=(), help="What to choose from."),
-    Option("enable_custom_input", "enable-custom-input", kind="bool", default=False, help="Allow other answers."),
+    Option("things", "things", kind="string-array", default=(), help="Words to choose from, separated by commas."),
+    Option(
+        "enable_custom_input",
+        "enable-custom-input",
+        kind="bool",
+        default=False,
+        help="Accept answers that are not in the list as well.",
+    ),
 )
 
 RPTY = Command(
@@ -89,9 +95,24 @@ RPTY = Command(
     min_args=1,
     raw_after=1,
     options=(
-        Option("container", "container", short="c", help="Container of the workspace to go into."),
-        Option("container_user", "container-user", short="u", help="User in that container."),
-        Option("reconnect", "reconnect", short="r", help="Id of the terminal to come back to."),
+        Option(
+            "container",
+            "container",
+            short="c",
+            help="Open the terminal in this container of the workspace, by name or id.",
+        ),
+        Option(
+            "container_user",
+            "container-user",
+            short="u",
+            help="User to be in that container; the container's own if left out.",
+        ),
+        Option(
+            "reconnect",
+            "reconnect",
+            short="r",
+            help="Come back to the terminal with this id, which goes on where it was left.",
+        ),
     ),
 )
 SELECT = Command(
@@ -130,5 +151,5 @@ VALIDATION = Command(
     summary="Show an error of validation",
     run=_validation,
     max_args=0,
-    options=(Option("magic_word", "magic-word", help='Anything but "magic" is refused.'),),
+    options=(Option("magic_word", "magic-word", help='The word to check; anything but "magic" is refused.'),),
 )

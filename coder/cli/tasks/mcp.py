@@ -165,7 +165,12 @@ def _cursor(invocation: Invocation) -> int:
     return _configure(invocation, (Path.cwd() if invocation["project"] else Path.home()) / ".cursor/mcp.json")
 
 
-_SLUG = Option("app_status_slug", "app-status-slug", "CODER_MCP_APP_STATUS_SLUG", help="App whose status is reported.")
+_SLUG = Option(
+    "app_status_slug",
+    "app-status-slug",
+    "CODER_MCP_APP_STATUS_SLUG",
+    help="Slug of the app under which the model reports its progress.",
+)
 _AGENTAPI = Option(
     "agentapi_url",
     "ai-agentapi-url",
@@ -179,14 +184,19 @@ SERVER = Command(
     run=_serve,
     max_args=0,
     options=(
-        Option("instructions", "instructions", "CODER_MCP_INSTRUCTIONS", help="What the model is told about them."),
+        Option(
+            "instructions",
+            "instructions",
+            "CODER_MCP_INSTRUCTIONS",
+            help="Text that tells the model what the tools are for; one of ours if left out.",
+        ),
         Option(
             "allowed_tools",
             "allowed-tools",
             "CODER_MCP_ALLOWED_TOOLS",
             kind="string-array",
             default=(),
-            help="Only these tools.",
+            help="Offer only these tools, by name, separated by commas; all of them if left out.",
         ),
         _SLUG,
         _AGENTAPI,
@@ -209,21 +219,27 @@ CLAUDE_CODE = Command(
             "claude-config-path",
             "CODER_MCP_CLAUDE_CONFIG_PATH",
             default="~/.claude.json",
-            help="Its settings.",
+            help="Settings file of Claude Code that the tools are entered in.",
         ),
         Option(
             "claude_md_path",
             "claude-md-path",
             "CODER_MCP_CLAUDE_MD_PATH",
             default="~/.claude/CLAUDE.md",
-            help="The file of what it is always told; the prompts are written into it.",
+            help="File that Claude Code always reads; the prompts are written into it.",
         ),
-        Option("claude_api_key", "claude-api-key", "CLAUDE_API_KEY", secret=True, help="The key it works with."),
+        Option(
+            "claude_api_key",
+            "claude-api-key",
+            "CLAUDE_API_KEY",
+            secret=True,
+            help="API key that Claude Code works with; left as it is when not given.",
+        ),
         Option(
             "coder_prompt",
             "claude-coder-prompt",
             "CODER_MCP_CLAUDE_CODER_PROMPT",
-            help="What it is told about working in a workspace.",
+            help="What the model is told about working in a workspace; a text of ours if left out.",
         ),
         Option(
             "system_prompt",
@@ -231,13 +247,13 @@ CLAUDE_CODE = Command(
             "CODER_MCP_CLAUDE_SYSTEM_PROMPT",
             default="Send a task status update to notify the user that you are ready for input, "
             "and then wait for user input.",
-            help="What it is told to do at first.",
+            help="What the model is told to do first in every session.",
         ),
         Option(
             "app_status_slug",
             "claude-app-status-slug",
             "CODER_MCP_APP_STATUS_SLUG",
-            help="App whose status is reported.",
+            help="Slug of the app under which the model reports its progress.",
         ),
         _AGENTAPI,
     ),
@@ -253,5 +269,14 @@ CURSOR = Command(
     summary="Let Cursor use the tools",
     run=_cursor,
     max_args=0,
-    options=(Option("project", "project", "CODER_MCP_CURSOR_PROJECT", kind="bool", default=False, help="Here only."),),
+    options=(
+        Option(
+            "project",
+            "project",
+            "CODER_MCP_CURSOR_PROJECT",
+            kind="bool",
+            default=False,
+            help="Configure the project in the current directory instead of the whole account.",
+        ),
+    ),
 )

@@ -314,7 +314,7 @@ def _flag(name: str, help: str, short: str = "") -> Option:
     return Option(name.replace("-", "_"), name, short=short, kind="bool", default=False, help=help)
 
 
-_STDIN = _flag("stdin", "Read the input from standard input.")
+_STDIN = _flag("stdin", "Read the input from standard input instead of the arguments.")
 
 CREATE = Command(
     words="task create",
@@ -323,13 +323,29 @@ CREATE = Command(
     run=_create,
     max_args=1,
     options=(
-        Option("name", "name", help="Name of the task; one is made of its input if left out."),
-        Option("owner", "owner", default="me", help="Whose task it is to be."),
-        Option("template", "template", "CODER_TASK_TEMPLATE_NAME", help="Template to use."),
-        Option("template_version", "template-version", "CODER_TASK_TEMPLATE_VERSION", help="Version of it to use."),
-        Option("preset", "preset", "CODER_TASK_PRESET_NAME", default="none", help='Preset to use, or "none".'),
+        Option("name", "name", help="Name of the task; one is made from its input if left out."),
+        Option("owner", "owner", default="me", help='User the task belongs to, by name or id; "me" is yourself.'),
+        Option(
+            "template",
+            "template",
+            "CODER_TASK_TEMPLATE_NAME",
+            help="Template of the task's workspace, by name; needed where several can carry out tasks.",
+        ),
+        Option(
+            "template_version",
+            "template-version",
+            "CODER_TASK_TEMPLATE_VERSION",
+            help="Version of that template to use, by name; the active one if left out.",
+        ),
+        Option(
+            "preset",
+            "preset",
+            "CODER_TASK_PRESET_NAME",
+            default="none",
+            help='Take the parameter values of this preset; "none" takes those of the template.',
+        ),
         _STDIN,
-        _flag("quiet", "Only print the id of the new task.", "q"),
+        _flag("quiet", "Print only the id of the new task, for scripts.", "q"),
         ORG,
     ),
 )
@@ -339,10 +355,10 @@ LIST = Command(
     run=_list,
     max_args=0,
     options=(
-        Option("status", "status", choices=STATUSES, help="Only tasks in this state."),
-        _flag("all", "Tasks of all users you may see.", "a"),
-        Option("user", "user", help="Tasks of this user."),
-        _flag("quiet", "Only print ids.", "q"),
+        Option("status", "status", choices=STATUSES, help="List only tasks in this state."),
+        _flag("all", "List the tasks of everybody you may see, not only your own.", "a"),
+        Option("user", "user", help="List the tasks of this user, by name or id."),
+        _flag("quiet", "Print only ids, one a line, for scripts.", "q"),
         column_option(COLUMNS, ("name", "status", "state", "state changed", "message")),
         output_option(),
     ),
@@ -355,7 +371,7 @@ STATUS = Command(
     min_args=1,
     max_args=1,
     options=(
-        _flag("watch", "Go on until the task is over."),
+        _flag("watch", "Stay and print every change until the task has ended."),
         column_option((*COLUMNS, "healthy"), ("state changed", "status", "healthy", "state", "message")),
         output_option(),
     ),
@@ -397,5 +413,5 @@ RESUME = Command(
     run=_resume,
     min_args=1,
     max_args=1,
-    options=(_flag("no-wait", "Return before the workspace runs."), YES),
+    options=(_flag("no-wait", "Return as soon as the start is queued instead of following it to its end."), YES),
 )

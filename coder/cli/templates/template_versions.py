@@ -23,7 +23,9 @@ from coder.net.blocking import BlockingClient
 
 COLUMNS = ("id", "name", "created at", "created by", "status", "active", "archived")
 PRESET_COLUMNS = ("name", "description", "parameters", "default", "desired prebuild instances")
-TEMPLATE = Option("template", "template", "CODER_TEMPLATE_NAME", short="t", help="Name of the template.")
+TEMPLATE = Option(
+    "template", "template", "CODER_TEMPLATE_NAME", short="t", help="Template that the version belongs to, by name."
+)
 
 
 def _list(invocation: Invocation) -> int:
@@ -141,7 +143,13 @@ LIST = Command(
     max_args=1,
     options=(
         column_option(COLUMNS, ("name", "created at", "created by", "status", "active")),
-        Option("include_archived", "include-archived", kind="bool", default=False, help="Show archived versions too."),
+        Option(
+            "include_archived",
+            "include-archived",
+            kind="bool",
+            default=False,
+            help="List versions that were archived as well.",
+        ),
         output_option(),
         ORG,
     ),
@@ -153,7 +161,12 @@ PROMOTE = Command(
     max_args=0,
     options=(
         TEMPLATE,
-        Option("template_version", "template-version", "CODER_TEMPLATE_VERSION_NAME", help="Name of the version."),
+        Option(
+            "template_version",
+            "template-version",
+            "CODER_TEMPLATE_VERSION_NAME",
+            help="Version that workspaces use from now on when they are made or updated, by name.",
+        ),
         ORG,
     ),
 )
@@ -181,7 +194,11 @@ PRESETS = Command(
     min_args=1,
     max_args=1,
     options=(
-        Option("template_version", "template-version", help="Version to list presets of; the active one if left out."),
+        Option(
+            "template_version",
+            "template-version",
+            help="Version whose presets are listed, by name; the active one if left out.",
+        ),
         column_option(PRESET_COLUMNS, PRESET_COLUMNS),
         output_option(),
         ORG,

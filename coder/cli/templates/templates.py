@@ -323,27 +323,30 @@ def _duration(name: str, flag: str, text: str, default: timedelta = timedelta())
 
 
 _PUSH_OPTIONS = (
-    Option("directory", "directory", short="d", default=".", help='Directory of the template, "-" for a tar on stdin.'),
-    Option("variables_file", "variables-file", help="YAML file with values of Terraform variables."),
-    Option("variable", "variable", kind="string-array", default=(), help="Value of a Terraform variable, name=value."),
-    Option("var", "var", kind="string-array", default=(), help="Alias of --variable."),
-    Option(
-        "provisioner_tag",
-        "provisioner-tag",
-        kind="string-array",
-        default=(),
-        help='Tag a provisioner must have, key=value; "-" takes all tags off.',
-    ),
-    Option("name", "name", help="Name of the new version; generated when left out."),
-    Option("always_prompt", "always-prompt", kind="bool", default=False, help="Always prompt for parameters."),
-    Option("activate", "activate", kind="bool", default=True, help="Make the new version the active one."),
-    Option("ignore_lockfile", "ignore-lockfile", kind="bool", default=False, help="Accept a missing lock file."),
-    Option("message", "message", short="m", help="What changed in this version."),
+    Option("directory", "directory", short="d", default=".",
+           help='Directory with the template\'s files; "-" reads a tar archive from standard input.'),
+    Option("variables_file", "variables-file",
+           help='YAML file with values of Terraform variables, one "name: value" a line.'),
+    Option("variable", "variable", kind="string-array", default=(),
+           help="Value of a Terraform variable, like image=debian; may be given several times."),
+    Option("var", "var", kind="string-array", default=(),
+           help="Value of a Terraform variable, name=value; the same as --variable."),
+    Option("provisioner_tag", "provisioner-tag", kind="string-array", default=(),
+           help='Tag, key=value, that a provisioner must have to build this; "-" takes all tags off.'),
+    Option("name", "name", help="Name of the new version; one is made up if left out."),
+    Option("always_prompt", "always-prompt", kind="bool", default=False,
+           help="Ask for every variable, also for those that have a value already."),
+    Option("activate", "activate", kind="bool", default=True,
+           help="Let new and updated workspaces use this version; =false keeps the active one."),
+    Option("ignore_lockfile", "ignore-lockfile", kind="bool", default=False,
+           help="Say nothing when .terraform.lock.hcl, which pins providers, is missing."),
+    Option("message", "message", short="m",
+           help="Say in a line what changed, like a commit message; shown in the list of versions."),
     Option("test_provisioner", "test.provisioner", hidden=True),
     WAIT,
     ORG,
     YES,
-)
+)  # fmt: skip
 PUSH = Command(
     words="templates push",
     summary="Create or update a template from the current directory or as specified by flag",
@@ -360,12 +363,41 @@ CREATE = Command(
     max_args=1,
     options=(
         *_PUSH_OPTIONS,
-        Option("private", "private", kind="bool", default=False, help="Nobody but you and administrators may use it."),
-        Option("require_active_version", "require-active-version", kind="bool", default=False, help="Force updates."),
-        _duration("default_ttl", "default-ttl", "Time after which workspaces stop, like 24h.", timedelta(hours=24)),
-        _duration("failure_ttl", "failure-ttl", "Time after which failed workspaces stop."),
-        _duration("dormancy", "dormancy-threshold", "Unused time after which a workspace is dormant."),
-        _duration("deletion", "dormancy-auto-deletion", "Time after which dormant workspaces go."),
+        Option(
+            "private",
+            "private",
+            kind="bool",
+            default=False,
+            help="Keep the template to you and administrators until others are given a right to it.",
+        ),
+        Option(
+            "require_active_version",
+            "require-active-version",
+            kind="bool",
+            default=False,
+            help="Let workspaces start only with the active version; administrators are exempt.",
+        ),
+        _duration(
+            "default_ttl",
+            "default-ttl",
+            "Stop new workspaces this long after each start, like 24h; 0 lets them run.",
+            timedelta(hours=24),
+        ),
+        _duration(
+            "failure_ttl",
+            "failure-ttl",
+            "Stop workspaces whose build failed after this long, like 1h; 0 leaves them as they are.",
+        ),
+        _duration(
+            "dormancy",
+            "dormancy-threshold",
+            "Make workspaces that nobody used for this long dormant, like 720h; 0 never does.",
+        ),
+        _duration(
+            "deletion",
+            "dormancy-auto-deletion",
+            "Delete workspaces that were dormant for this long, like 720h; 0 never does.",
+        ),
     ),
 )
 LIST = Command(
@@ -385,7 +417,7 @@ INIT = Command(
     usage="[directory]",
     run=_init,
     max_args=1,
-    options=(Option("id", "id", choices=example_ids(), help="Example to start from."),),
+    options=(Option("id", "id", choices=example_ids(), help="Starter template to begin with; asked for if left out."),),
 )
 DELETE = Command(
     words="templates delete",

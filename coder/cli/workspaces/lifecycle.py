@@ -159,7 +159,7 @@ REASON = Option(
     "reason",
     default="cli",
     choices=REASONS_FOR_CLIENTS,
-    help="Why the workspace is built; programs that call this command say so.",
+    help="Why the workspace is built, as its history shows it; for programs that call this command.",
 )
 LOG_DEBUG = Option(
     "log_debug",
@@ -170,7 +170,13 @@ LOG_DEBUG = Option(
     help="Let the provisioner log everything it does, to find out why a build fails; for template administrators.",
 )
 _START_OPTIONS = (
-    Option("no_wait", "no-wait", kind="bool", default=False, help="Return at once."),
+    Option(
+        "no_wait",
+        "no-wait",
+        kind="bool",
+        default=False,
+        help="Return as soon as the build is queued instead of following it to its end.",
+    ),
     REASON,
     LOG_DEBUG,
     *parameters.OPTIONS,
@@ -227,7 +233,7 @@ DELETE = Command(
             "orphan",
             kind="bool",
             default=False,
-            help="Delete a workspace without deleting its resources. This can delete a workspace in a broken state.",
+            help="Forget the workspace without destroying its resources, which then have to be removed by hand.",
         ),
         Option(
             "abandon",

@@ -151,6 +151,12 @@ APP = Command(
     min_args=1,
     max_args=2,
     options=(
-        Option("region", "region", "CODER_OPEN_APP_REGION", default="primary", help="Region to use for the app."),
+        Option(
+            "region",
+            "region",
+            "CODER_OPEN_APP_REGION",
+            default="primary",
+            help='Workspace proxy to open the app through, by name; "primary" is the server itself.',
+        ),
     ),
 )

@@ -12,7 +12,12 @@ from coder.cli.command import Invocation
 
 OPTIONS = (
     Option(
-        "parameter", "parameter", "CODER_RICH_PARAMETER", kind="string-array", default=(), help="Value, name=value."
+        "parameter",
+        "parameter",
+        "CODER_RICH_PARAMETER",
+        kind="string-array",
+        default=(),
+        help="Value of a parameter, like region=eu; may be given several times.",
     ),
     Option(
         "parameter_default",
@@ -20,16 +25,21 @@ OPTIONS = (
         "CODER_RICH_PARAMETER_DEFAULT",
         kind="string-array",
         default=(),
-        help="Default value offered for a parameter, name=value.",
+        help="Offer this value, name=value, instead of the template's default when asking.",
     ),
-    Option("rich_parameter_file", "rich-parameter-file", "CODER_RICH_PARAMETER_FILE", help="YAML file of name: value."),
+    Option(
+        "rich_parameter_file",
+        "rich-parameter-file",
+        "CODER_RICH_PARAMETER_FILE",
+        help='YAML file with parameter values, one "name: value" a line.',
+    ),
     Option(
         "ephemeral_parameter",
         "ephemeral-parameter",
         "CODER_EPHEMERAL_PARAMETER",
         kind="string-array",
         default=(),
-        help="Value of an ephemeral parameter, name=value.",
+        help="Value of a parameter that counts for this one build only, like clean=true.",
     ),
     Option(
         "prompt_ephemeral",
@@ -37,7 +47,7 @@ OPTIONS = (
         "CODER_PROMPT_EPHEMERAL_PARAMETERS",
         kind="bool",
         default=False,
-        help="Prompt for ephemeral parameters.",
+        help="Ask for the parameters that count for one build only.",
     ),
     Option(
         "use_defaults",
@@ -45,9 +55,15 @@ OPTIONS = (
         "CODER_WORKSPACE_USE_PARAMETER_DEFAULTS",
         kind="bool",
         default=False,
-        help="Accept the defaults of all parameters without a prompt.",
+        help="Take the default of every parameter that has no value yet, without asking.",
     ),
-    Option("always_prompt", "always-prompt", kind="bool", default=False, help="Prompt for every parameter."),
+    Option(
+        "always_prompt",
+        "always-prompt",
+        kind="bool",
+        default=False,
+        help="Ask for every parameter, also for those that have a value already.",
+    ),
     Option("build_option", "build-option", "CODER_BUILD_OPTION", kind="string-array", default=(), hidden=True),
     Option("build_options", "build-options", kind="bool", default=False, hidden=True),
 )

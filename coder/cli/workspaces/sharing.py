@@ -91,8 +91,20 @@ def _group(client: BlockingClient, workspace: Workspace, name: str) -> str:
 
 
 _WHO = (
-    Option("user", "user", kind="string-array", default=(), help="Users, each like name or name:role (use, admin)."),
-    Option("group", "group", kind="string-array", default=(), help="Groups, each like name or name:role (use, admin)."),
+    Option(
+        "user",
+        "user",
+        kind="string-array",
+        default=(),
+        help="Users, separated by commas, each as name or name:role; roles are use and admin.",
+    ),
+    Option(
+        "group",
+        "group",
+        kind="string-array",
+        default=(),
+        help="Groups, separated by commas, each as name or name:role; roles are use and admin.",
+    ),
 )
 _OUTPUT = (column_option(COLUMNS, COLUMNS), output_option())
 STATUS = Command(

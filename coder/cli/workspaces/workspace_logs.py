@@ -102,8 +102,15 @@ LOGS = Command(
             kind="int",
             default=0,
             short="n",
-            help="Build to show; 0 is the latest, -1 the one before.",
+            help="Number of the build to read; 0 is the latest, -1 the one before it.",
         ),
-        Option("follow", "follow", kind="bool", default=False, short="f", help="Go on as lines come."),
+        Option(
+            "follow",
+            "follow",
+            kind="bool",
+            default=False,
+            short="f",
+            help="Stay and print new lines as they come, until the build and its scripts have ended.",
+        ),
     ),
 )

@@ -90,8 +90,20 @@ SHOW = Command(
     run=_show,
     max_args=1,
     options=(
-        Option("all", "all", short="a", kind="bool", default=False, help="Show the schedules of all workspaces."),
-        Option("search", "search", default="owner:me", help="Search for a workspace with a query."),
+        Option(
+            "all",
+            "all",
+            short="a",
+            kind="bool",
+            default=False,
+            help="List the schedules of everybody you may see, not only your own.",
+        ),
+        Option(
+            "search",
+            "search",
+            default="owner:me",
+            help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+        ),
         column_option(COLUMNS, COLUMNS),
         output_option(),
     ),

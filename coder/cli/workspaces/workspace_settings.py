@@ -125,7 +125,14 @@ def _push(invocation: Invocation) -> int:
     return 0
 
 
-_BUILD = Option("build", "build", kind="int", default=0, short="b", help="Number of the build; the latest if left out.")
+_BUILD = Option(
+    "build",
+    "build",
+    kind="int",
+    default=0,
+    short="b",
+    help="Number of the build whose state is meant; the latest if left out.",
+)
 
 RENAME = Command(
     words="rename",
@@ -179,6 +186,13 @@ STATE_PUSH = Command(
     max_args=2,
     options=(
         _BUILD,
-        Option("no_build", "no-build", kind="bool", default=False, short="n", help="Only store it; start no build."),
+        Option(
+            "no_build",
+            "no-build",
+            kind="bool",
+            default=False,
+            short="n",
+            help="Only store the state; no build is started with it.",
+        ),
     ),
 )

@@ -228,10 +228,21 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             short="a",
             kind="bool",
             default=False,
-            help="Specifies whether all workspaces will be listed or not.",
+            help="List the workspaces of everybody you may see, not only your own.",
         ),
-        Option("search", "search", default="owner:me", help="Search for a workspace with a query."),
-        Option("shared_with_me", "shared-with-me", kind="bool", default=False, help="Show workspaces shared with you."),
+        Option(
+            "search",
+            "search",
+            default="owner:me",
+            help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+        ),
+        Option(
+            "shared_with_me",
+            "shared-with-me",
+            kind="bool",
+            default=False,
+            help="List only workspaces that other people share with you.",
+        ),
         column_option(COLUMNS, default_columns),
         output_option(),
     )
@@ -251,5 +262,13 @@ SHOW = Command(
     run=_show,
     min_args=1,
     max_args=1,
-    options=(Option("details", "details", kind="bool", default=False, help="Show full details for each resource."),),
+    options=(
+        Option(
+            "details",
+            "details",
+            kind="bool",
+            default=False,
+            help="Also show apps, metadata and every other detail of each resource.",
+        ),
+    ),
 )

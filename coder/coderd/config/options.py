@@ -45,8 +45,8 @@ CONCERNS = (
 class _Sources:
     """Where settings come from and go to, and former names: options without an attribute of `ServerConfig`."""
 
-    config: str = setting("", "Config Path", "YAML file with settings.", env="CODER_CONFIG_PATH", group=CONFIG, short="c")
-    write_config: bool = setting(False, "Write Config", "Print the settings as YAML and exit.", group=CONFIG, proxies=True)
+    config: str = setting("", "Config Path", "YAML file that settings are read from; flags and variables count more.", env="CODER_CONFIG_PATH", group=CONFIG, short="c")
+    write_config: bool = setting(False, "Write Config", "Print all settings as YAML, for --config, and end.", group=CONFIG, proxies=True)
     external_auth_providers: Any = setting("", "External Auth Providers", "Logins at other services that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its kin come first.", yaml="externalAuthProviders", hidden=True)
     address: str = setting("", "Address", "Deprecated: http-address or tls-address.", group=NETWORKING, path="address", short="a", hidden=True, proxies=True, instead=("http-address", "tls-address"))
     telemetry_enable: bool = setting(False, "Telemetry (backwards compatibility)", "Deprecated: telemetry.", env="CODER_TELEMETRY", group=TELEMETRY, hidden=True, instead=("telemetry",))

@@ -61,7 +61,7 @@ class PortApp:
 def parse_port(text: str) -> PortApp | None:
     """`8080` or `8443s`: four or five digits."""
     match = _PORT.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
+    if match is None or not 0 < int(match["port"]) <= 65535:
         return None
     return PortApp(int(match["port"]), bool(match["tls"]))
 

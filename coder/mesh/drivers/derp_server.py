@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from hmac import compare_digest
 from random import random
 
@@ -22,7 +21,7 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
-from coder.mesh.drivers.derp_server_client import ConnectedClient
+from coder.mesh.drivers.derp_server_client import ConnectedClient, RelayCounters, RelayPresence
 from coder.mesh.drivers.framing import (
     HEADER_SIZE,
     KEY_END,
@@ -45,35 +44,11 @@ MIN_RECIPIENTS = 1024
 """Ours: a sender's memory of its receivers is cleaned of those long gone when it grows beyond this and the living."""
 
 _MESH_FRAMES = {derp.WATCH_CONNS, derp.FORWARD_PACKET, derp.CLOSE_PEER}
+_PASSING_FRAMES = {derp.KEEP_ALIVE, derp.PONG}
+"""Known, and nothing to do about."""
 
 Forward = Callable[[bytes, bytes, int], bool]
 """(destination key, RecvPacket frames, packets): sends them to the relay where the destination is; False: it cannot."""
-
-
-@dataclass(slots=True)
-class RelayCounters:
-    """What the relay did since it started; packets unless named otherwise."""
-
-    connections: int = 0
-    """Accepted so far."""
-    current: int = 0
-    """Open now."""
-    received: int = 0
-    sent: int = 0
-    bytes_received: int = 0
-    bytes_sent: int = 0
-    dropped_unknown: int = 0
-    """Nobody with that key is here."""
-    dropped_queue: int = 0
-    """The receiver reads too slowly."""
-    slow_closed: int = 0
-    """Connections closed because a write took longer than two seconds."""
-    throttled: int = 0
-    """Times a sender had to wait for its rate limit."""
-    forwarded_in: int = 0
-    """From another relay of the mesh."""
-    forwarded_out: int = 0
-    """To another relay of the mesh."""
 
 
 class DerpServer:
@@ -108,6 +83,12 @@ class DerpServer:
     def is_connected(self, key: PublicKey) -> bool:
         """Whether a node with this key is here."""
         return key in self._clients
+
+    def presence(self) -> RelayPresence:
+        """Counted at each call."""
+        homes = sum(one.preferred for peers in self._clients.values() for one in peers)
+        elsewhere = len(self._elsewhere.keys() - self._clients.keys())
+        return RelayPresence(len(self._clients), elsewhere, homes, len(self._watchers))
 
     def traffic(self) -> list[tuple[PublicKey, int, int]]:
         """(key, bytes sent to it, bytes received from it) of each connection that is open now."""
@@ -253,6 +234,7 @@ class DerpServer:
             return
         counters = self.counters
         counters.received += packets
+        counters.received_disco += packets * disco
         counters.bytes_received += len(frames)
         peers = self._clients.get(client.key)
         if peers is not None and peers[-1] is not client:  # the connection that wrote last is the active one
@@ -265,7 +247,9 @@ class DerpServer:
                 counters.forwarded_out += packets
                 return
             counters.dropped_unknown += packets
+            counters.dropped_disco += packets * disco
             if disco and client.may_tell_gone(trio.current_time()):
+                counters.told_not_here += 1
                 client.put_control(derp.PeerGone(PublicKey(to), derp.GONE_NOT_HERE).encode())
             return
         target = targets[-1]
@@ -273,22 +257,33 @@ class DerpServer:
         if len(client.recipients) > 2 * len(self._clients) + MIN_RECIPIENTS:
             client.recipients &= self._clients.keys()
         queue = target.disco if disco else target.data
-        counters.dropped_queue += queue.push(client.key, packets, bytes(frames))
+        dropped = queue.push(client.key, packets, bytes(frames))
+        counters.dropped_queue += dropped
+        counters.dropped_disco += dropped * disco
         target.wake.set()
         if target.data.is_crowded_by(client.key):
             client.busy = target
 
     def _on_frame(self, client: ConnectedClient, kind: int, body: bytes) -> None:
         if kind == derp.PING:
+            self.counters.pings += 1
             client.put_control(derp.DerpPong(body[:8]).encode())
         elif kind == derp.NOTE_PREFERRED:
-            client.preferred = body[:1] == b"\1"
+            self._set_home(client, body[:1] == b"\1")
         elif kind == derp.SEND_PACKET:
             raise WireError("short_frame")
         elif kind in _MESH_FRAMES:
             if not client.mesh:
                 raise WireError("not_permitted")
             self._on_mesh_frame(client, kind, body)
+        elif kind not in _PASSING_FRAMES:
+            self.counters.unknown_frames += 1
+
+    def _set_home(self, client: ConnectedClient, here: bool) -> None:
+        if here != client.preferred:
+            client.preferred = here
+            self.counters.moves_in += here
+            self.counters.moves_out += not here
 
     # -- the mesh of relays -----------------------------------------------------------------------------------------
     def add_elsewhere(self, key: bytes, forward: Forward) -> None:
@@ -314,13 +309,16 @@ class DerpServer:
             # A forwarded packet is never forwarded again: two relays that are wrong about a peer would play ping-pong.
             self.counters.forwarded_in += 1
             targets = self._clients.get(frame.destination)
+            disco = frame.packet.startswith(DISCO_MAGIC)
             if targets is None:
                 self.counters.dropped_unknown += 1
+                self.counters.dropped_disco += disco
                 return
-            disco = frame.packet.startswith(DISCO_MAGIC)
             queue = targets[-1].disco if disco else targets[-1].data
             packet = derp.encode_recv_packet(frame.source, frame.packet)
-            self.counters.dropped_queue += queue.push(frame.source, 1, packet)
+            dropped = queue.push(frame.source, 1, packet)
+            self.counters.dropped_queue += dropped
+            self.counters.dropped_disco += dropped * disco
             targets[-1].wake.set()
 
     def _tell_watchers(self, frame: bytes) -> None:
@@ -366,5 +364,6 @@ class DerpServer:
         for key in client.recipients:
             for recipient in self._clients.get(key, ()):
                 if recipient not in self._watchers:
+                    self.counters.told_disconnected += 1
                     recipient.put_control(gone)
         self._tell_watchers(gone)

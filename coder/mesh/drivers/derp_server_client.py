@@ -1,4 +1,4 @@
-"""One connection as the relay sees it: what waits for it, and what it may do.
+"""One connection as the relay sees it: what waits for it, and what it may do; and what all of them are counted by.
 
 Lives here: the queues of one client, what it may send and what it is told. Whom its packets are for,
 and the bytes on the stream, are derp_server.py's.
@@ -7,6 +7,7 @@ and the bytes on the stream, are derp_server.py's.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 import trio
 
@@ -25,6 +26,61 @@ WATCHED_FRAMES = 1 << 20
 GONE_RATE = 1.0
 GONE_BURST = 3.0
 FLUSH_BYTES = 131_072
+
+
+@dataclass(slots=True)
+class RelayCounters:
+    """What the relay did since it started; packets unless named otherwise."""
+
+    connections: int = 0
+    """Accepted so far."""
+    current: int = 0
+    """Open now."""
+    received: int = 0
+    sent: int = 0
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    dropped_unknown: int = 0
+    """Nobody with that key is here."""
+    dropped_queue: int = 0
+    """The receiver reads too slowly."""
+    slow_closed: int = 0
+    """Connections closed because a write took longer than two seconds."""
+    throttled: int = 0
+    """Times a sender had to wait for its rate limit."""
+    forwarded_in: int = 0
+    """From another relay of the mesh."""
+    forwarded_out: int = 0
+    """To another relay of the mesh."""
+    received_disco: int = 0
+    """Of `received`: probes for a direct path."""
+    dropped_disco: int = 0
+    """Of those dropped, for whatever reason: probes for a direct path."""
+    pings: int = 0
+    """Each was answered."""
+    unknown_frames: int = 0
+    moves_in: int = 0
+    """Times a client made this relay its home."""
+    moves_out: int = 0
+    """Times a client left it for another home."""
+    told_disconnected: int = 0
+    """Times a client was told that a peer had gone."""
+    told_not_here: int = 0
+    """Times a client was told that a peer is not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayPresence:
+    """Who is at the relay now."""
+
+    here: int
+    "Keys."
+    elsewhere: int
+    "Keys at other relays of the mesh, and not here."
+    homes: int
+    "Connections of clients whose home this relay is."
+    watchers: int
+    "Connections of other relays that are told who comes and goes."
 
 
 class ConnectedClient:

@@ -14,16 +14,19 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.command_table import COMMANDS, GROUPS
-from coder.cli.main import load, options_of_groups
+from coder.cli.main import command_name, load, options_of_groups
 from tests.kit.cli import run_cli
 from tests.kit.paths import DATA
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
-ROWS = [
-    row
-    for row in csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t")
-    if row["command"] in {*COMMANDS, *GROUPS}
-]
+RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
+NAMES = {row["command"]: command_name(row["command"].split()) for row in RECORDED}
+ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["command"]]) in COMMANDS]
+"""Of commands that are here, under whatever name."""
+PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
+"""Flags of a group, which are those of each of its commands."""
+ABSENT = ("agent-firewall", "ai-gateway ", "exp chat ", "exp scaletest ")
+"""Families of recorded commands that are not here, or not all of them."""
 
 LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
 """Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
@@ -31,7 +34,7 @@ LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*
 OURS = {
     ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
     ("agent", "agent-firewall-log-proxy-socket-path"),
-    ("agent", "devcontainers-enable"), ("agent", "log-dir"), ("agent", "script-data-dir"),
+    ("agent", "log-dir"), ("agent", "script-data-dir"),
     ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
     ("licenses list", "column"),  # the same names in lower case
     ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
@@ -68,6 +71,22 @@ def test_flag_is_there(row: dict[str, str]) -> None:
     recorded = "struct" if row["type"].startswith("struct[") else row["type"]
     assert (f"[{kind}]" if option.choices and option.kind in LIST_KINDS else kind) == recorded
     assert same_default(option, row["default"])
+
+
+@pytest.mark.parametrize("row", PARENTS, ids=lambda row: f"{row['command']} --{row['flag']}")
+def test_a_flag_of_a_group_is_one_of_its_commands(row: dict[str, str]) -> None:
+    children = [name for name in COMMANDS if name.startswith(f"{row['command']} ")]
+    for name in children:
+        option = next((option for option in load(name).options if option.flag == row["flag"]), None)
+        assert option is not None, name
+        assert (option.short, option.env, option.kind) == (row["short"], row["env"], row["type"])
+    last = children[0].removeprefix(f"{row['command']} ").split()
+    assert command_name([*row["command"].split(), f"--{row['flag']}", "x", *last]) == children[0]
+
+
+def test_a_recorded_command_is_here_or_of_an_absent_family() -> None:
+    missing = {was for was, name in NAMES.items() if name not in COMMANDS and name != was}
+    assert not [was for was in missing if not f"{was} ".startswith(ABSENT)]
 
 
 def test_what_differs_from_the_recording_does() -> None:

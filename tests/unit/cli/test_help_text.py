@@ -3,16 +3,54 @@
 from __future__ import annotations
 
 import shlex
+from statistics import mean
 
 import pytest
 
-from coder.cli.command import Command, parse
+from coder.base.config import Option
+from coder.cli.command import GLOBAL_OPTIONS, Command, parse
 from coder.cli.command_table import COMMANDS, GROUPS
 from coder.cli.examples import EXAMPLES
 from coder.cli.failures import version_warning
 from coder.cli.help_text import help_text
 from coder.cli.main import children, command_name, load, options_of_groups, other_names
 from coder.cli.output import fit
+
+STARTED_BY_PROGRAMS = {
+    "completion words": "shells ask it", "connect exists": "OpenSSH's configuration asks it",
+    "gitaskpass": "git starts it", "gitssh": "git starts it", "vscodessh": "an editor's extension starts it",
+    "provisionerd start": "the former name of provisioner start",
+}  # fmt: skip
+"""Commands nobody types: help needs no example. What `exp` shows of prompts and errors needs none either."""
+DAILY = (
+    "create", "delete", "external-workspaces create", "external-workspaces list", "list", "login", "logs", "ping",
+    "port-forward", "restart", "schedule start", "schedule stop", "show", "ssh", "start", "stop", "task create",
+    "task list", "templates edit", "templates list", "templates push", "tokens create", "tokens list", "update",
+    "users create", "users list", "whoami", "server", "agent install", "provisioner list", "provisioner jobs list",
+)  # fmt: skip
+
+
+def shown_options(name: str) -> list[Option]:
+    return [option for option in load(name).options if option.flag and not option.hidden]
+
+
+def test_every_command_that_people_type_has_an_example() -> None:
+    shows = {name for name in COMMANDS if name.startswith(("exp prompt-example", "exp example-error"))}
+    assert set(COMMANDS) - set(EXAMPLES) == STARTED_BY_PROGRAMS.keys() | shows
+    assert not [name for name in DAILY if len(EXAMPLES[name]) < 2]
+
+
+def test_option_texts_say_what_happens() -> None:
+    options = [option for name in COMMANDS for option in shown_options(name)]
+    options += [option for option in GLOBAL_OPTIONS if not option.hidden]
+    assert mean(len(option.help) for option in options) >= 60
+    short = {
+        f"--{option.flag}: {option.help}"
+        for option in options
+        if len(option.help) < 30 and not option.help.startswith("Deprecated: ")
+    }
+    assert not short
+    assert not {f"--{option.flag}: {option.help}" for option in options if not option.help.endswith(".")}
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])

@@ -72,7 +72,7 @@ def test_debug_messages_are_of_the_loggers_that_match(
 
 
 def test_an_expression_that_is_none_is_refused() -> None:
-    with pytest.raises(CoderError, match=r"--log-filter: '\(' is no regular expression"):
+    with pytest.raises(CoderError, match=r'--log-filter: "\(" is no regular expression'):
         open_logs("", "", debug=("http", "("))
 
 

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
-from tests.kit.cli import run_cli
-from tests.kit.described_answers import FLAWS, described
+from tests.kit.cli import Result, run_cli
+from tests.kit.described_answers import FLAWS, described, success
 from tests.kit.odd_server import OddServer, Reply, odd_server, reply
 
 NOT_RUN = {
     "agent": "a daemon", "server": "a daemon", "provisioner start": "a daemon", "provisionerd start": "a daemon",
     "workspace-proxy server": "a daemon", "terraform-provider": "speaks to terraform, not to a server",
     "server postgres-builtin-serve": "starts a database", "server dbcrypt delete": "waits long for its database",
-    "completion words": "its words are the rest of the line", "connect exists": "answers by its exit code alone",
+    "bundle": "asks terraform's registry", "completion words": "its words are the rest of the line",
+    "connect exists": "answers by its exit code alone",
 }  # fmt: skip
 """Commands that run for ever, or that no server answers."""
 
@@ -35,7 +38,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "exp scaletest create-workspaces": ["-t", "x", "--timeout", "300ms", "--cleanup-timeout", "300ms"],
     "exp scaletest dashboard": ["--job-timeout", "100ms", "--interval", "10s"],
     "autoupdate": ["w", "always"], "schedule start": ["w", "9:00AM", "Mon-Fri", "UTC"], "schedule stop": ["w", "2h"],
-    "schedule extend": ["w", "2h"], "ssh": ["w", "true"], "port-forward": ["w", "--tcp", "0:80"],
+    "schedule extend": ["w", "2h"], "ssh": ["w", "true"], "port-forward": ["w", "--tcp", "28731:80"],
     "ping": ["w", "-n", "1", "-t", "100ms"], "speedtest": ["w", "-t", "1s"], "create": ["w", "-t", "x", "-y"],
     "external-workspaces create": ["w", "-t", "x", "-y"], "state push": ["w", "file"], "secret import": ["file.env"],
     "secret create": ["s", "--value", "v"], "secret update": ["s", "--value", "v"],
@@ -44,7 +47,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "templates edit": ["x", "--description", "d", "-y"],
     "templates versions promote": ["-t", "x", "--template-version", "x"],
     "users create": ["-u", "x", "-e", "x@example.com", "-p", "Rec0rded-Pass!"],
-    "users edit-roles": ["x", "--roles", "owner", "-y"], "licenses add": ["-l", "x"],
+    "users edit-roles": ["x", "--roles", "x", "-y"], "licenses add": ["-l", "x"],
     "notifications custom": ["title", "message"], "task create": ["do", "--template", "x"],
     "task send": ["t", "more"], "sharing add": ["w", "--user", "x:use"], "sharing remove": ["w", "--user", "x"],
     "organizations roles create": ["--stdin", "-y"], "organizations roles update": ["--stdin", "-y"],
@@ -55,8 +58,34 @@ ARGUMENTS: dict[str, list[str]] = {
     "wireguard add": ["phone"], "server restore": ["file"],
     "login": ["--token", "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB"], "rename": ["w", "v"],
     "provisioner jobs cancel": ["6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"], "server dbcrypt rotate": [],
-    "open app": ["w", "x"], "external-auth access-token": ["x"],
+    "open app": ["w", "x", "--region", "x"], "licenses delete": ["1"], "external-auth access-token": ["x"],
 }  # fmt: skip
+
+STDIN = {
+    "rename": "x\n", "organizations roles create": '{"name": "x"}', "organizations roles update": '{"name": "x"}',
+    **{name: "{}" for name in COMMANDS if name.startswith("organizations settings set ")},
+}  # fmt: skip
+CREATES = {"create", "external-workspaces create"}
+"""A workspace of the name they are given is there only when they have made it."""
+
+NOT_WHOLE = {
+    **{name: "asks the agent's socket, not a server" for name in COMMANDS if name.startswith("exp sync ")},
+    "agent install": "needs systemd", "dotfiles": "needs git",
+    "gitssh": "needs ssh", "exp example-error validation": "is there to fail",
+    "exp scaletest create-workspaces": "finds no workspace of its own test to take away",
+    "exp scaletest workspace-traffic": "finds no workspace of a test",
+    "users activate": "the user is active already", "task resume": "the task is active already",
+    "vscodessh": "dials a workspace, which tests/unit/cli/network has",
+    **{name: "asks a database" for name in COMMANDS if name.startswith("server ") or name == "reset-password"},
+}  # fmt: skip
+"""Commands that cannot succeed here with a whole answer, and why."""
+
+FAILS_ON_STDOUT = {"external-auth access-token"}
+"""With 1 and no token it prints where to log in, for the script that asked."""
+
+WIDER = frozenset({"all", "details", "include-expired", "include-archived", "shared-with-me", "show-offline", "health",
+                   "quiet", "only-id", "only-token", "generate-token", "extra"})  # fmt: skip
+"""Flags that let a command read or print more of an answer, or other parts of it."""
 
 ODD: dict[str, Reply] = {
     "null": lambda _m, _p: reply("null"),
@@ -79,11 +108,20 @@ ODD: dict[str, Reply] = {
 }  # fmt: skip
 
 
-def flawed(flaw: str, seed: int) -> Reply:
+def flawed(flaw: str, seed: int, name: str = "") -> Reply:
     chance = random.Random(seed)
+    made = name not in CREATES
 
     def answer(method: str, path: str) -> bytes:
-        return reply(json.dumps(FLAWS[flaw](described(method, path), chance)))
+        nonlocal made
+        made |= method == "POST"
+        if not made and "/workspace/" in path:
+            return reply('{"message": "none"}', status="404 Not Found")
+        if path.startswith("/api/v2/files/"):
+            return reply("\0" * 1024, kind="application/x-tar")  # an empty archive
+        status = success(method, path)
+        body = "" if status == 204 else json.dumps(FLAWS[flaw](described(method, path), chance))
+        return reply(body, status=f"{status} OK")
 
     return answer
 
@@ -93,6 +131,19 @@ def arguments(name: str) -> list[str]:
     words = ARGUMENTS.get(name, ["x"] * command.min_args)
     asks = any(option.flag == "yes" for option in command.options)
     return [*name.split(), *words, *(["-y"] if asks and "-y" not in words else [])]
+
+
+def forms(name: str) -> Iterator[list[str]]:
+    """What may be added to a command line to see more, or other parts, of the answer."""
+    for option in load(name).options:
+        if option.flag == "output":
+            yield from (["-o", choice] for choice in option.choices if choice != option.default)
+        elif option.flag == "column":
+            yield ["-c", ",".join(option.choices)]
+        elif option.flag in WIDER:
+            yield [f"--{option.flag}"] if option.kind == "bool" else [f"--{option.flag}", "x"]
+        elif option.flag == "search":
+            yield ["--search", "name:x"]
 
 
 @pytest.fixture(scope="module")
@@ -110,29 +161,109 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
-async def test_ends_with_words(name: str, server: OddServer, home: Path) -> None:
-    replies = dict(ODD)
-    if name.split(maxsplit=1)[0] in {"server", "stat", "reset-password"}:
-        replies = {"nothing": replies["nothing"]}  # they ask a database, which is not there, or the machine
-    elif name not in OVER_THE_MESH:
-        replies |= {f"{flaw}, {seed}": flawed(flaw, seed) for flaw in FLAWS for seed in range(3)}
+async def run(name: str, words: list[str], server: OddServer, answer: Reply, home: Path) -> Result:
+    server.answer = answer
+    server.asked.clear()
     env = {
         "CODER_URL": server.url, "CODER_SESSION_TOKEN": "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB", "CODER_NO_OPEN": "true",
         "CODER_AGENT_URL": server.url, "CODER_AGENT_TOKEN": "x", "PATH": "/nonexistent",
         "CODER_PG_CONNECTION_URL": "postgres://127.0.0.1:9/x",
     }  # fmt: skip
-    words = arguments(name)
+    return await run_cli(words, home=home, env=env, stdin=STDIN.get(name, "yes\n[]\n"))
+
+
+def fault(name: str, server: OddServer, result: Result) -> str:
+    """What is wrong with how a command ended."""
+    if "Traceback" in result.stderr or result.code not in (0, 1) or "a defect of this program" in result.stderr:
+        return f"exit {result.code}: {result.stderr[-400:]}"
+    says = result.stderr + (result.stdout if name in FAILS_ON_STDOUT else "")
+    if result.code == 1 and not says.strip():
+        return "it failed without a word"
+    return f"it asked {len(server.asked)} times" if len(server.asked) > 60 else ""
+
+
+def asks_a_server(name: str) -> bool:
+    """The others ask a database, which is not there, or the machine."""
+    return name.split(maxsplit=1)[0] not in {"server", "stat", "reset-password"}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
+async def test_ends_with_words(name: str, server: OddServer, home: Path) -> None:
+    odd = dict(ODD) if asks_a_server(name) else {"nothing": ODD["nothing"]}
+    described_ones = {}
+    if asks_a_server(name) and name not in OVER_THE_MESH:
+        described_ones = {f"{flaw}, {seed}": flawed(flaw, seed, name) for flaw in FLAWS for seed in range(3)}
     wrong = {}
-    for label, answer in replies.items():
-        server.answer = answer
-        server.asked.clear()
-        result = await run_cli(words, home=home, env=env, stdin="yes\n[]\n")
-        if "Traceback" in result.stderr or result.code not in (0, 1) or "a defect of this program" in result.stderr:
-            wrong[label] = (result.code, result.stderr[-400:])
-        if result.code == 1 and not result.stderr.strip():
-            wrong[label] = (1, "it failed without a word")
-        if len(server.asked) > 60:
-            wrong[label] = (result.code, f"it asked {len(server.asked)} times")
+    for label, answer in (odd | described_ones).items():
+        server.upgrades = label in described_ones
+        result = await run(name, arguments(name), server, answer, home)
+        if what := fault(name, server, result):
+            wrong[label] = what
     assert not wrong
+    assert server.failed is None
+
+
+READS = [name for name in COMMANDS if name not in NOT_RUN and name not in OVER_THE_MESH and asks_a_server(name)]
+
+
+@pytest.mark.parametrize("name", [name for name in READS if any(forms(name))])
+async def test_ends_with_words_in_every_form(name: str, server: OddServer, home: Path) -> None:
+    wrong = {}
+    server.upgrades = True
+    for more in forms(name):
+        for flaw in FLAWS:
+            result = await run(name, [*arguments(name), *more], server, flawed(flaw, 1, name), home)
+            if what := fault(name, server, result):
+                wrong[*more, flaw] = what
+    assert not wrong
+    assert server.failed is None
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_a_whole_answer_is_enough(name: str, server: OddServer, home: Path) -> None:
+    """Else the flaws of the tests above are never reached: the first read ends the command."""
+    server.upgrades = True
+    result = await run(name, arguments(name), server, flawed("whole", 0, name), home)
+    if name in NOT_WHOLE:
+        assert result.code == 1, "it needs no reason any more"
+    else:
+        assert result.code == 0, result.stderr
+    assert server.failed is None
+
+
+@pytest.mark.parametrize("name", sorted(OVER_THE_MESH))
+async def test_commands_over_the_mesh_survive_flaws(
+    name: str, server: OddServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go on to dial what the answer names, so each has half a second from its first question."""
+    begin = trio.run
+
+    def limited(main: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:
+        async def for_a_moment() -> Any:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(end_soon, nursery.cancel_scope)
+                done = await main(*args)
+                nursery.cancel_scope.cancel()
+                return done
+
+        return begin(for_a_moment, **more)
+
+    async def end_soon(scope: trio.CancelScope) -> None:
+        while not server.asked:
+            await trio.sleep(0.01)
+        await trio.sleep(0.5)
+        scope.cancel()
+
+    monkeypatch.setattr(trio, "run", limited)
+    wrong = {}
+    asked = set()
+    server.upgrades = False
+    for flaw in FLAWS:
+        for seed in range(2):
+            result = await run(name, arguments(name), server, flawed(flaw, seed, name), home)
+            asked |= {path.partition("?")[0].rpartition("/")[2] for _, path in server.asked}
+            if what := fault(name, server, result):
+                wrong[flaw, seed] = what
+    assert not wrong
+    assert asked & {"connection", "coordinate", "pty"}, "no answer was good enough to go on to the mesh"
     assert server.failed is None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -21,6 +22,7 @@ from coder.client.shared_link import SharedLink, open_link_for_command
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from tests.kit.agents import workspace_world
+from tests.kit.coderd import World
 from tests.kit.whole_agent import running_agent
 
 
@@ -29,19 +31,25 @@ class Person:
     policy: DialPolicy
     directory: Path
     process: OverlayProcess
+    workspace: str = "dev"
+
+    def becomes(self, token: str) -> None:
+        """Another person, for whom the workspace is somebody else's."""
+        (self.directory / "session").write_text(token)
+        self.policy, self.workspace = self.policy.with_token(Secret(token)), "admin/dev"
 
     @asynccontextmanager
     async def link(self, policy: DialPolicy | None = None) -> AsyncIterator[SharedLink | WorkspaceLink]:
         policy = policy or self.policy
         async with HttpClient(policy) as http:
             prepare = Preparation(http, lambda _text: None)
-            target = await prepare.find("dev")
+            target = await prepare.find(self.workspace)
             async with open_link_for_command(policy, self.directory, prepare, target, direct=True) as link:
                 yield link
 
 
 @asynccontextmanager
-async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Person, object]]:
+async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Person, World]]:
     """Somebody signed in by a key of her own, with an overlay process and a running agent."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ov-") as folder:
         place = Path(folder) / "overlay"
@@ -64,10 +72,38 @@ async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
             nursery.cancel_scope.cancel()
 
 
-async def test_streams_are_lent_and_cut_when_the_session_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+Loss = Callable[[], Awaitable[Any]]
+
+
+async def _signed_out(person: Person, world: World) -> Loss:
+    token = person.policy.token
+    assert token is not None
+    return lambda: world.post("/api/v2/users/logout", token=token.reveal())
+
+
+async def _without_role(person: Person, world: World) -> Loss:
+    """Somebody who may enter because she owns the deployment."""
+    user, token = await world.member("olga", roles=["owner"])
+    person.becomes(token)
+    return lambda: world.put(f"/api/v2/users/{user}/roles", {"roles": []})
+
+
+async def _without_share(person: Person, world: World) -> Loss:
+    """Somebody the workspace was shared with."""
+    user, token = await world.member("bob")
+    person.becomes(token)
+    found = (await world.get("/api/v2/users/me/workspace/dev")).json()
+    acl = f"/api/v2/workspaces/{found['id']}/acl"
+    assert (await world.patch(acl, {"user_roles": {user: "use"}})).status_code == 204
+    return lambda: world.patch(acl, {"user_roles": {user: ""}})
+
+
+@pytest.mark.parametrize("right", [_signed_out, _without_role, _without_share])
+async def test_streams_are_lent_and_cut_when_the_right_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: Callable[[Person, World], Awaitable[Loss]]
 ) -> None:
     async with _person(tmp_path, monkeypatch) as (person, world):
+        lose = await right(person, world)
         streams = []
         for _ in range(2):
             async with person.link() as link:
@@ -80,9 +116,7 @@ async def test_streams_are_lent_and_cut_when_the_session_is_lost(
                 assert path["state"] in {"direct", "relay", "relayed"}
                 assert transports[0].name == "api"
         assert len(person.process._kept) == 2  # one node and one tunnel
-        token = person.policy.token
-        assert token is not None
-        assert (await world.post("/api/v2/users/logout", token=token.reveal())).status_code == 200  # type: ignore[attr-defined]
+        assert (await lose()).status_code in {200, 204}
         for stream in streams:
             async with stream:
                 while await _goes_on(stream):

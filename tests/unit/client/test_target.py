@@ -34,8 +34,15 @@ def test_what_is_no_name(text: str) -> None:
 
 
 def workspace(*resources: list[str]) -> Workspace:
+    """An agent called `name.parent` is one of a dev container."""
     some_id = str(UUID(int=1))
-    agents = [[{"id": some_id, "name": name} for name in names] for names in resources]
+    agents = [
+        [
+            {"id": some_id, "name": name.partition(".")[0], "parent_id": some_id if "." in name else None}
+            for name in names
+        ]
+        for names in resources
+    ]
     build = {"id": some_id, "resources": [{"id": some_id, "agents": each} for each in agents]}
     return read_answer(json.dumps({"id": some_id, "name": "dev", "latest_build": build}).encode(), Workspace)
 
@@ -43,6 +50,14 @@ def workspace(*resources: list[str]) -> Workspace:
 def test_the_only_agent_needs_no_name() -> None:
     assert choose_agent(workspace(["main"]), "").name == "main"
     assert choose_agent(workspace(["main"], ["gpu"]), "gpu").name == "gpu"
+
+
+def test_agents_of_dev_containers_are_asked_for_by_name() -> None:
+    family = workspace(["api.main", "main", "ui.main"])
+    assert choose_agent(family, "").name == "main"
+    assert choose_agent(family, "api").name == "api"
+    with pytest.raises(CoderError, match="multiple agents found"):
+        choose_agent(workspace(["main", "api.main"], ["gpu"]), "")
 
 
 @pytest.mark.parametrize(

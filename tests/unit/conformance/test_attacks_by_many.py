@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,15 +17,17 @@ import pytest
 import trio
 from sqlalchemy import func, select, text
 
-from coder.base.clock import FakeClock
+from coder.base.clock import FakeClock, SystemClock
+from coder.coderd.services.access import keys
 from coder.coderd.services.events.notification_delivery import deliver_due
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.object_limits import LIMITS, ObjectLimit
 from coder.coderd.services.templates import files
 from coder.coderd.services.workspaces import workspace_settings
+from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.events import notifications as message_store
 from coder.coderd.store.people import object_counts
-from coder.coderd.store.tables.identity import inbox_notifications
+from coder.coderd.store.tables.identity import api_keys, inbox_notifications
 from tests.kit.agents import workspace_world
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.daemon import connected_daemon, resource, tar
@@ -164,6 +167,40 @@ async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.Monk
             await sign_in()
         assert (await world.get("/api/v2/users/me", token=command_line)).status_code == 200
         assert len((await world.get("/api/v2/users/me/sessions", token=command_line)).json()) == FEW
+
+
+async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be thousands from before there was a most: they go by and by, and each time one notice says so."""
+    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+    monkeypatch.setattr(key_store, "ENDED_AT_ONCE", 40)
+    now = SystemClock().now()
+    async with running_coderd(first_user=True) as world:
+        user_id, _ = await world.member("busy")
+        rows = [keys.new_key(UUID(user_id), "password", timedelta(1), now)[0] for _ in range(100)]
+
+        async def fill(tx: Any) -> None:
+            for row in rows:
+                await key_store.insert_key(tx, row)
+
+        async def count(tx: Any) -> int:
+            which = select(func.count()).select_from(api_keys).where(api_keys.c.user_id == UUID(user_id))
+            return int((await tx.execute(which)).scalar_one())
+
+        await world.ctx.db.run(fill)
+        heard: list[str] = []
+        async with world.ctx.db.listen(key_store.ENDED) as notices:
+            left = []
+            for _ in range(3):
+                await world.login("busy@b.c", FIRST_USER["password"])
+                left.append(await world.ctx.db.read(count))
+            await world.ctx.db.run(key_store.notify_shared_less)
+            async for _channel, payload in notices:
+                if payload == "sharing":
+                    break
+                heard.append(payload)
+    assert left == [62, 23, FEW]
+    assert [one for one in heard if one.startswith("user")] == [f"user {user_id}"] * 2
+    assert len(heard) == 2 + min(24 - FEW, key_store.MOST_NOTICES)
 
 
 async def test_tokens_that_are_over_make_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ Each row is one request and the statuses that are a refusal. Keys of one kind at
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import uuid4
@@ -16,10 +17,11 @@ import httpx
 from coder.base.secret import Secret
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from tests.kit.agents import workspace_world
-from tests.kit.coderd import World, running_coderd
+from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.workspace_proxy import new_proxy
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client, client
 
+_FRESH = re.compile(r"[A-Za-z0-9_-]{22,}={0,2}")
 REDIRECTS = (
     CALLBACK + "/", CALLBACK + "/../evil", CALLBACK + "?x=1", CALLBACK + "#x", CALLBACK.upper(), CALLBACK + "%2e",
     CALLBACK.replace("localhost", "127.0.0.1"), CALLBACK.replace("http", "https"), CALLBACK.replace("19190", "19191"),
@@ -271,6 +273,84 @@ async def test_a_proxy_opens_only_what_its_visitor_may() -> None:
             if answer.status_code >= 500 and answer.status_code != 502:
                 wrong.append(f"{token[:5]} {more}: {answer.status_code} {answer.text[:200]}")
     assert not wrong, "\n".join(wrong)
+
+
+_WRONG_PASSWORD, _APP = "NotTheRight123!", "/oauth2/tokens"
+SAME: tuple[tuple[str, str, str, dict[str, str], dict[str, str]], ...] = (
+    # (whose names stand for {}, method, path, JSON or form of what anybody may send, headers)
+    *[(kind, "POST", "/api/v2/users/login", {"email": mail, "password": _WRONG_PASSWORD}, {})
+      for kind in ("password", "oidc", "suspended", "deleted", "owner")
+      for mail in ("{}@b.c", "{}@B.C", " {}@b.c", "{}@b.c\x00")],
+    *[(kind, "POST", "/api/v2/users/otp/request", {"email": "{}@b.c"}, {})
+      for kind in ("password", "oidc", "suspended", "deleted")],
+    *[(kind, "POST", "/api/v2/users/otp/change-password",
+       {"email": "{}@b.c", "password": password, "one_time_passcode": code}, {})
+      for kind in ("password", "oidc", "suspended", "deleted")
+      for password, code in ((_WRONG_PASSWORD, "x"), ("short", "x"), (FIRST_USER["password"], ""))],
+    *[(kind, method, f"/@{{}}/{workspace}/apps/{app}/", {}, {}) for kind in ("password", "owner", "deleted")
+      for method in ("GET", "POST") for workspace, app in (("dev", "web"), ("dev.main", "8080"), ("nothing", "web"))],
+    *[(kind, "GET", path, {}, {"Host": host}) for kind in ("password", "owner", "deleted")
+      for path in ("/", "/x?y=z") for host in ("web--dev--{}.apps.test", "8080--main--dev--{}.apps.test")],
+    *[(kind, "GET", path, {}, {}) for kind in ("password", "owner", "deleted") for path in (
+        "/api/v2/users/{}", "/api/v2/users/{}/gitsshkey", "/api/v2/users/{}/workspace/dev", "/@{}", "/@{}/dev",
+        "/api/v2/users/{}/organizations")],
+    *[("application", method, "/oauth2/authorize?client_id={}&response_type=code", {}, {})
+      for method in ("GET", "POST")],
+    *[("application", "POST", _APP, {"client_id": "{}", "client_secret": secret, "grant_type": grant, name: value}, {})
+      for secret in ("", "x", "coder_aaaaaaaaaa_" + "b" * 40)
+      for grant, name, value in (("authorization_code", "code", "coder_aaaaaaaaaa_" + "b" * 40),
+                                 ("refresh_token", "refresh_token", "x"), ("password", "username", "admin"))],
+    *[("application", method, "/oauth2/clients/{}", {}, {"Authorization": "Bearer x"}) for method in ("GET", "DELETE")],
+    *[("organization", "GET",
+       f"/api/v2/organizations/{{}}/provisionerdaemons/serve?provisioner=echo{more}", {}, headers)
+      for more in ("", "&tag=scope%3Duser") for headers in ({}, {"Coder-Provisioner-Daemon-Key": "x"})],
+    *[("workspace", method, path, {}, {}) for method, path in (
+        ("GET", "/api/v2/workspaces/{}"), ("GET", "/api/v2/workspaces/{}/watch-ws"),
+        ("POST", "/api/v2/workspaces/{}/usage"))],
+)  # fmt: skip
+"""What is answered alike whether there is such a one or not, to whoever is nobody."""
+
+
+async def test_nobody_learns_who_or_what_there_is() -> None:
+    wrong = []
+    settings: dict[str, Any] = {"experiments": ("oauth2",), "scim_auth_header": Secret("scim")}
+    async with workspace_world(wildcard_access_url="*.apps.test", **settings) as it:
+        world = it.world
+        for name in ("quixote", "fenwick", "xanthippe"):
+            await world.member(name)
+        oidc = {"userName": "zebulon", "emails": [{"value": "zebulon@b.c", "primary": True}], "active": True}
+        for method, path, body, headers in (
+            ("POST", "/scim/v2/Users", oidc, {"Authorization": "scim"}),
+            ("PUT", "/api/v2/users/fenwick/status/suspend", None, {}), ("DELETE", "/api/v2/users/xanthippe", None, {}),
+        ):  # fmt: skip
+            assert (await world.request(method, path, json=body, headers=headers)).status_code == 200
+        app = (await world.post("/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": CALLBACK})).json()["id"]
+        known = {"password": "quixote", "oidc": "zebulon", "suspended": "fenwick", "deleted": "xanthippe",
+                 "owner": "admin", "application": app, "organization": "default",
+                 "workspace": it.workspace["id"]}  # fmt: skip
+        unknown = {"application": str(uuid4()), "workspace": str(uuid4())}
+        for kind, method, path, sent, shown in SAME:
+            there = await _said(world, known[kind], method, path, sent, shown)
+            nowhere = await _said(world, unknown.get(kind, "nobody"), method, path, sent, shown)
+            if there != nowhere:
+                wrong.append(f"{kind} {method} {path} {sent} {shown}: {there}\n  nobody: {nowhere}")
+    assert len(SAME) > 100
+    assert not wrong, "\n".join(wrong)
+
+
+async def _said(
+    world: World, name: str, method: str, path: str, body: dict[str, str], headers: dict[str, str]
+) -> tuple[Any, ...]:
+    """All that is answered, the name itself and what is new in each answer left out."""
+    sent = {key: value.replace("{}", name) for key, value in body.items()}
+    more: dict[str, Any] = {} if not sent else {"data": sent} if path == _APP else {"json": sent}
+    shown = {key: value.replace("{}", name) for key, value in headers.items()}
+    world.client.cookies.clear()
+    answer = await world.request(method, path.replace("{}", name), headers=shown, token="", **more)
+    new = {"date", "x-coder-request-id", "content-length", "etag", "server-timing"}
+    lines = {key: value.replace(name, "<asked>") for key, value in answer.headers.items() if key not in new}
+    text = _FRESH.sub("<fresh>", answer.text.replace(name, "<asked>"))
+    return answer.status_code, text, sorted((key, _FRESH.sub("<fresh>", value)) for key, value in lines.items())
 
 
 _INSIDE = (

@@ -7,6 +7,7 @@ terminals are the last of the list, with the tests that show them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.agents import eventually
 from tests.kit.coderd import World
 from tests.kit.daemon import new_version
+from tests.kit.overtaking import filled
 from tests.kit.workspaces import new_workspace, without_daemon, workspace_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
@@ -236,3 +238,51 @@ async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatc
                 await eventually(asked)
                 assert all(answers), rule
                 assert not await _ends(stream, 0.01), f"{rule}: {stream.close_code}"
+
+
+FORM = "/api/v2/templateversions/{version}/dynamic-parameters"
+FORM_ENDS: dict[str, tuple[str, str, Any]] = {
+    # (method, path, body) of what takes a reader's form away, and leaves everybody else's
+    "the organization is left": ("DELETE", "/api/v2/organizations/default/members/{guest}", None),
+    "the account is suspended": ("PUT", "/api/v2/users/{guest}/status/suspend", None),
+    "the account is deleted": ("DELETE", "/api/v2/users/{guest}", None),
+    "shared no longer": ("PATCH", "/api/v2/templates/{template}/acl", {"user_perms": {"{guest}": ""}}),
+}
+
+
+async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
+    await stream.send_message(json.dumps({"id": number, "inputs": {}, **body}))
+    with trio.fail_after(PATIENCE):
+        while (said := json.loads(await stream.receive_some()))["id"] != number:
+            pass
+    return said
+
+
+async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with their own rights: what ends one's form ends no other's, and nobody is told of people elsewhere."""
+    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    async with workspace_world() as (world, _):
+        template = world.extra["template"]
+        path = FORM.replace("{version}", template["active_version_id"])
+        everybody = {"group_perms": {world.organization_id: ""}}
+        assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", everybody)).status_code == 200
+        for number, (how, (method, where, body)) in enumerate(FORM_ENDS.items()):
+            people = []
+            for name in ("guest", "other"):
+                user, token = await world.member(f"{name}{number}")
+                shared = {"user_perms": {user: "use"}}
+                assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", shared)).status_code == 200
+                people.append((user, token))
+            (guest, token), (_, others) = people
+            names = {"guest": guest, "template": template["id"]}
+            async with _open(world, token, path) as hers, _open(world, others, path) as theirs:
+                first = await _asked(hers, 1), await _asked(theirs, 1)
+                assert first[0]["parameters"] == first[1]["parameters"] and first[0]["parameters"]
+                taken = await world.request(method, where.format(**names), json=filled(body, names))
+                assert taken.status_code in {200, 204}, taken.text
+                assert await _ends(hers, PATIENCE), f"{how}: still open"
+                assert (await _asked(theirs, 2))["parameters"] == first[1]["parameters"], how
+            with pytest.raises(HttpError) as refused:
+                async with _open(world, token, path):
+                    pass
+            assert refused.value.status in {401, 404}, how

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import httpx
@@ -177,3 +178,66 @@ def _askers(found: ForeignWorld) -> Iterator[tuple[str, _Asker, dict[str, str]]]
     yield "member at home", _Asker(found, found.neighbour_token, found.agent_token, found.neighbours), at_home
     found.gone.pop("user")  # who may be read may be read on
     yield "administrator at home", _Asker(found, found.token, found.agent_token), found.gone
+
+
+# ---- what logs, figures and lists tell of others
+
+_SEARCHES = (
+    "username:victim", "user:victim", "email:victim@b.c", "owner:victim", "workspace_owner:victim", "target:victim",
+    "organization:default", "organization:{organization}", "resource_id:{workspace}", "resource_id:{user}",
+    "resource_id:{template}", "resource_target:victim-box", "resource_type:workspace", "resource_type:user",
+    "user:admin organization:default", "organization:elsewhere username:victim", "ip:127.0.0.1", "action:create",
+    "workspace_owner_email:victim@b.c", "workspace_id:{workspace}", "connection_id:{workspace}", "status:ongoing",
+    "type:ssh", 'username:"victim"', "organization:*", "victim", "build_reason:initiator", "request_id:{user}", "",
+)  # fmt: skip
+_DAY = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
+_LISTS = (
+    *[f"/api/v2/insights/{kind}?{_DAY}&template_ids={ids}"
+      for kind in ("templates", "user-activity", "user-latency")
+      for ids in ("{template}", "{mine},{template}", "{template},{mine}", "")],
+    "/api/v2/insights/daus?tz_offset=0", "/api/v2/insights/user-status-counts?tz_offset=0", "/api/v2/deployment/stats",
+    "/api/v2/templates/{template}/daus", "/api/v2/templates/{template}/versions", "/api/v2/templates/{template}/acl",
+    "/api/v2/organizations/{organization}/provisionerjobs", "/api/v2/organizations/default/provisionerjobs?ids={job}",
+    "/api/v2/organizations/elsewhere/provisionerjobs?ids={job},{build_job}",
+    "/api/v2/organizations/elsewhere/provisionerjobs/{job}", "/api/v2/organizations/default/provisionerdaemons",
+    "/api/v2/organizations/elsewhere/provisionerkeys/victim-key/daemons", "/api/v2/templateversions/{version}/logs",
+    "/api/v2/workspacebuilds/{build}/logs", "/api/v2/workspaceagents/{agent}/logs", "/api/v2/files/{file}",
+    "/api/v2/files/{file}?format=zip", "/api/v2/users/{user}/secrets", "/api/v2/users/victim/secrets/x",
+    "/api/experimental/users/{user}/skills", "/api/experimental/users/victim/skills/x",
+    "/api/v2/users/{user}/notifications/preferences", "/api/v2/users/{user}/keys", "/api/v2/users/{user}/sessions",
+    "/api/v2/users/{user}/gitsshkey", "/api/v2/users/victim/workspace/victim-box", "/api/v2/users/{user}/appearance",
+    "/api/v2/tasks?q=owner:victim", "/api/v2/tasks/victim/{workspace}", "/api/experimental/tasks?q=owner:victim",
+    "/api/v2/workspaces?q=owner:victim", "/api/v2/workspaces?q=name:victim-box", "/api/v2/workspaces?q=id:{workspace}",
+    "/api/v2/workspaces?q=organization:default", "/api/v2/workspaces?q=template:victims", "/api/v2/templates?q=victims",
+    "/api/v2/templates?q=organization:default", "/api/v2/templates?q=author:victim", "/api/v2/workspaces?q=shared:true",
+    "/api/v2/notifications/inbox?targets={workspace}", "/api/v2/notifications/inbox?targets={user}",
+)  # fmt: skip
+
+
+async def test_lists_and_logs_name_nothing_of_another_organization() -> None:
+    async with foreign_world() as found:
+        wrong = await _told(found)
+    assert not wrong, "\n".join(wrong)
+
+
+async def _told(found: ForeignWorld) -> list[str]:
+    """What an administrator and auditor of another organization, and a member of it, are told of the default one."""
+    wrong, world, organization = [], found.world, found.mine["organization"]
+    user, auditor = await world.member("auditor", organizations=[organization])
+    path = f"/api/v2/organizations/{organization}/members/{user}/roles"
+    given = await world.put(path, {"roles": ["organization-admin", "organization-auditor"]})
+    assert given.status_code == 200, given.text
+    logs = [f"{log}?{urlencode({'q': text.format(**found.foreign), 'limit': '25'})}"
+            for log in ("/api/v2/audit", "/api/v2/connectionlog") for text in _SEARCHES]  # fmt: skip
+    lists = [path.format(**found.foreign, mine=found.mine["template"]) for path in _LISTS]
+    # People are known to whoever manages an organization, and in the path one asks for oneself.
+    names = [value for kind, value in found.foreign.items() if kind not in {"user", "organization"}]
+    names += ["victim-box", "victim-group", "victim-key", "# victim"]
+    assert len(logs) + len(lists) > 90
+    for who, token in (("administrator", auditor), ("member", found.stranger_token)):
+        for path in (*logs, *lists):
+            answer = await world.get(path, token=token)
+            seen = [name for name in names if name not in path and name in answer.text]
+            if answer.status_code >= 500 or seen:
+                wrong.append(f"{who} {path}: {answer.status_code} {seen} {answer.text[:300]}")
+    return wrong

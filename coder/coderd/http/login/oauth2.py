@@ -202,6 +202,7 @@ async def post_authorize() -> Response:
     code = await oauth2_grants.issue_code(
         context(),
         _acting(caller),
+        caller.key.id,
         app,
         redirect_uri=request.args.get("redirect_uri", ""),
         challenge=request.args.get("code_challenge", ""),

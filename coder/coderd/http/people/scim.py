@@ -207,23 +207,40 @@ async def change_user(ident: str) -> Response:
     return reply(user_views.user_view(changed))
 
 
+_READ = {name.lower(): name for name in ("active", "userName")}
+"""What a change of a user is read for, as SCIM compares names: in any case (RFC 7643 section 2.1)."""
+
+
 def _flattened(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """A PATCH may send operations (RFC 7644 section 3.5.2) or, as providers do, the fields themselves."""
     operations = document.get("Operations")
     if not isinstance(operations, list):
-        return document
+        return _named(document)
     found: dict[str, Any] = {}
     for item in operations:
         if not isinstance(item, Mapping) or str(item.get("op", "")).lower() not in {"replace", "add"}:
             continue
         value = item.get("value")
         if item.get("path"):
-            found[str(item["path"])] = value
+            found |= _named({str(item["path"]): value})
         elif isinstance(value, Mapping):
-            found |= value
+            found |= _named(value)
     if isinstance(found.get("active"), str):
-        found["active"] = found["active"].lower() == "true"
+        found["active"] = _truth(found["active"])
     return found
+
+
+def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """By the names we read. A provider must not be told that somebody is shut out who is not."""
+    prefix = f"{scim.USER_SCHEMA}:".lower()
+    return {_READ.get(name.lower().removeprefix(prefix), name): value for name, value in fields.items()}
+
+
+def _truth(text: str) -> bool:
+    """Raises Invalid."""
+    if text.lower() not in {"true", "false"}:
+        raise Invalid("active must be true or false.")
+    return text.lower() == "true"
 
 
 def _described(row: UserRow) -> dict[str, Any]:

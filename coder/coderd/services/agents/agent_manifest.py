@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.store.agents.agent_apps import AppRow
@@ -29,6 +30,7 @@ def build_manifest(
     apps: Sequence[AppRow],
     scripts: Sequence[ScriptRow],
     metadata: Sequence[MetadataRow],
+    children: Collection[UUID] = (),
 ) -> agent_pb2.Manifest:
     agent = place.agent
     manifest = agent_pb2.Manifest(
@@ -48,9 +50,31 @@ def build_manifest(
         apps=[_app(app, place, wildcard=bool(ctx.config.wildcard_access_url)) for app in apps],
         metadata=[_metadata(row) for row in metadata],
     )
+    manifest.devcontainers.extend(_devcontainer(stored, children) for stored in agent.devcontainers)
     if agent.parent_id is not None:
         manifest.parent_id = agent.parent_id.bytes
     return manifest
+
+
+def _devcontainer(stored: Mapping[str, str], children: Collection[UUID]) -> agent_pb2.WorkspaceAgentDevcontainer:
+    """`children` are the agent's sub-agents: the template's number of one that it did not make is of no use."""
+    message = agent_pb2.WorkspaceAgentDevcontainer(
+        id=_uuid(stored["id"]).bytes,
+        name=stored["name"],
+        workspace_folder=stored["workspace_folder"],
+        config_path=stored["config_path"],
+    )
+    if stored["subagent_id"] and (made := _uuid(stored["subagent_id"])) in children:
+        message.subagent_id = made.bytes
+    return message
+
+
+def _uuid(text: str) -> UUID:
+    """Of what a template's provider wrote; what is none is a number nobody has."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return UUID(int=0)
 
 
 def port_proxy_uri(wildcard: str, access_url: str, place: AgentPlace) -> str:

@@ -1,7 +1,7 @@
 """The Agent service of one connected agent (docs/protocol/agents.md#calls): requests in, answers out.
 
-What is stored is `agent_reports.py`, the manifest `agent_manifest.py`. Calls we do not offer yet (creating sub agents,
-context) answer code 12, whereupon agents stop asking.
+What is stored is `agent_reports.py`, the manifest `agent_manifest.py`. A call we do not offer (context) answers
+code 12, whereupon agents stop asking.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
 from coder.base.log import get_logger
+from coder.coderd.services.agents import sub_agents
 from coder.coderd.services.agents.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agents.agent_reports import AgentReports, uuid_untrusted
 from coder.coderd.services.agents.agents import find_again, gets_user_data
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 MAX_BOUNDARY_LOGS = 1000
-GIVE_SECRETS = frozenset({"GetManifest", "ListSubAgents"})
+GIVE_SECRETS = frozenset({"GetManifest", "CreateSubAgent", "ListSubAgents"})
 """Calls whose answer holds a secret: the agent's right is looked at before each, not only every quarter of a minute."""
 
 _log = get_logger("agents")
@@ -72,7 +74,7 @@ class AgentService:
             ),
             "PushResourcesMonitoringUsage": (self.push_monitoring, pb.PushResourcesMonitoringUsageRequest),
             "ReportConnection": (self.report_connection, pb.ReportConnectionRequest),
-            "CreateSubAgent": (_refuse, pb.CreateSubAgentRequest),
+            "CreateSubAgent": (self.create_sub_agent, pb.CreateSubAgentRequest),
             "DeleteSubAgent": (self.delete_sub_agent, pb.DeleteSubAgentRequest),
             "ListSubAgents": (self.list_sub_agents, pb.ListSubAgentsRequest),
             "ReportBoundaryLogs": (self.report_boundary_logs, pb.ReportBoundaryLogsRequest),
@@ -104,8 +106,8 @@ class AgentService:
     # ---- what the agent is told
 
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:
-        apps, scripts, metadata = await self._ctx.db.read(_read_parts, self._place.agent)
-        manifest = build_manifest(self._ctx, self._place, apps, scripts, metadata)
+        apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._place.agent)
+        manifest = build_manifest(self._ctx, self._place, apps, scripts, metadata, children)
         if gets_user_data(self._place):
             manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._place.owner_id))
         return manifest
@@ -220,18 +222,14 @@ class AgentService:
 
     # ---- sub agents
 
+    async def create_sub_agent(self, request: agent_pb2.CreateSubAgentRequest) -> agent_pb2.CreateSubAgentResponse:
+        return await sub_agents.create_sub_agent(self._ctx, self._place, request)
+
     async def list_sub_agents(self, _request: agent_pb2.ListSubAgentsRequest) -> agent_pb2.ListSubAgentsResponse:
-        rows = await self._ctx.db.read(agent_store.list_sub_agents, self._place.agent.id)
-        return agent_pb2.ListSubAgentsResponse(
-            agents=[agent_pb2.SubAgent(name=row.name, id=row.id.bytes, auth_token=row.auth_token.bytes) for row in rows]
-        )
+        return await sub_agents.list_sub_agents(self._ctx, self._place)
 
     async def delete_sub_agent(self, request: agent_pb2.DeleteSubAgentRequest) -> agent_pb2.DeleteSubAgentResponse:
-        sub_agent_id = uuid_untrusted(request.id)
-        rows = await self._ctx.db.read(agent_store.list_sub_agents, self._place.agent.id)
-        if sub_agent_id not in {row.id for row in rows}:
-            raise RpcError(0, "subagent does not belong to this parent agent")
-        await self._ctx.db.run(agent_store.delete_agent, sub_agent_id)
+        await sub_agents.delete_sub_agent(self._ctx, self._place, uuid_untrusted(request.id))
         return agent_pb2.DeleteSubAgentResponse()
 
 
@@ -239,7 +237,12 @@ async def _refuse(_request: Message) -> Message:
     raise unimplemented()
 
 
-async def _read_parts(tx: Tx, agent: agent_store.AgentRow) -> tuple[list[AppRow], list[ScriptRow], list[MetadataRow]]:
+async def _read_parts(
+    tx: Tx, agent: agent_store.AgentRow
+) -> tuple[list[AppRow], list[ScriptRow], list[MetadataRow], list[UUID]]:
     apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id])]
     apps.sort(key=lambda app: (app.display_order, app.position))
-    return apps, await script_store.list_scripts(tx, [agent.id]), await metadata_store.list_metadata(tx, agent.id)
+    scripts = await script_store.list_scripts(tx, [agent.id])
+    metadata = await metadata_store.list_metadata(tx, agent.id)
+    children = [child.id for child in await agent_store.list_sub_agents(tx, agent.id)] if agent.devcontainers else []
+    return apps, scripts, metadata, children

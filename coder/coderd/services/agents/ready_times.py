@@ -46,13 +46,17 @@ class ReadyTime:
 
 
 async def measure(tx: Tx, place: AgentPlace, ended_at: datetime) -> ReadyTime | None:
-    """After the agent's state was written. None for a later start, and while another agent has not ended its first."""
-    if not await agent_store.end_first_start(tx, place.agent.id, ended_at):
+    """After the agent's state was written. None for a later start, and while another agent has not ended its first.
+
+    Agents of dev containers, which come later, are none of a start's.
+    """
+    if place.agent.parent_id is not None or not await agent_store.end_first_start(tx, place.agent.id, ended_at):
         return None
     # Held, so that of two agents that end side by side the second sees the first.
     job = await job_store.get_job(tx, place.agent.job_id, lock=True)
     facts = await facts_store.get_build_facts(tx, place.agent.job_id)
-    agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [place.agent.job_id])]
+    found = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [place.agent.job_id])]
+    agents = [agent for agent in found if agent.parent_id is None]
     if job is None or facts is None or any(agent.lifecycle_state not in ENDED for agent in agents):
         return None
     ends = [agent.ready_at for agent in agents if agent.ready_at is not None]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 A_MINUTE = 1200
 "Ours: of each call, and as many at once; twenty a second, for hours."
-FEWER = {"UpdateStats": 60, "UpdateAppStatus": 120, "UpdateStartup": 60, "GetManifest": 120}
-"Ours: a genuine agent counts every half minute."
+FEWER = {"UpdateStats": 60, "UpdateAppStatus": 120, "UpdateStartup": 60, "GetManifest": 120, "CreateSubAgent": 60}
+"Ours: a genuine agent counts every half minute, and starts few containers."
 _REMEMBERED = 10_000
 
 

@@ -20,6 +20,8 @@ from coder.domain.foundation.numbers import decimal
 
 _DEFAULT_SIZE = 80
 _MAX_SIZE = 65535
+_MOST = 65535
+"""Bytes whose number fits into the two before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def read_spec(query: Mapping[str, str]) -> TerminalSpec:
         wrong.append(("backend_type", f'Query param "backend_type" has invalid value: "{backend}"'))
     if wrong or session is None:
         raise Invalid("Invalid query parameters.", validations=wrong)
-    return TerminalSpec(
+    spec = TerminalSpec(
         session,
         sizes["height"],
         sizes["width"],
@@ -63,6 +65,10 @@ def read_spec(query: Mapping[str, str]) -> TerminalSpec:
         query.get("container_user", ""),
         backend,
     )
+    if len(_encoded(spec)) > _MOST:
+        told = f"command, container and user are more than the {_MOST} bytes that an agent takes"
+        raise Invalid("Invalid query parameters.", validations=[("command", told)])
+    return spec
 
 
 def _uuid(text: str) -> UUID | None:
@@ -74,7 +80,12 @@ def _uuid(text: str) -> UUID | None:
 
 def init_message(spec: TerminalSpec) -> bytes:
     """Length and JSON in one piece: a genuine agent reads each with a single call."""
-    body = codec.encode(
+    body = _encoded(spec)
+    return struct.pack("<H", len(body)) + body
+
+
+def _encoded(spec: TerminalSpec) -> bytes:
+    return codec.encode(
         {
             "ID": str(spec.id),
             "Height": spec.height,
@@ -85,7 +96,6 @@ def init_message(spec: TerminalSpec) -> bytes:
             "BackendType": spec.backend_type,
         }
     )
-    return struct.pack("<H", len(body)) + body
 
 
 async def attach(

@@ -20,7 +20,7 @@ from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Re
 from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares as share_store
@@ -136,13 +136,13 @@ def _same(name: str, wanted: str, identity: UUID) -> bool:
 
 
 async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
-    owner_id = as_uuid(request.username_or_id)
+    owner_id = as_id(request.username_or_id)
     if owner_id is None:
         owner = await user_store.get_user_by_name(tx, request.username_or_id)
         owner_id = owner.id if owner else None
     if owner_id is None:
         return None
-    workspace_id = as_uuid(request.workspace_name_or_id)
+    workspace_id = as_id(request.workspace_name_or_id)
     if workspace_id is not None:
         view = await workspace_store.get_view(tx, workspace_id)
         return view if view and not view.workspace.deleted and view.workspace.owner_id == owner_id else None

@@ -147,6 +147,10 @@ _FAMILIES: tuple[Declaration, ...] = (
     ("coderd_license_errors", "gauge", "", "Licences are not needed: always 0."),
     ("coderd_license_warnings", "gauge", "", "Licences are not needed: always 0."),
     ("coderd_license_user_limit_enabled", "gauge", "", "There is no limit: always 0."),
+    ("go_sql_max_open_connections", "gauge", "db_name", "Connections to the database there may be at a time."),
+    ("go_sql_open_connections", "gauge", "db_name", "Connections to the database, in use or idle."),
+    ("go_sql_in_use_connections", "gauge", "db_name", "Connections to the database that work."),
+    ("go_sql_idle_connections", "gauge", "db_name", "Connections to the database that wait for work."),
     *RELAY,
     *PROCESS,
     *SCRAPES,
@@ -226,6 +230,7 @@ class Metrics:
             found["agents_took"] + self._ctx.clock.monotonic() - began
         )
         self._set_notices()
+        self._set_pool()
         set_process(self.families)
         set_relay(self.families, self._ctx.part(Relay).server)
         if self._ctx.config.prometheus_collect_agent_stats:
@@ -259,6 +264,12 @@ class Metrics:
         self["coderd_agents_up"].replace(up.items())
         self["coderd_agents_connections"].replace(connections.items())
         self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
+
+    def _set_pool(self) -> None:
+        found = self._ctx.db.pool()
+        counts = {"max_open": found.most, "open": found.in_use + found.idle, "in_use": found.in_use, "idle": found.idle}
+        for name, value in counts.items():
+            self[f"go_sql_{name}_connections"].set(value, "coder")
 
     def _set_notices(self) -> None:
         found = self._ctx.db.notices()

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 RELAY: tuple[Declaration, ...] = (
     ("coder_derp_server_accepts_total", "counter", "", "Connections the embedded relay accepted."),
-    ("coder_derp_server_clients", "gauge", "", "Clients of the embedded relay."),
+    ("coder_derp_server_clients", "gauge", "", "Clients the relay can pass packets to, here or at another replica."),
+    ("coder_derp_server_clients_local", "gauge", "", "Clients that are here."),
+    ("coder_derp_server_clients_remote", "gauge", "", "Clients that are at another replica."),
+    ("coder_derp_server_home_connections", "gauge", "", "Connections of clients that have their home here."),
+    ("coder_derp_server_home_moves_in_total", "counter", "", "Times a client made this relay its home."),
+    ("coder_derp_server_home_moves_out_total", "counter", "", "Times a client left for another home."),
+    ("coder_derp_server_watchers", "gauge", "", "Other relays that are told who comes and goes."),
+    ("coder_derp_server_got_ping_total", "counter", "", "Pings of clients."),
+    ("coder_derp_server_sent_pong_total", "counter", "", "Answers to pings of clients."),
+    ("coder_derp_server_unknown_frames_total", "counter", "", "Frames of a kind the relay does not know."),
+    ("coder_derp_server_peer_gone_disconnected_total", "counter", "", "Times a client was told that a peer had gone."),
+    ("coder_derp_server_peer_gone_not_here_total", "counter", "", "Times a client was told that a peer is not here."),
+    ("coder_derp_server_packets_received_kind_total", "counter", "kind", "Packets the relay was given: probes or not."),
     ("coder_derp_server_connections", "gauge", "", "Open connections of the embedded relay."),
     ("coder_derp_server_packets_received_total", "counter", "", "Packets the relay was given."),
     ("coder_derp_server_packets_sent_total", "counter", "", "Packets the relay passed on."),
@@ -25,6 +37,7 @@ RELAY: tuple[Declaration, ...] = (
     ("coder_derp_server_packets_forwarded_out_total", "counter", "", "Packets passed on to other replicas."),
     ("coder_derp_server_packets_dropped_total", "counter", "", "Packets that reached nobody."),
     ("coder_derp_server_packets_dropped_reason_total", "counter", "reason", "Packets that reached nobody, and why."),
+    ("coder_derp_server_packets_dropped_type_total", "counter", "type", "Packets that reached nobody: probes or not."),
 )
 PROCESS: tuple[Declaration, ...] = (
     ("process_cpu_seconds_total", "counter", "", "CPU seconds of this process."),
@@ -69,16 +82,28 @@ def set_relay(families: Mapping[str, Family], relay: DerpServer | None) -> None:
     """What the embedded relay did so far; nothing where there is none."""
     if relay is None:
         return
-    counters = relay.counters
+    counters, present = relay.counters, relay.presence()
+    dropped = counters.dropped_unknown + counters.dropped_queue
     for name, value in (
         ("accepts_total", counters.connections),
-        ("clients", counters.current),
+        ("clients", present.here + present.elsewhere),
+        ("clients_local", present.here),
+        ("clients_remote", present.elsewhere),
+        ("home_connections", present.homes),
+        ("home_moves_in_total", counters.moves_in),
+        ("home_moves_out_total", counters.moves_out),
+        ("watchers", present.watchers),
+        ("got_ping_total", counters.pings),
+        ("sent_pong_total", counters.pings),
+        ("unknown_frames_total", counters.unknown_frames),
+        ("peer_gone_disconnected_total", counters.told_disconnected),
+        ("peer_gone_not_here_total", counters.told_not_here),
         ("connections", counters.current),
         ("packets_received_total", counters.received),
         ("packets_sent_total", counters.sent),
         ("packets_forwarded_in_total", counters.forwarded_in),
         ("packets_forwarded_out_total", counters.forwarded_out),
-        ("packets_dropped_total", counters.dropped_unknown + counters.dropped_queue),
+        ("packets_dropped_total", dropped),
         ("bytes_received_total", counters.bytes_received),
         ("bytes_sent_total", counters.bytes_sent),
     ):
@@ -86,6 +111,12 @@ def set_relay(families: Mapping[str, Family], relay: DerpServer | None) -> None:
     reasons = families["coder_derp_server_packets_dropped_reason_total"]
     reasons.set(counters.dropped_unknown, "unknown_dest")
     reasons.set(counters.dropped_queue, "queue_head")
+    for name, whole, probes in (
+        ("packets_received_kind_total", counters.received, counters.received_disco),
+        ("packets_dropped_type_total", dropped, counters.dropped_disco),
+    ):
+        families[f"coder_derp_server_{name}"].set(probes, "disco")
+        families[f"coder_derp_server_{name}"].set(whole - probes, "other")
 
 
 def _network_bytes(netstat: str) -> tuple[int, int]:

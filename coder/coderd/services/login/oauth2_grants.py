@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 CODE_LIFETIME = timedelta(minutes=10)
-LOGIN_TYPE = "oauth2_provider_app"
+LOGIN_TYPE = key_store.APPLICATION
 
 
 class GrantError(CoderError):
@@ -94,11 +94,12 @@ def asked_scopes(text: str) -> tuple[str, ...]:
 
 
 async def issue_code(
-    ctx: Context, subject: Subject, app: OAuth2AppRow, *, redirect_uri: str, challenge: str, scope: str
+    ctx: Context, subject: Subject, key_id: str, app: OAuth2AppRow, *, redirect_uri: str, challenge: str, scope: str
 ) -> str:
     """The user consents: a code for the application's redirect address (empty: none was named), bound to a challenge.
 
-    Raises GrantError invalid_scope where the application would reach further than the key the user shows.
+    Raises GrantError invalid_scope where the application would reach further than the key the user shows, and
+    Unauthenticated where that has ended meanwhile: whatever ends it ends the code, too.
     """
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can let an application in.")
@@ -122,6 +123,9 @@ async def issue_code(
     async def write(tx: Tx) -> bool:
         if await store.hold_app(tx, app.id) is None:
             return False
+        user = await user_store.get_user(tx, subject.user_id, hold=True)
+        if user is None or user.deleted or not await key_store.hold_key(tx, key_id):
+            raise Unauthenticated("The session has ended meanwhile. Sign in again.")
         await store.lock_consents(tx, app.id, subject.user_id)
         await store.insert_code(tx, row, now)
         return True

@@ -116,7 +116,9 @@ class TailnetService:
         if self._coordinates:
             with trio.move_on_after(NODE_WAIT):  # clients ask before they know how they can be reached
                 await self._has_keys.wait()
-        issued = await resume_tokens.issue(self._ctx, self._peer.id, replace(session, keys=digest_of(self._keys)))
+        # Whoever was resumed and says nothing of keys yet gets a token for no others than those it was resumed with.
+        bound = replace(session, keys=digest_of(self._keys) or session.keys)
+        issued = await resume_tokens.issue(self._ctx, self._peer.id, bound)
         answer = tailnet_pb2.RefreshResumeTokenResponse(token=issued.token)
         answer.refresh_in.FromTimedelta(REFRESH_IN)
         answer.expires_at.FromDatetime(issued.expires_at)

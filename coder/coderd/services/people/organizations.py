@@ -23,6 +23,7 @@ from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.user_views import slim_roles
 from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
@@ -30,7 +31,6 @@ from coder.coderd.store.people.organizations import MemberRow
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
 from coder.domain.access.policy import Resource, Subject, allowed_organizations, scope_allows
 from coder.domain.access.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
-from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,10 +71,10 @@ async def resolve_organization(ctx: Context, subject: Subject, reference: str) -
 async def _find(tx: Tx, reference: str) -> OrganizationRow | None:
     if reference == "default":
         return await store.get_default_organization(tx)
-    try:
-        return await store.get_organization(tx, read_uuid(reference))
-    except ValueError:
+    organization_id = as_id(reference)
+    if organization_id is None:
         return await store.get_organization_by_name(tx, reference)
+    return await store.get_organization(tx, organization_id)
 
 
 async def list_organizations(ctx: Context, subject: Subject) -> list[OrganizationRow]:

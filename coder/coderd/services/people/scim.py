@@ -88,12 +88,12 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
 
 
 async def find(ctx: Context, ident: str) -> UserRow:
-    """By the id `provision` gave. Raises NotFound."""
+    """By the id `provision` gave; who was deleted is not there (RFC 7644 section 3.6). Raises NotFound."""
     try:
         row = await ctx.db.read(user_store.get_user, UUID(ident))
     except ValueError:
         row = None
-    if row is None or row.login_type == "none":
+    if row is None or row.deleted or row.login_type == "none":
         raise NotFound
     return row
 

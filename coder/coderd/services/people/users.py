@@ -16,7 +16,7 @@ from coder.coderd.services.foundation.fields import check_fields, check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
@@ -25,7 +25,6 @@ from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject, allowed_ids, scope_allows
 from coder.domain.access.roles import SITE_ROLES
 from coder.domain.foundation.field_rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
-from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -72,9 +71,8 @@ async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
 async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     if reference == "me":
         return await user_store.get_user(tx, subject.user_id)
-    try:
-        user_id = read_uuid(reference)
-    except ValueError:
+    user_id = as_id(reference)
+    if user_id is None:
         return await user_store.get_user_by_name(tx, reference)
     return await user_store.get_user(tx, user_id)
 

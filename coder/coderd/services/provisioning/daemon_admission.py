@@ -21,6 +21,7 @@ from coder.coderd.services.foundation.errors import Forbidden, Unauthenticated
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
 from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
 from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
@@ -76,10 +77,10 @@ async def find_organization(ctx: Context, reference: str) -> OrganizationRow | N
 async def _find_organization(tx: Tx, reference: str) -> OrganizationRow | None:
     if reference == "default":
         return await organization_store.get_default_organization(tx)
-    try:
-        return await organization_store.get_organization(tx, UUID(reference))
-    except ValueError:
+    organization_id = as_id(reference)
+    if organization_id is None:
         return await organization_store.get_organization_by_name(tx, reference)
+    return await organization_store.get_organization(tx, organization_id)
 
 
 async def admit(ctx: Context, application: DaemonApplication) -> DaemonAdmission:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 EXTERNAL_AGENT = "coder_external_agent"
 """The resource type that marks a workspace as attached from outside."""
 
+DEVCONTAINER_ICON = "/emojis/1f4e6.png"
 _SHARING = {
     pb.AppSharingLevel.OWNER: "owner",
     pb.AppSharingLevel.AUTHENTICATED: "authenticated",
@@ -133,10 +134,19 @@ def _resource_row(resource: pb.Resource, job_id: UUID, transition: str, now: dat
 
 
 async def _add_agent(
-    rows: _Rows, agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime, turns: Turns
+    rows: _Rows,
+    agent: pb.Agent,
+    resource_id: UUID,
+    job_id: UUID,
+    now: datetime,
+    turns: Turns,
+    parent: AgentRow | None = None,
 ) -> None:
     row = _agent_row(agent, resource_id, job_id, now)
+    if parent is not None:
+        row = replace(row, parent_id=parent.id)
     rows.agents.append(row)
+    await _add_devcontainers(rows, agent, row, turns)
     slugs: set[str] = set()
     for number, app in enumerate(agent.apps):
         if app.slug in slugs:
@@ -197,17 +207,54 @@ def _agent_row(agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) 
         logs_length=0,
         logs_overflowed=False,
         resources_monitoring=_monitoring(agent),
-        devcontainers=[
+        devcontainers=[],
+    )
+
+
+async def _add_devcontainers(rows: _Rows, agent: pb.Agent, row: AgentRow, turns: Turns) -> None:
+    """Each has a place in its agent's log; one with parts of its own has its agent already, which is then filled.
+
+    Terraform keeps its ids over builds, and what is made here is new in each: none of them is stored.
+    """
+    for item in agent.devcontainers:
+        ident, source = new_uuid(), new_uuid()
+        label = f"Dev Container ({item.name})"
+        rows.sources.append(LogSourceRow(row.id, source, row.created_at, label, DEVCONTAINER_ICON))
+        script = _script_row(pb.Script(display_name=label), row.id, source, row.created_at, len(rows.scripts))
+        rows.scripts.append(replace(script, id=ident))
+        inside = ""
+        if item.apps or item.scripts or item.envs:
+            at = len(rows.agents)
+            await _add_agent(rows, _sub_agent(agent, item), row.resource_id, row.job_id, row.created_at, turns, row)
+            inside = str(rows.agents[at].id)
+        row.devcontainers.append(
             {
-                "id": item.id or str(new_uuid()),
+                "id": str(ident),
                 "name": item.name,
                 "workspace_folder": item.workspace_folder,
                 "config_path": item.config_path,
-                "subagent_id": item.subagent_id,
+                "subagent_id": inside,
             }
-            for item in agent.devcontainers
-        ],
+        )
+        await turns.rest()
+
+
+def _sub_agent(agent: pb.Agent, item: pb.Devcontainer) -> pb.Agent:
+    """The agent inside a dev container, as far as it is known before there is one."""
+    found = pb.Agent(
+        name=item.name,
+        operating_system="linux",
+        architecture=agent.architecture,
+        directory=item.workspace_folder,
+        apps=item.apps,
+        scripts=item.scripts,
+        extra_envs=item.envs,
+        api_key_scope=agent.api_key_scope,
+        connection_timeout_seconds=agent.connection_timeout_seconds,
+        troubleshooting_url=agent.troubleshooting_url,
     )
+    found.display_apps.SetInParent()  # none, until it says what it has
+    return found
 
 
 def _token(agent: pb.Agent) -> UUID:

@@ -36,7 +36,7 @@ from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildR
 from coder.coderd.services.workspaces.builds import QueuedBuild, enqueue_next, given_id, present_new, rules_of
 from coder.coderd.services.workspaces.workspaces import CreateSpec, enqueue_first, name_taken
 from coder.coderd.store.engine import names as name_store
-from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskFilter, TaskReaders, TaskRow, TaskView
 from coder.coderd.store.templates import template_versions as version_store
@@ -265,7 +265,7 @@ async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     text = terms.one("owner")
     if text in {"", "me"}:
         return subject.user_id if text else None
-    named = as_uuid(text)
+    named = as_id(text)
     if named is not None:
         return named  # an id tells nothing: only tasks that may be read are listed
     found = await ctx.db.read(name_store.find_user, text)

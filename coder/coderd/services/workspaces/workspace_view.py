@@ -131,7 +131,9 @@ def _whole_minutes(milliseconds: int) -> int:
 def _health(ctx: Context, view: WorkspaceView, page: LoadedPage) -> WorkspaceHealth:
     now = ctx.clock.now()
     agents = page.below.agents_of_job.get(view.latest.job.id, ())
-    failing = [str(parts.agent.id) for parts in agents if not health_of(parts.agent, now).healthy]
+    # A dev container that somebody has stopped makes no workspace ill.
+    own = [parts.agent for parts in agents if parts.agent.parent_id is None]
+    failing = [str(agent.id) for agent in own if not health_of(agent, now).healthy]
     return WorkspaceHealth(healthy=not failing, failing_agents=failing)
 
 

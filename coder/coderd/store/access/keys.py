@@ -10,8 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import and_, bindparam, case, delete, func, insert, select, text, update
 
-from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.engine.pubsub import notify, notify_all
 from coder.coderd.store.tables.identity import api_keys, users
+from coder.coderd.store.tables.oauth2 import oauth2_provider_app_codes
 from coder.domain.access.roles import BuiltinRole
 
 if TYPE_CHECKING:
@@ -232,7 +233,9 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
     return [(KeyRow(*row[:-1]), row[-1]) for row in await tx.execute(statement)]
 
 
-NO_SESSIONS = ("token", "oauth2_provider_app")
+APPLICATION = "oauth2_provider_app"
+"""The login type of access tokens of OAuth2 applications."""
+NO_SESSIONS = ("token", APPLICATION)
 SHOWN_SESSIONS = 500
 """The most that one list shows: a program that signs in each minute would otherwise make it endless."""
 
@@ -252,6 +255,9 @@ async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
     return [KeyRow(*row) for row in await tx.execute(statement)]
 
 
+MOST_NOTICES = 20
+ENDED_AT_ONCE = 500
+"""The most sessions that one signing in ends."""
 ENDED = "sessions_ended"
 """The channel that says which keys are good no longer: `key ID`, or `user UUID` for all of somebody's; `sharing` says
 that somebody's access to workspaces was taken back."""
@@ -272,10 +278,31 @@ async def delete_keys(tx: Tx, condition: ColumnElement[bool]) -> int:
 
     The one way to delete keys that may still be good. Returns how many there were.
     """
-    gone = (await tx.execute(delete(api_keys).where(condition).returning(api_keys.c.id))).scalars().all()
-    for key_id in gone:
-        await notify(tx, ENDED, f"key {key_id}")
+    columns = api_keys.c.id, api_keys.c.user_id, api_keys.c.login_type
+    gone = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
+    await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
+    # Tokens of an application end when they are renewed, too: that takes back nothing the person agreed to.
+    await _end_unused_codes(tx, {row.user_id for row in gone if row.login_type != APPLICATION})
     return len(gone)
+
+
+async def _notify_gone(tx: Tx, gone: Sequence[tuple[str, UUID]]) -> None:
+    """By name while they are few; otherwise all that is open of their users is looked at: one notice for each."""
+    if len(gone) <= MOST_NOTICES:
+        payloads = [f"key {key_id}" for key_id, _ in gone]
+    else:
+        payloads = sorted({f"user {user_id}" for _, user_id in gone})
+    await notify_all(tx, ENDED, payloads)
+
+
+async def _end_unused_codes(tx: Tx, user_ids: Collection[UUID]) -> None:
+    """A code stands for what its user agreed to with a key, which nobody wrote down: any that ends takes it along.
+
+    Used ones stay remembered: a second use ends what the first gave.
+    """
+    if user_ids:
+        codes = oauth2_provider_app_codes
+        await tx.execute(delete(codes).where(codes.c.user_id.in_(user_ids), codes.c.used_at.is_(None)))
 
 
 async def delete_key(tx: Tx, key_id: str) -> bool:
@@ -283,14 +310,18 @@ async def delete_key(tx: Tx, key_id: str) -> bool:
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
-    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now))
+    statement = update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now)
+    row = (await tx.execute(statement.returning(api_keys.c.user_id))).one_or_none()
     await notify(tx, ENDED, f"key {key_id}")
+    await _end_unused_codes(tx, row or ())
 
 
 async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
-    """All keys of a user, or only those with exactly one scope."""
+    """All keys of a user and what they agreed to that nobody used yet, or only keys with exactly one scope."""
     mine = api_keys.c.user_id == user_id
     await delete_keys(tx, and_(mine, api_keys.c.scopes == [scope]) if scope else mine)
+    if not scope:  # the key that agreed may be gone already
+        await _end_unused_codes(tx, {user_id})
     # Applications are open by tickets, too, which name the user and no key.
     await notify_user_out(tx, user_id)
 
@@ -304,11 +335,12 @@ async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
 async def keep_newest_sessions(tx: Tx, user_id: UUID, most: int, now: datetime) -> int:
     """Ends those of somebody's sessions that were used, or made, longest ago; returns how many.
 
-    Those that are over, which are kept for days, go before any that is good: they take nobody's room.
+    Those that are over, which are kept for days, go before any that is good: they take nobody's room. Where there are
+    thousands from before there was a most, they go by and by: nobody's signing in waits for all of them.
     """
     newest_first = func.greatest(api_keys.c.last_used, api_keys.c.created_at).desc(), api_keys.c.id
     mine = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(api_keys.c.expires_at <= now, *newest_first)
-    return await delete_keys(tx, api_keys.c.id.in_(mine.offset(most)))
+    return await delete_keys(tx, api_keys.c.id.in_(mine.offset(most).limit(ENDED_AT_ONCE)))
 
 
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
@@ -150,6 +151,15 @@ def engine_url(url: str) -> URL:
     return parsed.set(drivername="postgresql+asyncpg", query=query)
 
 
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """Connections: how many there may be, and how many there are."""
+
+    most: int
+    in_use: int
+    idle: int
+
+
 class Database:
     """At most `pool_size` connections to one Postgres database, and one that listens. Made by `open_database`."""
 
@@ -158,6 +168,7 @@ class Database:
         self._thread = LoopThread()
         # What is above the number kept idle is opened for a burst and closed after it; 0 would mean no limit there.
         pool_size = max(pool_size, 1)
+        self._most = pool_size
         kept = min(max(idle, 1), pool_size) if idle is not None else pool_size
         self._engine = create_async_engine(
             self.url,
@@ -204,6 +215,12 @@ class Database:
     def is_listening(self) -> bool:
         """Whether notices arrive at the moment."""
         return self._listeners is not None and self._listeners.is_connected
+
+    def pool(self) -> PoolState:
+        """What the pool of connections is at, for metrics; counted without waiting for anybody."""
+        pool: Any = self._engine.sync_engine.pool
+        in_use, idle = pool.checkedout(), pool.checkedin()
+        return PoolState(self._most, in_use, idle)
 
     def notices(self) -> PgListening:
         """What listening is at, for metrics."""

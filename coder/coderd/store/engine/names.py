@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 
 from coder.coderd.store.tables.identity import groups, organizations, users
 from coder.domain.foundation.go_uuid import read_uuid
+from coder.domain.foundation.names import is_name
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -29,10 +30,16 @@ def as_uuid(text: str) -> UUID | None:
         return None
 
 
+def as_id(text: str) -> UUID | None:
+    """The id a text is where names may stand, too. What can be a name is one: 32 digits of somebody's id are a name
+    that another may have, and what is meant for the one must not reach the other."""
+    return None if is_name(text) else as_uuid(text)
+
+
 async def find_organization(tx: Tx, text: str) -> UUID | None:
     """A living organization by id, name or the word `default`."""
     query = select(organizations.c.id).where(~organizations.c.deleted)
-    wanted = as_uuid(text)
+    wanted = as_id(text)
     if wanted is not None:
         query = query.where(organizations.c.id == wanted)
     elif text == "default":
@@ -50,7 +57,7 @@ async def default_organization_name(tx: Tx) -> str:
 async def find_user(tx: Tx, text: str) -> UUID | None:
     """A living user by id or name."""
     query = select(users.c.id).where(~users.c.deleted)
-    wanted = as_uuid(text)
+    wanted = as_id(text)
     if wanted is not None:
         query = query.where(users.c.id == wanted)
     else:
@@ -61,7 +68,7 @@ async def find_user(tx: Tx, text: str) -> UUID | None:
 async def find_group(tx: Tx, name: str, organization: str = "") -> FoundGroup | None:
     """A group by id, or by exact name within an organization (the default one when none is named)."""
     query = select(groups.c.id, groups.c.organization_id)
-    wanted = as_uuid(name)
+    wanted = as_id(name)
     if wanted is not None:
         query = query.where(groups.c.id == wanted)
     else:

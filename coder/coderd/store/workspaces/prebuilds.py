@@ -68,7 +68,7 @@ _CLAIMABLE = text(
         AND NOT EXISTS (SELECT 1 FROM template_version_presets p
             WHERE p.id = :preset AND p.invalidated_at >= w.created_at)
         AND NOT EXISTS (SELECT 1 FROM workspace_agents a WHERE a.job_id = b.job_id AND NOT a.deleted
-            AND a.lifecycle_state <> 'ready')
+            AND a.parent_id IS NULL AND a.lifecycle_state <> 'ready')
     ORDER BY w.created_at LIMIT 1 FOR UPDATE OF w SKIP LOCKED"""
 )
 _INVALIDATE = text(

@@ -14,7 +14,7 @@ const LOOKS: Record<ButtonLook, string> = {
   primary: "bg-accent text-on-accent enabled:hover:bg-accent-hover [a&]:hover:bg-accent-hover",
   secondary: "border border-line-strong bg-surface text-text shadow-card enabled:hover:bg-hover [a&]:hover:bg-hover",
   quiet: "text-muted enabled:hover:bg-hover enabled:hover:text-text [a&]:hover:bg-hover [a&]:hover:text-text",
-  danger: "bg-solid-bad text-on-bad enabled:hover:brightness-110",
+  danger: "bg-solid-bad text-on-bad enabled:hover:brightness-90",
 };
 const SIZES: Record<ButtonSize, string> = { sm: "h-7 px-2.5 text-sm", md: "h-8.5 px-3 text-base" };
 

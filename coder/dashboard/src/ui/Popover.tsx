@@ -1,4 +1,5 @@
 // A panel beside its button, and a tooltip for what a word or an icon cannot say alone.
+// A panel takes the focus itself: it scrolls, and may have nothing else for the keyboard.
 import { Popover as RadixPopover, Tooltip as RadixTooltip } from "radix-ui";
 import type { ReactNode } from "react";
 
@@ -17,7 +18,7 @@ export function Popover({ trigger, children, label, align = "end", className = "
     <RadixPopover.Root {...state}>
       <RadixPopover.Trigger asChild>{trigger}</RadixPopover.Trigger>
       <RadixPopover.Portal>
-        <RadixPopover.Content align={align} sideOffset={6} collisionPadding={8} aria-label={label}
+        <RadixPopover.Content align={align} sideOffset={6} collisionPadding={8} aria-label={label} tabIndex={0}
           className={`z-50 max-h-(--radix-popover-content-available-height) max-w-[calc(100vw-1rem)] animate-appear overflow-y-auto rounded-lg border border-line bg-raised shadow-raised ${className}`}>
           {children}
         </RadixPopover.Content>

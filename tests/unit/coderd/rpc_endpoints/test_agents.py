@@ -121,7 +121,7 @@ def test_every_call_whose_answer_can_hold_a_secret_looks_at_the_right() -> None:
 
     methods = agent_pb2.DESCRIPTOR.services_by_name["Agent"].methods
     giving = {one.name for one in methods if names(one.output_type) & {"auth_token", "secrets"}}
-    assert giving - {"CreateSubAgent"} == GIVE_SECRETS, "CreateSubAgent is not offered"
+    assert giving == GIVE_SECRETS
 
 
 async def test_connection_times_follow_the_connection() -> None:
@@ -263,13 +263,9 @@ async def test_stats_and_what_is_not_offered() -> None:
         assert (await view_context.world.get(path)).json()["last_used_at"] == before, "written once a minute"
         assert await view_context.world.ctx.part(LastUse).flush() == 1
         assert (await view_context.world.get(path)).json()["last_used_at"] > before
-        for name, request, reply in [
-            ("PushContextState", pb.PushContextStateRequest(), pb.PushContextStateResponse),
-            ("CreateSubAgent", pb.CreateSubAgentRequest(), pb.CreateSubAgentResponse),
-        ]:
-            with pytest.raises(RpcError) as caught:
-                await agent.call(name, request, reply)
-            assert caught.value.number == 12
+        with pytest.raises(RpcError) as caught:
+            await agent.call("PushContextState", pb.PushContextStateRequest(), pb.PushContextStateResponse)
+        assert caught.value.number == 12
         with pytest.raises(RpcError) as caught:
             await agent.session.call(
                 "/coder.tailnet.v2.Tailnet/RefreshResumeToken",

@@ -43,7 +43,7 @@ export function CreateWorkspacePage() {
   if (!template) return view;
   if (match && params.get("mode") === "auto") {
     if (existing.isPending) return <Loading />;
-    if (existing.isLoadingError) return <Narrow><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
+    if (existing.isLoadingError) return <Narrow><PageHead title="New workspace" crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]} /><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
     const found = existing.data?.workspaces[0];
     if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
   }
@@ -51,7 +51,7 @@ export function CreateWorkspacePage() {
     return <Empty level={1} icon={LockKeyhole} title={NO_WORKSPACES} actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
   }
   if (template.deprecated) {
-    return <Narrow><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;
+    return <Narrow><PageHead title="New workspace" crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]} /><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;
   }
   return <Prepared template={template} />;
 }

@@ -35,7 +35,7 @@ export function AuditPage() {
   useTitle("Audit");
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
-  const list = useQuery({ ...auditLog(filter, page), placeholderData: keepPreviousData });
+  const list = useQuery({ ...auditLog(filter, page), enabled: may.viewAnyAuditLog, placeholderData: keepPreviousData });
   const orgs = useQuery(organizations).data ?? [];
   const menus: FilterMenu[] = [
     ...(may.viewUsers ? [peopleMenu("username", "User")] : []),

@@ -68,7 +68,7 @@ export function ConnectionLogPage() {
   useTitle("Connection Log");
   const may = usePermissions();
   const { filter, page, show } = useListAddress();
-  const list = useQuery({ ...connectionLog(filter, page), placeholderData: keepPreviousData });
+  const list = useQuery({ ...connectionLog(filter, page), enabled: may.viewAnyConnectionLog, placeholderData: keepPreviousData });
   const orgs = useQuery(organizations).data ?? [];
   const menus: FilterMenu[] = [
     ...(may.viewUsers ? [peopleMenu("workspace_owner", "Owner")] : []),

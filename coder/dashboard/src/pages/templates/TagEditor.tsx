@@ -17,7 +17,7 @@ export function TagEditor({ tags, onChange }: { tags: ProvisionerTags; onChange:
   const own = tagEntries(tags).filter(([name]) => !FIXED.includes(name));
   const without = (name: string) => onChange(Object.fromEntries(Object.entries(tags).filter(([other]) => other !== name)));
   return (
-    <Popover label="Provisioner tags" className="w-88 p-4" trigger={<Button icon={<TagsIcon />} aria-label="Expand provisioner tags">Tags<Count value={own.length} /></Button>}>
+    <Popover label="Provisioner tags" className="w-88 p-4" trigger={<Button icon={<TagsIcon />} aria-label={`Expand provisioner tags ${own.length}`}>Provisioner tags{" "}<Count value={own.length} /></Button>}>
       <h2 className="font-semibold">Provisioner tags</h2>
       <p className="mt-0.5 mb-3 text-sm text-muted">The next build, and workspaces of it, go only to provisioners that have all of these.</p>
       {own.length === 0 ? <p className="mb-3 text-sm text-muted">None: every untagged provisioner fits.</p> : (

@@ -59,7 +59,7 @@ it("builds all files with what was changed, for the provisioners of the version 
 
 it("builds for the provisioners that are asked for", async () => {
   const page = open();
-  await userEvent.click(await screen.findByRole("button", { name: "Expand provisioner tags" }));
+  await userEvent.click(await screen.findByRole("button", { name: /^Expand provisioner tags/ }));
   const panel = within(await screen.findByRole("dialog", { name: "Provisioner tags" }));
   expect(panel.queryByText("scope=organization")).toBeNull(); // it is on every version, and says nothing
   await userEvent.click(panel.getByRole("button", { name: "Remove tag gpu" }));

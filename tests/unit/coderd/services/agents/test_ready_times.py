@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from coder.coderd.services.events.metrics import Metrics
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import AgentWorld, connected_agent
+from tests.kit.agents import AgentWorld, FakeAgent, connected_agent
 from tests.kit.coderd import World
 from tests.kit.daemon import Answers, agent, resource
 from tests.kit.workspaces import new_workspace, workspace_world
@@ -21,14 +21,26 @@ def _build(job: Any) -> dict[str, Any]:
     return {"state": b"{}", "resources": [resource("box", agents=[agent(n, token=t) for n, t in TOKENS.items()])]}
 
 
+async def _tell(one: FakeAgent, *states: str) -> None:
+    for state in states:
+        lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.State.Value(state))
+        lifecycle.changed_at.FromDatetime(datetime.now(UTC) + timedelta(seconds=7))
+        request = agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle)
+        await one.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
+
+
+async def _child(world: World, workspace: Any, name: str) -> AgentWorld:
+    """An agent of a dev container beside agent `name`: its start is none of the workspace's."""
+    async with connected_agent(AgentWorld(world, workspace, UUID(int=0), TOKENS[name])) as parent:
+        request = agent_pb2.CreateSubAgentRequest(name="inner")
+        made = await parent.call("CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
+    return AgentWorld(world, workspace, UUID(bytes=made.agent.id), str(UUID(bytes=made.agent.auth_token)))
+
+
 async def _say(world: World, workspace: Any, name: str, *states: str) -> None:
     agents = {one["name"]: one["id"] for part in workspace["latest_build"]["resources"] for one in part["agents"]}
     async with connected_agent(AgentWorld(world, workspace, UUID(agents[name]), TOKENS[name])) as one:
-        for state in states:
-            lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.State.Value(state))
-            lifecycle.changed_at.FromDatetime(datetime.now(UTC) + timedelta(seconds=7))
-            request = agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle)
-            await one.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
+        await _tell(one, *states)
 
 
 async def _shown(world: World) -> list[str]:
@@ -60,6 +72,9 @@ async def test_a_first_start_over_two_connections() -> None:
         await _say(world, workspace, "one", "STARTING", "READY")
         await _say(world, workspace, "two", "STARTING")
         assert await _shown(world) == []
+        child = await _child(world, workspace, "one")
+        async with connected_agent(child) as inside:
+            await _tell(inside, "STARTING", "START_ERROR")
         await _say(world, workspace, "two", "READY")
         count, _ = sorted(await _shown(world))
         assert count.endswith(" 1") and 'status="success"' in count

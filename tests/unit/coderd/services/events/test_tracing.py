@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,19 +11,26 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from coder.base.secret import Secret
+from coder.coderd.services.events import tracing
 from coder.coderd.store.engine.database import Tx
 from tests.kit.coderd import running_coderd
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
+KEYS: list[str] = []
+"""What Honeycomb would know the sender by, request by request."""
+
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ExportTraceServiceRequest]]:
+    KEYS.clear()
     received: list[ExportTraceServiceRequest] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
+            KEYS.extend(self.headers.get_all("x-honeycomb-team", []))
             received.append(ExportTraceServiceRequest.FromString(body))
             self.send_response(200)
             self.end_headers()
@@ -82,3 +90,12 @@ async def test_nothing_is_imported_or_sent_unless_asked(collector: list[ExportTr
         assert (await world.get("/api/v2/users/me")).status_code == 200
         assert world.ctx.db.observe is None
     assert collector == []
+
+
+async def test_honeycomb_is_sent_to_with_its_key(
+    collector: list[ExportTraceServiceRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "_HONEYCOMB", f"{os.environ['OTEL_EXPORTER_OTLP_ENDPOINT']}/v1/traces")
+    async with running_coderd(trace_honeycomb_api_key=Secret("hive")) as world:
+        await world.get("/api/v2/buildinfo")
+    assert collector and ["hive"] * len(collector) == KEYS

@@ -31,7 +31,7 @@ from coder.domain.login.oauth2 import split_secret
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.kit.overtaking import overtaken
-from tests.unit.coderd.services.login.test_oauth2_provider import Client, client, refusal
+from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client, client, refusal
 
 INBOX = "/api/v2/notifications/inbox/watch"
 PATIENCE = 60.0
@@ -184,9 +184,7 @@ async def _user_gone(it: Client, tx: Any, user_id: UUID) -> None:
 
 
 MEETS = [(giver, end) for giver in ("renewal", "exchange")
-         for end in (_app_gone, _secret_gone, _locked_out, _no_keys, _user_gone)
-         if (giver, end) != ("exchange", _no_keys)]  # fmt: skip
-"""A code is no key: what it gives is a new one."""
+         for end in (_app_gone, _secret_gone, _locked_out, _no_keys, _user_gone)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("giver", "end"), MEETS)
@@ -206,6 +204,74 @@ async def test_what_meets_an_end_gives_nothing(giver: str, end: Callable[..., Aw
 
         answer = await overtaken(it.world, ending, gift)
         assert answer.status_code in {400, 401}, answer.text
+
+
+def _key_of(it: Client) -> str:
+    return it.user_token.partition("-")[0]
+
+
+async def _sign_out(it: Client) -> None:
+    assert (await it.world.post("/api/v2/users/logout", token=it.user_token)).status_code == 200
+
+
+async def _delete_the_session(it: Client) -> None:
+    gone = await it.world.delete(f"/api/v2/users/alice/keys/{_key_of(it)}")
+    assert gone.status_code == 204, gone.text
+
+
+async def _expire_the_session(it: Client) -> None:
+    over = await it.world.put(f"/api/v2/users/alice/keys/{_key_of(it)}/expire")
+    assert over.status_code == 204, over.text
+
+
+async def _new_password(it: Client) -> None:
+    await _change_the_password(it, {})
+
+
+async def _suspend(it: Client) -> None:
+    assert (await it.world.put("/api/v2/users/alice/status/suspend")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "end",
+    (_sign_out, _delete_the_session, _expire_the_session, _new_password, _suspend),
+    ids=lambda end: end.__name__,
+)
+async def test_a_code_ends_with_what_agreed_to_it(end: Callable[[Client], Awaitable[None]]) -> None:
+    """It lives ten minutes: somebody who closes what another opened must not find an application let in afterwards."""
+    async with client() as it:
+        code = await it.code()
+        await end(it)
+        assert refusal(await it.exchange(code)) == (400, "invalid_grant")
+
+
+async def test_a_code_outlives_what_other_applications_renew() -> None:
+    async with client() as it:
+        made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
+        secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{made.json()['id']}/secrets")
+        other = Client(it.world, made.json()["id"], secret.json()["client_secret_full"], it.user_token)
+        tokens = (await other.exchange(await other.code())).json()
+        code = await it.code()
+        await _renew(other, tokens)
+        assert (await it.exchange(code)).status_code == 200
+
+
+@pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=lambda end: getattr(end, "__name__", end))
+async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> None:
+    async with client() as it:
+        user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
+
+        async def ending(tx: Any) -> None:
+            if end == "the key":
+                await key_store.delete_key(tx, _key_of(it))
+            else:
+                await end(it, tx, user_id)
+
+        async def consent() -> httpx.Response:
+            return await it.world.post(it.query(), token=it.user_token)
+
+        answer = await overtaken(it.world, ending, consent)
+        assert (answer.status_code, answer.headers.get("location")) == (401, None), answer.text
 
 
 async def test_no_code_is_given_for_an_application_that_is_being_deleted() -> None:

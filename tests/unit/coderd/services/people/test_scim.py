@@ -69,3 +69,79 @@ async def test_nobody_else_comes_near() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await ask(world, "GET")).status_code == 404
         assert (await ask(world, "GET", headers={"Authorization": ""})).status_code == 404
+
+
+_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
+_OPERATION: dict[str, Any] = {"op": "replace", "path": "active", "value": False}
+ENDS: tuple[dict[str, Any], ...] = (
+    # every way in which a provider says that somebody is not to come in any more
+    {"active": False}, {"Active": False}, {"ACTIVE": False}, {f"{_SCHEMA}:active": False},
+    *[{"Operations": [{**_OPERATION, **more}]} for more in (
+        {}, {"op": "Replace"}, {"op": "ADD"}, {"value": "False"}, {"value": "false"}, {"path": "Active"},
+        {"path": f"{_SCHEMA}:active"}, {"path": f"{_SCHEMA.upper()}:Active"}, {"path": "", "value": {"active": False}},
+        {"path": None, "value": {"Active": "False"}}, {"path": None, "value": {f"{_SCHEMA}:active": False}})],
+    {"Operations": [{"op": "replace", "path": "displayName", "value": "x"}, _OPERATION]},
+    {"Operations": [{**_OPERATION, "value": True}, _OPERATION]},
+)  # fmt: skip
+_NEITHER: tuple[Any, ...] = ("no", "", 0, [], {}, "False ", [False])
+NONSENSE: tuple[Any, ...] = (
+    # said of somebody's being active, and not to be understood: refused rather than passed over
+    {"active": "False"}, {"active": 0}, {"active": []}, {"active": {}}, [], "x", 1, None, [{"active": False}],
+    *[{"Operations": [{**_OPERATION, "value": value}]} for value in _NEITHER],
+)  # fmt: skip
+IGNORED: tuple[dict[str, Any], ...] = (
+    # what may not change anybody: names, addresses, ways to log in, roles
+    {}, {"userName": "admin"}, {"emails": [{"value": "a@b.c", "primary": True}]}, {"id": "x"}, {"roles": ["owner"]},
+    {"login_type": "none"}, {"password": "SomeSecure123!"}, {"groups": [{"value": "owner"}]}, {"deleted": True},
+    {"Operations": 1}, {"Operations": []}, {"Operations": [1, None, "x", []]}, {"Operations": [{}]},
+    *[{"Operations": [{"op": op, "path": path, "value": value}]} for op, path, value in (
+        ("replace", "userName", "admin"), ("replace", "USERNAME", "admin"), ("add", "emails", [{"value": "a@b.c"}]),
+        ("replace", 'emails[type eq "work"].value', "a@b.c"), ("replace", "roles", ["owner"]), ("remove", "emails", 1),
+        ("replace", "password", "SomeSecure123!"), ("move", "active", False), ("", "active", False),
+        ("replace", {"active": 1}, False), ("replace", ["active"], False), ("replace", "x" * 9000, False),
+        ("replace", 'active[value eq "' + "(" * 5000, False), ("add", "groups", [{"value": "owner"}]))],
+)  # fmt: skip
+FILTERS = ('userName eq "admin"', "active eq true", "(" * 3000, '" or 1 eq 1', "\x00", "x" * 9000, "id pr", "é" * 500)
+
+
+async def test_changes_of_every_shape_do_what_they_say_or_nothing() -> None:
+    wrong: list[str] = []
+    async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
+        made = (await ask(world, "POST", body=ADA)).json()["id"]
+        local, _ = await world.member("local")
+        for ident, every in ((made, 1), (local, 4)):
+            path, shown = f"{USERS}/{ident}", f"/api/v2/users/{ident}"
+            for body in ENDS[::every]:
+                assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
+                answer = await ask(world, "PATCH", path, body)
+                status = (await world.get(shown)).json()["status"]
+                if (answer.status_code, status) != (200, "suspended"):
+                    wrong.append(f"{body}: {answer.status_code}, {status}")
+            assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
+            before = _lasting((await world.get(shown)).json())
+            for body in (*NONSENSE, *IGNORED)[::every]:
+                answer = await ask(world, "PATCH", path, body)
+                if answer.status_code != (400 if any(body is one for one in NONSENSE) else 200):
+                    wrong.append(f"{str(body)[:200]}: {answer.status_code} {answer.text[:200]}")
+                if (after := _lasting((await world.get(shown)).json())) != before:
+                    wrong.append(f"{str(body)[:200]}: {before} became {after}")
+            taken = await ask(world, "PUT", path, {**ADA, "userName": "admin"})
+            assert taken.status_code == 400, taken.text
+        for text in FILTERS:
+            answer = await world.request("GET", USERS, params={"filter": text}, headers=BEARER, token="")
+            if answer.status_code != 200 or answer.json()["totalResults"] != 0:
+                wrong.append(f"{text[:50]!r}: {answer.status_code}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _lasting(user: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in user.items() if name not in {"updated_at", "last_seen_at"}}
+
+
+async def test_who_was_deleted_is_not_there() -> None:
+    async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
+        made = (await ask(world, "POST", body=ADA)).json()["id"]
+        path = f"{USERS}/{made}"
+        assert (await world.delete(f"/api/v2/users/{made}")).status_code == 200
+        for method, body in (("GET", None), ("PATCH", {"active": True}), ("PUT", {"active": False})):
+            assert (await ask(world, method, path, body)).status_code == 404, method

@@ -1,0 +1,130 @@
+"""Programs of others, run off the loop with bounds: seconds, bytes of their output, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from coder.agent.disk import LOOK_TIME, off_the_loop, on_disk
+from coder.agent.state import ContainerRefusedError
+from coder.agent.workspace.children import end_group
+from coder.base.threads import NoThreadError
+
+MAX_COMPLAINT = 4096
+"""Ours: bytes kept of what a program said on standard error, its last ones."""
+_PIECE = 64 << 10
+
+
+class CommandError(ContainerRefusedError):
+    """A program that could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a program answered."""
+
+    status: int
+    output: bytes
+    complaint: str
+
+    def require(self, what: str) -> bytes:
+        """Its output. Raises CommandError when it failed."""
+        if self.status:
+            raise CommandError(f"{what} failed: {self.complaint or f'it ended with code {self.status}'}")
+        return self.output
+
+
+async def find_program(names: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """The first of them that commands with that environment find. A disk that does not answer has none."""
+
+    def look() -> str | None:
+        path = env.get("PATH", os.defpath)
+        return next((found for name in names if (found := shutil.which(name, path=path))), None)
+
+    with trio.move_on_after(LOOK_TIME), suppress(NoThreadError):
+        return await on_disk(look)
+    return None
+
+
+async def ask(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    seconds: float,
+    max_output: int,
+    given: Path | bytes = b"",
+    tell: Callable[[bytes], Awaitable[None]] | None = None,
+) -> Said:
+    """Runs a program to its end; `given` (bytes, or a file's) is its input, `tell` gets its standard error as it comes.
+
+    Raises CommandError: it cannot be started, is too slow, or says too much.
+    """
+    name = Path(argv[0]).name
+    try:
+        process = await trio.lowlevel.open_process(
+            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env),
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise CommandError(f"{name} cannot be started: {error.strerror}") from error
+    talk = _Talk(process, max_output, tell)
+    try:
+        with trio.fail_after(seconds):
+            await talk.run(given)
+            if talk.too_much:
+                raise CommandError(f"{name} said more than {max_output} bytes")
+            status = await process.wait()
+    except trio.TooSlowError as error:
+        raise CommandError(f"{name} gave no answer within {seconds:.0f} seconds") from error
+    finally:
+        await end_group(process)
+    return Said(status, bytes(talk.output), talk.complaint.decode("utf-8", "replace").strip())
+
+
+class _Talk:
+    """The three pipes of one program."""
+
+    def __init__(self, process: trio.Process, max_output: int, tell: Callable[[bytes], Awaitable[None]] | None) -> None:
+        self._process, self._max, self._tell = process, max_output, tell
+        self.output, self.complaint = bytearray(), bytearray()
+        self.too_much = False
+
+    async def run(self, given: Path | bytes) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._give, given)
+            nursery.start_soon(self._read_errors)
+            assert self._process.stdout is not None  # noqa: S101 - asked for
+            async with self._process.stdout as pipe:
+                async for chunk in pipe:
+                    self.output += chunk
+                    if len(self.output) > self._max:
+                        self.too_much = True
+                        nursery.cancel_scope.cancel()
+
+    async def _give(self, given: Path | bytes) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - asked for
+        with suppress(trio.BrokenResourceError):  # it wanted no more
+            async with self._process.stdin as pipe:
+                if isinstance(given, bytes):
+                    await pipe.send_all(given)
+                    return
+                file = await off_the_loop(given.open, "rb")
+                with file:
+                    while chunk := await off_the_loop(file.read, 1 << 20):
+                        await pipe.send_all(chunk)
+
+    async def _read_errors(self) -> None:
+        assert self._process.stderr is not None  # noqa: S101 - asked for
+        async with self._process.stderr as pipe:
+            async for chunk in pipe:
+                self.complaint += chunk
+                del self.complaint[:-MAX_COMPLAINT]
+                if self._tell is not None:
+                    await self._tell(bytes(chunk))

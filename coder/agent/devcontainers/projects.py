@@ -1,0 +1,48 @@
+"""Dev containers that are described in the workspace's folders, whether or not anybody has built them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MAX_DEPTH = 4
+MAX_FOLDERS = 4000
+MAX_PROJECTS = 50
+"""Ours: levels below the workspace's directory, folders that are looked into, descriptions that are shown."""
+_SKIPPED = frozenset({"node_modules", "vendor", "target", "dist", "build", "venv", "__pycache__"})
+"""Where others' projects lie, with descriptions of their own."""
+
+
+def descriptions(folder: Path) -> list[Path]:
+    """Those of one project, in the order the specification looks for them (containers.dev, devcontainer.json)."""
+    below = folder / ".devcontainer"
+    found = [below / "devcontainer.json", folder / ".devcontainer.json"]
+    try:
+        inner = sorted(entry.path for entry in os.scandir(below) if entry.is_dir(follow_symlinks=False))[:MAX_PROJECTS]
+    except OSError:
+        inner = []
+    found += [Path(path) / "devcontainer.json" for path in inner]
+    return [path for path in found if path.is_file()]
+
+
+def find_projects(root: Path) -> list[tuple[str, str]]:
+    """Folder and description of each project at `root` or below that is a repository and has one; blocks on the disk.
+
+    Of a project with several descriptions the first counts.
+    """
+    waiting, seen = [(root, 0)], 0
+    found: list[tuple[str, str]] = []
+    while waiting and seen < MAX_FOLDERS and len(found) < MAX_PROJECTS:
+        folder, depth = waiting.pop(0)
+        seen += 1
+        try:
+            inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            continue  # gone, or not ours to read
+        if (folder / ".git").exists() and (described := descriptions(folder)):
+            found.append((str(folder), str(described[0])))
+        if depth < MAX_DEPTH:
+            waiting += [
+                (folder / name, depth + 1) for name in inner if not name.startswith(".") and name not in _SKIPPED
+            ]
+    return found

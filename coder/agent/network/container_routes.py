@@ -1,0 +1,111 @@
+"""Containers beside the agent over its HTTP API: list, follow, build anew, remove."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import trio
+
+from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, json_reply, message_reply
+from coder.agent.state import AgentState, ContainerRefusedError, DevcontainerBusyError
+from coder.net.websocket import WebSocketStream
+
+PREFIX = "/api/v0/containers/devcontainers/"
+WATCH = "/api/v0/containers/watch"
+INTERVAL = 10.0
+MAX_WATCHERS = 16
+"""Ours: seconds between two looks for who watches, and watchers of one agent."""
+PING_INTERVAL, PING_TIMEOUT = 30.0, 60.0
+"""Ours, seconds."""
+_OFF = message_reply(
+    403,
+    "Dev Container feature not enabled.",
+    "To enable this feature, set CODER_AGENT_DEVCONTAINERS_ENABLE=true in your template.",
+)
+_INSIDE = message_reply(
+    403,
+    "Dev Container feature not supported.",
+    "Dev Container integration inside other Dev Containers is not supported.",
+)
+_UNKNOWN = message_reply(404, "Devcontainer not found.", "No dev container of this workspace has that id.")
+
+
+def explain_refusal(state: AgentState) -> HttpReply | None:
+    """What everybody is answered where containers are not looked after."""
+    if state.manifest is not None and state.manifest.HasField("parent_id"):
+        return _INSIDE
+    return _OFF if state.containers is None else None
+
+
+async def _list(state: AgentState, _request: HttpRequest) -> HttpReply:
+    if (refusal := explain_refusal(state)) is not None:
+        return refusal
+    assert state.containers is not None  # noqa: S101 - looked at
+    return json_reply(200, await state.containers.shown())
+
+
+async def one_devcontainer(state: AgentState, request: HttpRequest) -> HttpReply:
+    """`POST {id}/recreate` and `DELETE {id}`."""
+    ident, _, verb = request.path.removeprefix(PREFIX).partition("/")
+    if (request.method, verb) not in {("POST", "recreate"), ("DELETE", "")}:
+        return message_reply(404, "Route not found.")
+    if (refusal := explain_refusal(state)) is not None:
+        return refusal
+    assert state.containers is not None  # noqa: S101 - looked at
+    try:
+        which = UUID(ident)
+    except ValueError:
+        return message_reply(400, "Invalid devcontainer ID.", "It must be a UUID.")
+    try:
+        if verb == "recreate":
+            if not state.containers.recreate(which):
+                return _UNKNOWN
+            said = "It is built anew in the background; its status tells when it runs."
+            return message_reply(202, "Devcontainer recreation initiated", said)
+        return HttpReply(204, b"") if await state.containers.delete(which) else _UNKNOWN
+    except DevcontainerBusyError as busy:
+        return message_reply(409, f"The dev container is {busy} already.", "Wait until that has ended.")
+    except ContainerRefusedError as error:
+        return message_reply(500, "The dev container could not be removed.", str(error))
+
+
+async def watch_containers(state: AgentState, _request: HttpRequest, socket: WebSocketStream) -> None:
+    """The list now and after every change, until the client leaves or is silent."""
+    table = state.containers
+    if table is None or table.watchers >= MAX_WATCHERS:
+        await socket.close(1013, f"{MAX_WATCHERS} viewers watch already")
+        return
+    try:
+        with table.watched():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_listen, socket, nursery.cancel_scope)
+                nursery.start_soon(_keep_alive, socket, nursery.cancel_scope)
+                told: dict[str, Any] = {}
+                shown = await table.shown()
+                while True:
+                    change = table.next_change()
+                    if shown != told:
+                        told = shown
+                        await socket.send_message(json.dumps(shown))
+                    with trio.move_on_after(INTERVAL) as waiting:
+                        await change.wait()
+                    shown = await table.shown() if waiting.cancelled_caught else table.as_known()
+    except* (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass  # it left without a word
+
+
+async def _listen(socket: WebSocketStream, scope: trio.CancelScope) -> None:
+    while await socket.receive_message() is not None:
+        pass
+    scope.cancel()
+
+
+async def _keep_alive(socket: WebSocketStream, scope: trio.CancelScope) -> None:
+    while await socket.ping(PING_TIMEOUT):  # noqa: ASYNC110 - silence makes no event
+        await trio.sleep(PING_INTERVAL)
+    scope.cancel()
+
+
+CONTAINER_ROUTES: Routes = {("GET", "/api/v0/containers"): _list}

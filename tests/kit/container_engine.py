@@ -1,0 +1,142 @@
+"""A container engine and the devcontainer command, both made of scripts: a container is a folder of this machine.
+
+engine = FakeEngine(tmp_path, monkeypatch)     # `docker` on PATH
+engine.add_builder()                           # and `devcontainer`
+engine.describe(folder, customizations={"coder": {…}}, fails="the reason")
+
+What is run in a container runs here, as whoever runs the test; only our program's place is below the container's root.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder.agent.devcontainers.sub_agents import PROGRAM
+
+_DOCKER = """#!{python} -IS
+import json, os, pathlib, shutil, sys
+base = pathlib.Path({base!r})
+def found():
+    return sorted((one for one in base.iterdir()), key=lambda one: one.stat().st_mtime, reverse=True)
+with open(base.parent / "words", "a") as words:
+    words.write(json.dumps(sys.argv[1:]) + "\\n")
+verb, rest = sys.argv[1], sys.argv[2:]
+if (base.parent / "broken").exists():
+    sys.exit("Cannot connect to the Docker daemon")
+if verb == "ps":
+    label = rest[rest.index("--filter") + 1].partition("=")[2] if "--filter" in rest else ""
+    for one in found():
+        if not label or label in json.loads((one / "inspect.json").read_text())["Config"]["Labels"]:
+            print(one.name)
+elif verb == "inspect":
+    print(json.dumps([json.loads((base / name / "inspect.json").read_text()) for name in rest[2:]]))
+elif verb == "rm":
+    shutil.rmtree(base / rest[-1])
+elif verb == "exec":
+    while rest[0].startswith("--"):
+        option = rest.pop(0)
+        if option in ("--user", "--env"):
+            rest.pop(0)
+    root = base / rest.pop(0)
+    if not root.exists():
+        sys.exit("Error: No such container")
+    inside = [word.replace({place!r}, str(root) + {place!r}) for word in rest]
+    (root / "home").mkdir(exist_ok=True)
+    os.execvpe(inside[0], inside, dict(os.environ, HOME=str(root / "home")))
+"""
+_BUILDER = """#!{python} -IS
+import json, pathlib, sys, time, uuid
+base = pathlib.Path({base!r})
+words = sys.argv[2:]
+folder = pathlib.Path(words[words.index("--workspace-folder") + 1])
+file = folder / ".devcontainer/devcontainer.json"
+if "--config" in words:
+    file = pathlib.Path(words[words.index("--config") + 1])
+inside = "/workspaces/" + folder.name
+said = json.loads(file.read_text())
+if sys.argv[1] == "read-configuration":
+    print(json.dumps({{"configuration": said, "workspace": {{"workspaceFolder": inside}}}}))
+    sys.exit()
+print("building " + folder.name, file=sys.stderr)
+if said.get("fails"):
+    print("it does not compile", file=sys.stderr)
+    print(json.dumps({{"outcome": "error", "message": "Command failed", "description": said["fails"]}}))
+    sys.exit(1)
+for one in base.iterdir():
+    shown = json.loads((one / "inspect.json").read_text())
+    if shown["Config"]["Labels"].get("devcontainer.local_folder") == str(folder):
+        if "--remove-existing-container" not in words:
+            print(json.dumps({{"outcome": "success", "containerId": one.name, "remoteUser": "dev"}}))
+            sys.exit()
+        one.rename(base.parent / ("removed-" + one.name))
+name = uuid.uuid4().hex * 2
+(base / name).mkdir()
+(base / name / "inspect.json").write_text(json.dumps({{
+    "Id": name, "Created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1)),
+    "Name": "/" + folder.name + "_1",
+    "Config": {{
+        "Image": "dev:1",
+        "Labels": {{"devcontainer.local_folder": str(folder), "devcontainer.config_file": str(file)}},
+    }},
+    "State": {{"Running": True, "Status": "running"}},
+    "NetworkSettings": {{"Ports": {{"80/tcp": [{{"HostIp": "127.0.0.1", "HostPort": "8080"}}]}}}},
+    "Mounts": [{{"Source": str(folder), "Destination": inside}}],
+}}))
+said = {{"containerId": name, "remoteUser": "dev", "remoteWorkspaceFolder": inside}}
+print(json.dumps({{"outcome": "success", **said}}))
+"""
+
+
+class FakeEngine:
+    """One machine's; its commands are found by what the test starts."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "docker") -> None:
+        self._bin, self.containers = folder / "engine" / "bin", folder / "engine" / "containers"
+        self._bin.mkdir(parents=True)
+        self.containers.mkdir()
+        monkeypatch.setenv("PATH", f"{self._bin}:/usr/bin:/bin")
+        self._write(name, _DOCKER)
+
+    def add_builder(self) -> None:
+        self._write("devcontainer", _BUILDER)
+
+    def remove(self, name: str) -> None:
+        (self._bin / name).unlink()
+
+    def _write(self, name: str, text: str) -> None:
+        path = self._bin / name
+        place = str(Path(PROGRAM).parent)
+        path.write_text(text.format(python=sys.executable, base=str(self.containers), place=place))
+        path.chmod(0o755)
+
+    def describe(self, folder: Path, **said: Any) -> None:
+        """Writes the folder's `devcontainer.json`; `fails` is why building it does."""
+        (folder / ".devcontainer").mkdir(parents=True, exist_ok=True)
+        (folder / ".devcontainer" / "devcontainer.json").write_text(json.dumps(said))
+
+    def break_down(self, *, broken: bool = True) -> None:
+        """The engine's daemon goes away, or comes back."""
+        path = self.containers.parent / "broken"
+        path.touch() if broken else path.unlink()
+
+    def ids(self) -> list[str]:
+        return [one.name for one in self.containers.iterdir()]
+
+    def stop(self, ident: str, status: str = "exited") -> None:
+        path = self.containers / ident / "inspect.json"
+        shown = json.loads(path.read_text())
+        shown["State"] = {"Running": False, "Status": status}
+        path.write_text(json.dumps(shown))
+
+    def drop(self, ident: str) -> None:
+        shutil.rmtree(self.containers / ident)
+
+    def words(self) -> list[list[str]]:
+        """Every command line of the engine."""
+        return [json.loads(line) for line in (self.containers.parent / "words").read_text().splitlines()]

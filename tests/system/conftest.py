@@ -1,0 +1,34 @@
+"""What the tests with a browser share. Nothing of it begins before one of them asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kit.browser import launched
+from tests.kit.dashboard_contract import furnish, open_empty
+from tests.kit.loopback import Loopback
+from tests.kit.showcase import Showcase
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from launched()
+
+
+@pytest.fixture(scope="session")
+def empty() -> Iterator[Loopback]:
+    """Nobody has an account there, until a test asks for `shown`."""
+    with open_empty() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shown(empty: Loopback) -> Showcase:
+    """Lived in, and for looking at only: one for all files, since filling it takes as long as a file's tests."""
+    return furnish(empty)

@@ -1,0 +1,62 @@
+"""The whole path: a template's dev container, built, seen over the API, with our own agent inside it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from coder.agent.config import DevcontainerSettings
+from coder.net.policy import DialPolicy
+from coder.rpc.proto import provisioner_pb2
+from tests.kit.agents import AgentWorld, eventually, workspace_world
+from tests.kit.container_engine import FakeEngine
+from tests.kit.paths import ROOT
+from tests.kit.whole_agent import running_agent
+
+
+async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "coder"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
+    program.chmod(0o755)
+    folder = tmp_path / "work" / "api"
+    engine = FakeEngine(tmp_path, monkeypatch)
+    engine.add_builder()
+    app = {"slug": "docs", "displayName": "Docs", "url": "http://localhost:1"}
+    engine.describe(folder, customizations={"coder": {"apps": [app]}})
+    declared = [provisioner_pb2.Devcontainer(name="api", workspace_folder=str(folder))]
+    settings = {"devcontainers": DevcontainerSettings(), "executable": str(program)}
+    async with workspace_world(agent_fields={"devcontainers": declared}) as view:
+        async with running_agent(view, DialPolicy(view.world.url), tmp_path / "agent", **settings):
+            child = await eventually(lambda: _child(view))
+            assert (child["name"], child["directory"]) == ("api", "/workspaces/api")
+            assert [one["display_name"] for one in child["apps"]] == ["Docs"]
+            shown = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/containers")).json()
+            (one,) = shown["devcontainers"]
+            assert (one["status"], one["agent"]["id"]) == ("running", child["id"])
+            assert [row["id"] for row in shown["containers"]] == engine.ids()
+            assert (await view.agent())["lifecycle_state"] == "ready"
+            inside = await view.world.get(f"/api/v2/workspaceagents/{child['id']}/containers")
+            assert (inside.status_code, inside.json()["message"]) == (403, "Dev Container feature not supported.")
+
+            async def built() -> Any:
+                lines = (await view.world.get(f"/api/v2/workspaceagents/{view.agent_id}/logs")).json()
+                sources = {source["id"]: source["display_name"] for source in (await view.agent())["log_sources"]}
+                return [(sources[line["source_id"]], line["output"]) for line in lines]
+
+            assert await eventually(built) == [("Dev Container (api)", "building api")]
+        other = AgentWorld(view.world, view.workspace, UUID(child["id"]), "")
+
+        async def gone() -> bool:
+            return bool((await other.agent())["status"] == "disconnected")
+
+        await eventually(gone)
+
+
+async def _child(view: AgentWorld) -> Any:
+    build = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["latest_build"]
+    agents = [agent for resource in build["resources"] for agent in resource.get("agents") or ()]
+    return next((one for one in agents if one["parent_id"] and one["status"] == "connected"), None)

@@ -1,0 +1,425 @@
+"""Dev containers from the manifest to an agent inside, with an engine and a server played by the test."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+import trio.testing
+
+from coder.agent.config import DevcontainerSettings
+from coder.agent.devcontainers import attendant, sub_agents, table
+from coder.agent.devcontainers.commands import CommandError
+from coder.agent.devcontainers.entries import declared
+from coder.agent.devcontainers.sub_agents import SubAgent
+from coder.agent.devcontainers.table import Devcontainers
+from coder.agent.network.http_api import HttpApi
+from coder.agent.network.http_messages import HttpReply, HttpRequest
+from coder.agent.state import AgentState
+from coder.agent.workspace.environment import find_identity
+from coder.agent.workspace.logs import LogQueue
+from coder.api.agents.agent_containers import WorkspaceAgentListContainersResponse
+from coder.api.base import codec
+from coder.base.own_binary import ARCHITECTURES
+from coder.net.websocket import WebSocketStream
+from coder.rpc.proto import agent_pb2
+from tests.kit.container_engine import FakeEngine
+
+INNER = """#!/bin/sh
+# What an agent of ours would be: notes what it was given, says something, and waits for its end.
+env | grep ^CODER_AGENT_ > "$HOME/given"
+echo "it listens"
+trap 'echo stopped >> "$HOME/given"; exit 0' TERM
+if [ -e "$HOME/../fails" ]; then echo "refused by the server" >&2; exit 3; fi
+while :; do sleep 0.05; done
+"""
+UPGRADE = b"""GET /api/v0/containers/watch HTTP/1.1
+Host: agent
+Connection: Upgrade
+Upgrade: websocket
+Sec-WebSocket-Version: 13
+Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==
+
+""".replace(b"\n", b"\r\n")
+ID = UUID("11111111-2222-4333-8444-555555555555")
+
+
+class _Server:
+    """In the place of the calls to the server."""
+
+    def __init__(self) -> None:
+        self.agents: dict[UUID, agent_pb2.CreateSubAgentRequest] = {}
+        self.kept: set[UUID] | None = None
+        self.taken: set[str] = set()
+
+    async def create(self, request: Any, names: list[str]) -> tuple[SubAgent, list[str]]:
+        copy = agent_pb2.CreateSubAgentRequest.FromString(request.SerializeToString())
+        copy.name = next(name for name in names if name not in self.taken)
+        made = SubAgent(
+            UUID(bytes=request.id) if request.HasField("id") else uuid4(), copy.name, uuid4(), copy.directory
+        )
+        self.agents[made.id] = copy
+        return made, []
+
+    async def delete(self, ident: UUID) -> None:
+        del self.agents[ident]
+
+    async def delete_but(self, kept: set[UUID]) -> None:
+        self.kept = kept
+
+
+class Place:
+    """A workspace with an engine, its folder `work`, and the table under test."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+        self.engine, self.work, self.server = FakeEngine(tmp_path, monkeypatch), tmp_path / "work", _Server()
+        self.work.mkdir()
+        monkeypatch.setattr(attendant, "FIRST_DELAY", 0.01)
+        monkeypatch.setattr(table, "INTERVAL", 0.05)
+        monkeypatch.setattr(table, "SHARED", -1.0)
+        program = tmp_path / "coder"
+        program.write_text(INNER)
+        program.chmod(0o755)
+        self.state = AgentState(find_identity(), "parents-token", "http://server", str(program))
+        self.logs = LogQueue(lambda: datetime.now(UTC))
+        self.table = Devcontainers(self.state, self.logs, DevcontainerSettings(**settings))
+        self.table.calls = self.server  # type: ignore[assignment]
+        self.state.containers = self.table
+        self.manifest = agent_pb2.Manifest(agent_name="main")
+        self.state.manifest = self.manifest
+
+    def declare(self, name: str, **more: Any) -> Path:
+        folder = self.work / name
+        self.manifest.devcontainers.add(id=ID.bytes, name=name, workspace_folder=str(folder), **more)
+        return folder
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[bool]:
+        """The table, started; whether everything could be built."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.table.run)
+            yield await self.table.start(self.manifest, self.work, build_now=True)
+            nursery.cancel_scope.cancel()
+
+    async def one(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The only dev container, once it is as wanted."""
+        with trio.fail_after(60):
+            while True:
+                change = self.table.next_change()
+                (found,) = self.table.as_known()["devcontainers"]
+                if fits(found):
+                    return dict(found)
+                await change.wait()
+
+    def lines(self) -> list[str]:
+        return [entry.output for _, entry in self.logs._lines]
+
+    async def ask(self, method: str, path: str) -> HttpReply:
+        return await HttpApi(self.state)._answer(HttpRequest(method, f"/api/v0/containers{path}", {}, b""))
+
+    def given(self, ident: str) -> list[str]:
+        path = self.engine.containers / ident / "home" / "given"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return Place(tmp_path, monkeypatch)
+
+
+async def _given(place: Place, ident: str) -> list[str]:
+    with trio.fail_after(60):
+        while len(found := place.given(ident)) < 2:
+            await trio.sleep(0.01)
+    return found
+
+
+async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Place) -> None:
+    place.engine.add_builder()
+    folder = place.declare("api")
+    place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
+    place.engine.describe(folder, customizations={"coder": {"apps": [{"slug": "docs"}]}}, remoteUser="dev")
+    async with place.running() as built:
+        assert built
+        found = await place.one(lambda one: "agent" in one)
+        (ident,) = place.engine.ids()
+        codec.decode(await _body(place), WorkspaceAgentListContainersResponse)
+        (made, request), = place.server.agents.items()  # fmt: skip
+        assert found["agent"] == {"id": str(made), "name": "api", "directory": "/workspaces/api"}
+        assert (found["id"], found["status"], found["dirty"]) == (str(ID), "running", False)
+        assert found["container"]["id"] == ident and "error" not in found
+        assert (request.operating_system, request.architecture) == ("linux", ARCHITECTURES[platform.machine().lower()])
+        assert [app.slug for app in request.apps] == ["docs"]
+        given = dict(line.partition("=")[::2] for line in await _given(place, ident))
+        assert given["CODER_AGENT_URL"] == "http://server"
+        assert given["CODER_AGENT_TOKEN"] not in {"", "parents-token"}
+        words = place.engine.words()
+        assert not any(given["CODER_AGENT_TOKEN"] in word for line in words for word in line), "all can read those"
+        users = [line[line.index("--user") + 1] for line in words if line[0] == "exec"]
+        assert users == ["root", "root", "dev"], "it is put there by root, and runs as whoever works there"
+        assert [source for source, _ in place.logs._lines] == [b"s" * 16]
+        assert place.lines() == ["building api"]
+    assert place.given(ident)[-1] == "stopped", "it ends with the agent outside"
+    assert place.server.kept == set()
+
+
+async def _body(place: Place) -> bytes:
+    reply = await place.ask("GET", "")
+    assert reply.status == 200
+    return reply.body
+
+
+async def test_without_the_devcontainer_command_it_says_what_to_install(place: Place) -> None:
+    place.declare("api")
+    async with place.running() as built:
+        assert not built
+        found = await place.one(lambda one: one["status"] == "error")
+    assert "npm install --global @devcontainers/cli" in found["error"]
+    assert place.lines() == [found["error"]]
+    assert found["error"].startswith("api is not started: the devcontainer command is not installed")
+
+
+async def test_without_an_engine_the_list_says_so(place: Place) -> None:
+    place.engine.remove("docker")
+    os.environ["PATH"] = str(place.engine._bin)  # whatever this machine has; the fixture puts it back
+    async with place.running() as built:
+        assert built, "nothing was declared"
+        listing = json.loads(await _body(place))
+    assert (listing["devcontainers"], listing["containers"]) == ([], [])
+    assert listing["warnings"] == [
+        "No containers can be listed: neither docker nor podman is installed in this workspace."
+    ]
+
+
+async def test_a_build_that_fails_is_told_with_its_output_and_can_be_tried_again(place: Place) -> None:
+    place.engine.add_builder()
+    folder = place.declare("api")
+    place.engine.describe(folder, fails="no such image")
+    async with place.running() as built:
+        assert not built
+        found = await place.one(lambda one: one["status"] == "error")
+        assert found["error"] == "devcontainer up failed: no such image"
+        assert place.lines() == ["building api", "it does not compile", "devcontainer up failed: no such image"]
+        assert not place.server.agents
+        place.engine.describe(folder)
+        assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
+        assert "error" not in await place.one(lambda one: "agent" in one)
+
+
+async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        before = await place.one(lambda one: "agent" in one)
+        await _given(place, before["container"]["id"])
+        path = f"/devcontainers/{ID}/recreate"
+        reply = await place.ask("POST", path)
+        assert (reply.status, json.loads(reply.body)["message"]) == (202, "Devcontainer recreation initiated")
+        refused = await place.ask("POST", path)
+        assert (refused.status, json.loads(refused.body)["message"]) == (409, "The dev container is starting already.")
+        assert (await place.ask("DELETE", f"/devcontainers/{ID}")).status == 409
+        after = await place.one(lambda one: "agent" in one and one["agent"] != before["agent"])
+        assert place.engine.ids() == [after["container"]["id"]] != [before["container"]["id"]]
+        assert [str(ident) for ident in place.server.agents] == [after["agent"]["id"]]
+
+
+async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        found = await place.one(lambda one: "agent" in one)
+        ident = found["container"]["id"]
+        await _given(place, ident)
+        place.engine.stop(ident)
+        stopped = await place.one(lambda one: one["status"] == "stopped")
+        assert stopped["container"]["status"] == "exited"
+        assert place.lines()[-1] == "The container of api does not run any more."
+        with trio.fail_after(60):
+            while place.given(ident)[-1] != "stopped":
+                await trio.sleep(0.01)
+        place.engine.drop(ident)
+        gone = await place.one(lambda one: "container" not in one)
+        assert gone["status"] == "stopped", "the template declares it: it can be started again"
+        assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
+        await place.one(lambda one: one["status"] == "running" and "agent" in one)
+
+
+async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        found = await place.one(lambda one: "agent" in one)
+        await _given(place, found["container"]["id"])
+        place.engine.break_down()
+        for _ in range(3):
+            listing = json.loads(await _body(place))
+            assert listing["warnings"] == ["Listing containers failed: Cannot connect to the Docker daemon"]
+            assert listing["devcontainers"][0]["agent"] == found["agent"]
+        assert place.given(found["container"]["id"])[-1] != "stopped"
+
+
+async def test_a_dev_container_can_be_removed(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        await place.one(lambda one: "agent" in one)
+        assert (await place.ask("DELETE", f"/devcontainers/{ID}")).status == 204
+        found = await place.one(lambda one: one["status"] == "stopped")
+        assert "container" not in found and "agent" not in found
+        assert not place.engine.ids() and not place.server.agents
+        for path, status in ((f"/devcontainers/{uuid4()}", 404), ("/devcontainers/none", 400)):
+            assert (await place.ask("DELETE", path)).status == status
+
+
+async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_container(place: Place) -> None:
+    place.engine.add_builder()
+    folder = place.work / "main"
+    place.engine.describe(folder, remoteUser="dev")
+    place.server.taken = {"work-main"}
+    await trio.run_process(["devcontainer", "up", "--workspace-folder", str(folder)], capture_stdout=True)
+    async with place.running():
+        found = await place.one(lambda one: "agent" in one)
+        assert found["agent"]["name"] == "main-2", "main is the agent outside, work-main another's"
+        place.engine.drop(found["container"]["id"])
+        with trio.fail_after(60):
+            while place.table.as_known()["devcontainers"]:
+                await place.table.next_change().wait()
+
+
+async def test_what_asks_for_no_agent_gets_none(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"), customizations={"coder": {"ignore": True}})
+    async with place.running():
+        await place.one(lambda one: one["status"] == "running")
+        for _ in range(3):
+            await place.table.next_change().wait()
+        assert not place.server.agents
+
+
+async def test_an_agent_that_does_not_stay_is_told_with_its_last_words(place: Place) -> None:
+    place.engine.add_builder()
+    folder = place.declare("api")
+    place.engine.describe(folder)
+    await trio.run_process(["devcontainer", "up", "--workspace-folder", str(folder)], capture_stdout=True)
+    (ident,) = place.engine.ids()
+    (place.engine.containers / ident / "fails").touch()
+    async with place.running():
+        found = await place.one(lambda one: "error" in one)
+        assert (found["status"], found["error"]) == ("running", "The agent inside ended: refused by the server")
+        assert len(place.server.agents) == 1, "it is tried again as the same"
+
+
+async def test_a_container_of_another_machine_is_refused_in_words(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        found = await place.one(lambda one: "error" in one)
+    assert found["error"].startswith("The container is made for ") and "agent" not in found
+
+
+async def test_the_templates_own_agent_is_filled_rather_than_made(place: Place) -> None:
+    place.engine.add_builder()
+    preset = uuid4()
+    place.engine.describe(place.declare("api", subagent_id=preset.bytes))
+    async with place.running():
+        found = await place.one(lambda one: "agent" in one)
+        assert found["agent"]["id"] == found["subagent_id"] == str(preset)
+        assert place.server.kept == {preset}
+
+
+@pytest.mark.parametrize("autostart", [False, True])
+async def test_projects_are_shown_and_built_where_they_ask_for_it(
+    autostart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, monkeypatch, autostart=autostart)
+    place.engine.add_builder()
+    place.engine.describe(place.work, customizations={"coder": {"autoStart": True}})
+    (place.work / ".git").mkdir()
+    async with place.running():
+        found = await place.one(lambda one: one["status"] == ("running" if autostart else "stopped"))
+        assert found["workspace_folder"] == str(place.work)
+        assert found["config_path"] == str(place.work / ".devcontainer/devcontainer.json")
+        os.utime(found["config_path"], (2**32, 2**32))
+        if autostart:
+            assert (await place.one(lambda one: one["dirty"]))["status"] == "running"
+
+
+async def test_after_a_new_build_the_agents_are_made_again(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        before = await place.one(lambda one: "agent" in one)
+        place.server.agents.clear()  # they went with the old build
+        place.table.forget_agents()
+        after = await place.one(lambda one: "agent" in one and one["agent"] != before["agent"])
+        assert [str(ident) for ident in place.server.agents] == [after["agent"]["id"]]
+
+
+async def test_who_watches_sees_every_change(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    near, far = trio.testing.memory_stream_pair()
+    async with place.running(), trio.open_nursery() as nursery:
+        nursery.start_soon(HttpApi(place.state).serve, far)
+        with trio.fail_after(60):
+            await near.send_all(UPGRADE)
+            head, _, rest = bytes(await near.receive_some()).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 101 ")
+            async with WebSocketStream(near, client=True, initial=rest) as socket:
+                seen: list[dict[str, Any]] = []
+                while not seen or "agent" not in seen[-1]:
+                    message = await socket.receive_message()
+                    (one,) = json.loads(message)["devcontainers"]  # type: ignore[arg-type]
+                    seen.append(one)
+        assert len({json.dumps(one) for one in seen}) == len(seen), "nothing is told twice"
+
+
+async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Place) -> None:
+    place.state.manifest = agent_pb2.Manifest(parent_id=bytes(16))
+    inside = await place.ask("GET", "")
+    place.state.manifest, place.state.containers = place.manifest, None
+    off = await place.ask("POST", f"/devcontainers/{ID}/recreate")
+    assert [inside.status, off.status] == [403, 403]
+    assert json.loads(off.body)["message"] == "Dev Container feature not enabled."
+    assert "CODER_AGENT_DEVCONTAINERS_ENABLE=true" in json.loads(off.body)["detail"]
+    assert "inside other Dev Containers" in json.loads(inside.body)["detail"]
+
+
+def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> None:
+    places = {"~": "/h", "~/api": "/h/api", "api": "/w/api", "": "/w", "/srv/api": "/srv/api", "~api": "/w/~api"}
+    manifest = agent_pb2.Manifest()
+    for place in places:
+        manifest.devcontainers.add(workspace_folder=place)
+    found = [one.folder for one in declared(manifest, Path("/w"), Path("/h"))]
+    assert found == list(dict.fromkeys(places.values()))
+
+
+async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, asked = sub_agents.SubAgentCalls(), []
+
+    async def answer(name: str, request: Any, _reply: Any) -> Any:
+        asked.append(request.name)
+        if request.name != "third":
+            raise CommandError(f'workspace agent name "{request.name}" already exists in this workspace')
+        made = agent_pb2.SubAgent(name=request.name, id=bytes(16), auth_token=bytes(16))
+        fault = agent_pb2.CreateSubAgentResponse.AppCreationError(index=0, field="slug", error="no slug")
+        return agent_pb2.CreateSubAgentResponse(agent=made, app_creation_errors=[fault])
+
+    monkeypatch.setattr(calls, "_call", answer)
+    request = agent_pb2.CreateSubAgentRequest(apps=[agent_pb2.CreateSubAgentRequest.App(slug="X")])
+    made, faults = await calls.create(request, ["first", "second", "third", "fourth"])
+    assert (made.name, asked, faults) == ("third", ["first", "second", "third"], ["application X: no slug"])
+    with pytest.raises(CommandError, match="already exists"):
+        await calls.create(request, ["first"])

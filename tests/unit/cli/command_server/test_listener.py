@@ -1,0 +1,144 @@
+"""The command server's own process: when it ends, and whom it answers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from coder.cli.command_server.listener import IDLE_SECONDS
+from tests.kit.command_server import Launcher
+from tests.kit.paths import ROOT
+
+PATIENCE = 60.0
+SOMEBODY = 65534
+SERVER = """
+import os, sys
+from pathlib import Path
+from coder.cli.command_server import listener
+
+listener.worker.run = lambda channel, *rest: os.write(channel.detach(), b"served") and 0
+served = listener.Listener(Path(sys.argv[1]), "identity", float(sys.argv[2]))
+print("listening", flush=True)
+served.serve(lambda words: 0, lambda words: None)
+"""
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, too")
+
+
+@contextmanager
+def listening(idle: float) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A listener in a process of its own, whose workers say one word; it has its lock as descriptor 3."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="ls-") as folder:
+        place = Path(folder) / "sock"
+        argv = ["sh", "-c", 'exec "$@" 3>"$0"', f"{folder}/lock", sys.executable, "-c", SERVER, str(place), str(idle)]
+        with subprocess.Popen(argv, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline() == b"listening\n"
+                yield server, place
+            finally:
+                server.kill()
+
+
+def said_to(place: Path) -> bytes:
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.settimeout(PATIENCE)
+        channel.connect(str(place))
+        try:
+            return channel.recv(100)
+        except ConnectionResetError:
+            return b""
+
+
+def test_an_idle_server_ends_and_takes_its_socket_along() -> None:
+    assert IDLE_SECONDS == 10 * 60
+    with listening(idle=0.2) as (server, place):
+        assert server.wait(PATIENCE) == 0
+        assert not place.exists()
+
+
+def test_a_server_that_is_asked_stays() -> None:
+    with listening(idle=IDLE_SECONDS) as (server, place):
+        assert [said_to(place) for _ in range(3)] == [b"served"] * 3
+        assert server.poll() is None
+
+
+def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from coder.cli.command_server import listener
+
+    asked: list[float] = []
+
+    class Asked:
+        def __init__(self, _path: Path, _identity: str, idle: float, _overlay: object) -> None:
+            asked.append(idle)
+
+        def serve(self, *_: object) -> None:
+            pass
+
+    class Overlay:
+        def __init__(self, path: Path) -> None:
+            pass
+
+    monkeypatch.setattr(listener, "Listener", Asked)
+    monkeypatch.setattr(listener, "Overlay", Overlay)
+    monkeypatch.setattr("coder.cli.command_server.preload.load_everything", lambda places: None)
+    monkeypatch.setattr(os, "set_inheritable", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    place = {"CODER_COMMAND_SERVER_SOCKET": str(tmp_path / "s"), "CODER_COMMAND_SERVER_IDENTITY": "i"}
+    for env in ({}, {"CODER_COMMAND_SERVER_IDLE": "1.5"}):
+        assert listener.serve({**place, **env}, {}, lambda _: 0, lambda _: None) == 0
+    assert asked == [IDLE_SECONDS, 1.5]
+
+
+@NEEDS_ROOT
+def test_another_user_is_not_served() -> None:
+    with listening(idle=IDLE_SECONDS) as (_, place):
+        place.chmod(0o666)
+        place.parent.chmod(0o755)
+        os.seteuid(SOMEBODY)  # a connection is its maker's of this moment
+        try:
+            assert said_to(place) == b""
+        finally:
+            os.seteuid(0)
+        assert said_to(place) == b"served"
+
+
+@NEEDS_ROOT
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
+def test_a_launcher_tells_nothing_to_another_users_server() -> None:
+    """Arguments and environment hold tokens: who listens is asked before anything is sent."""
+    launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
+    try:
+        launcher.start_server()
+        (place,) = launcher.sockets()
+        with socket.socket(socket.AF_UNIX) as impostor:
+            impostor.settimeout(PATIENCE)
+            place.unlink()
+            impostor.bind(str(place))
+            os.seteuid(SOMEBODY)  # whose socket it is the kernel writes down now
+            try:
+                impostor.listen()
+            finally:
+                os.seteuid(0)
+            launcher.ways()
+            done = subprocess.run(
+                [launcher.path, "probe", "exit", "3"], env=launcher.warm, check=False, stderr=subprocess.DEVNULL
+            )
+            assert (done.returncode, launcher.ways()) == (3, ["cold"])
+            channel, _ = impostor.accept()
+            with channel:
+                channel.settimeout(PATIENCE)
+                assert channel.recv(1) == b""
+    finally:
+        launcher.close()

@@ -1,0 +1,117 @@
+"""Settings of e-mail, by what a mail server sees, and of when messages are sent again."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.base.secret import Secret
+from coder.coderd import app
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.services.events import notification_delivery as delivery
+from coder.coderd.store.events.notifications import MessageRow
+from coder.coderd.store.people.users import UserRow
+from tests.kit.certificates import Authority
+from tests.kit.coderd import World, running_coderd
+from tests.kit.mail import mail_server
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAYLOAD = {"title": "Hello", "body": "There.", "actions": []}
+MESSAGE = MessageRow(UUID(int=1), UUID(int=2), UUID(int=3), "smtp", PAYLOAD, (), 0, NOW)
+CARLA = cast("UserRow", SimpleNamespace(name="Carla", username="carla", email="carla@b.c"))
+SIGNED_IN = {"email_auth_username": "post", "email_auth_password": Secret("pw")}
+
+
+def send(address: str, **settings: Any) -> None:
+    """One e-mail. Raises UndeliveredError."""
+    values: dict[str, Any] = {"email_smarthost": address, "email_from": "coder@b.c", **settings}
+    delivery._mail(ServerConfig(**values), MESSAGE, CARLA, NOW)
+
+
+def test_what_a_mail_server_sees(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("of the file\n")
+    with mail_server() as (box, address):
+        send(address)
+        assert (box.greetings, box.sign_ins) == (["localhost"], [])
+        send(address, email_hello="coder.example")
+        assert box.greetings[-1] == "coder.example"
+        send(address, **SIGNED_IN)
+        send(address, **SIGNED_IN, email_auth_password_file=str(file))
+        send(address, **SIGNED_IN, email_auth_identity="all")
+        assert box.sign_ins == [("", "post", "pw"), ("", "post", "of the file"), ("all", "post", "pw")]
+        with pytest.raises(delivery.UndeliveredError):
+            send(address, email_force_tls=True)
+        assert len(box.mails) == 5
+
+
+def test_tls_before_anything_else_and_whose_certificate_counts(tmp_path: Path) -> None:
+    context = Authority(tmp_path).server_context("mail.example.com")
+    with mail_server(context, implicit=True) as (box, address):
+        with pytest.raises(delivery.UndeliveredError, match="CERTIFICATE_VERIFY_FAILED"):
+            send(address, email_force_tls=True)
+        send(address, email_force_tls=True, email_tls_skip_verify=True)
+        assert len(box.mails) == 1
+
+
+def configure(world: World, **settings: Any) -> None:
+    world.ctx.config = replace(world.ctx.config, **settings)
+
+
+async def attempts(world: World, after: timedelta) -> list[str]:
+    """Why those messages did not go that were due so much later."""
+    clock = world.ctx.clock
+    assert isinstance(clock, FakeClock)
+    clock.advance(after.total_seconds())
+    return [one.reason for one in await delivery.deliver_due(world.ctx)]
+
+
+async def test_when_a_message_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "LOOPS", ())
+    second, minute = timedelta(seconds=1), timedelta(minutes=1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings: dict[str, Any] = {"email_smarthost": "127.0.0.1:9", "email_from": "coder@b.c"}
+        settings |= {"notifications_inbox_enabled": False, "notifications_max_send_attempts": 100}
+        async with running_coderd(first_user=True, clock=FakeClock(NOW), **settings) as world:
+            assert await delivery.rest_until_due(world.ctx) == 15 * second
+            configure(world, notifications_fetch_interval=7 * second)
+            assert await delivery.rest_until_due(world.ctx) == 7 * second
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+            assert len(await attempts(world, second)) == 1
+            assert [len(await attempts(world, after)) for after in (4 * minute, minute)] == [0, 1]
+            configure(world, notifications_retry_interval=10 * second)
+            assert len(await attempts(world, 5 * minute)) == 1
+            assert [len(await attempts(world, after)) for after in (9 * second, second)] == [0, 1]
+            configure(world, notifications_dispatch_timeout=timedelta(milliseconds=50))
+            configure(world, email_smarthost=f"127.0.0.1:{silent.getsockname()[1]}")
+            (reason,) = await attempts(world, minute)
+            assert "too long" in reason or "timed out" in reason
+            await leased_by_the_dead(world, monkeypatch)
+
+
+async def leased_by_the_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever took the message is gone without a word: it is free again when the lease has run out."""
+
+    class DiedError(Exception):
+        pass
+
+    async def die(*_: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        raise DiedError
+
+    minute = timedelta(minutes=1)
+    for lease, waits in ((2 * minute, [1]), (10 * minute, [0, 1])):
+        configure(world, notifications_lease_period=lease)
+        with monkeypatch.context() as patched, pytest.raises(DiedError):
+            patched.setattr(delivery, "_attempt", die)
+            await attempts(world, 10 * minute)
+        assert [len(await attempts(world, after)) for after in (3 * minute, 7 * minute)[: len(waits)]] == waits

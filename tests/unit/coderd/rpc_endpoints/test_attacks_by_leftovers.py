@@ -1,0 +1,325 @@
+"""Attacks with what is left of a right: links, tokens, jobs and forms that were good a moment ago, or are another's.
+
+Each row is one message or one knock at a door. What is opened about a thing that is shared no longer is
+`test_attacks_on_open_streams.py`; messages no genuine agent or daemon sends are `test_attacks_by_rpc.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import pytest
+import trio
+
+from coder.base.secret import Secret
+from coder.coderd.services.agents import agent_connections
+from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
+from coder.coderd.services.apps import app_tokens
+from coder.coderd.services.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
+from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.coderd.services.foundation.signed_tokens import sign
+from coder.coderd.services.foundation.signing_keys import SigningKeys
+from coder.coderd.services.network import resume_tokens
+from coder.coderd.services.network.resume_tokens import ResumeBinding
+from coder.coderd.store.agents.agents import get_agent
+from coder.net.errors import HttpError
+from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import Session, open_session
+from tests.kit import rpc_ids
+from tests.kit.agents import dial_link
+from tests.kit.coderd import World, running_coderd
+from tests.kit.daemon import Answers, FakeDaemon, connected_daemon, new_version, resource
+from tests.kit.workspaces import full_agent, new_workspace, settled, workspace_world
+from tests.unit.coderd.app.test_replicas import replica_of
+
+# ---- the link of an agent whose right has ended
+
+LOSSES = ("stopped", "started anew", "abandoned", "deleted", "its owner suspended")
+"""Whoever makes a workspace dormant stops it, too: its agent goes on until then, and nobody enters by it."""
+ROLES = ("agent", "other")
+AS_AGENT = sorted(name for name, method in rpc_ids.methods().items()
+                  if name.startswith(("Agent.", "Tailnet.")) and not method.server_streaming)  # fmt: skip
+
+
+def _built(job: Any) -> dict[str, Any]:
+    """A box whose agent has a token of its own in each build."""
+    if job.workspace_build.metadata.workspace_transition:
+        return {"state": b"{}", "resources": []}
+    return {"state": b"{}", "resources": [resource("box", agents=[full_agent(str(uuid4()))])]}
+
+
+async def _lose(world: World, loss: str, workspace: str, owner: str) -> None:
+    path = f"/api/v2/workspaces/{workspace}"
+    asked: dict[str, tuple[str, str, Any]] = {
+        "stopped": ("POST", f"{path}/builds", {"transition": "stop"}),
+        "started anew": ("POST", f"{path}/builds", {"transition": "start"}),
+        "abandoned": ("POST", f"{path}/abandon", None),
+        "deleted": ("POST", f"{path}/builds", {"transition": "delete"}),
+        "its owner suspended": ("PUT", f"/api/v2/users/{owner}/status/suspend", None),
+    }
+    method, where, body = asked[loss]
+    answer = await world.request(method, where, json=body)
+    assert answer.status_code < 300, answer.text
+    await settled(world, workspace)
+
+
+async def _heard(session: Session, name: str) -> str:
+    """What became of one message: an answer, a refusal, the end."""
+    method = rpc_ids.methods()[name]
+    full = f"/{method.containing_service.full_name}/{method.name}"
+    try:
+        with trio.fail_after(60):
+            await session.call(full, rpc_ids.request_of(name), rpc_ids.reply_type(name))
+    except RpcClosed:
+        return "ended"
+    except RpcError as error:
+        return error.text
+    return "answered"
+
+
+async def test_links_of_agents_end_with_their_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No secret is given from the moment on; soon nothing is answered at all, and nobody is let in anew."""
+    monkeypatch.setattr(agent_connections, "CONNECTION_UPDATE_FREQUENCY", timedelta(seconds=0.2))
+    wrong: list[str] = []
+    async with workspace_world(Answers(build=_built)) as (world, _):
+        for number, loss in enumerate(LOSSES):
+            owner, token = await world.member(f"owner{number}")
+            workspace = await new_workspace(world, "box", token=token)
+            (shown,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+            row = await world.ctx.db.read(get_agent, UUID(shown["id"]))
+            assert row is not None
+            paths = [f"/api/v2/workspaceagents/me/rpc?version=2.10&role={role}" for role in ROLES]
+            async with AsyncExitStack() as stack:
+                links = [
+                    await stack.enter_async_context(
+                        open_session(await dial_link(world, path, token=str(row.auth_token)), role="client")
+                    )
+                    for path in paths
+                ]
+                for link in links:
+                    assert await _heard(link, "Agent.GetManifest") == "answered"
+                await _lose(world, loss, workspace["id"], owner)
+                for role, link in zip(ROLES, links, strict=True):
+                    for name in sorted(GIVE_SECRETS):
+                        if await _heard(link, f"Agent.{name}") == "answered":
+                            wrong.append(f"{loss}: {role} got the secrets of {name}")
+                    with trio.fail_after(60):
+                        await link.wait_closed()
+                    for name in AS_AGENT:
+                        if (said := await _heard(link, name)) != "ended":
+                            wrong.append(f"{loss}: {role} {name}: {said}")
+            for path in paths:
+                with pytest.raises(HttpError) as refused:
+                    await dial_link(world, path, token=str(row.auth_token))
+                assert refused.value.status == 401, loss
+    assert len(AS_AGENT) > 15
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- provisioner keys, pre-shared keys and tags
+
+PSK = "sesame of the deployment"
+NEITHER: tuple[dict[str, str], ...] = (
+    {}, {"scope": "organization"}, {"scope": "User"}, {"scope": "USER"}, {"scope": "user "}, {"scope": ""},
+    {"scope": "user\t"}, {"owner": "{admin}"}, {"owner": "{member}"}, {"owner": ""}, {"Scope": "user"},
+    {"scope": "organization", "owner": "{admin}"}, {"a": "b"}, {"scope": "everything", "a": "b"},
+)  # fmt: skip
+"""Tags that are no user's: only who runs daemons for the organization may have them."""
+
+
+def _shown(key: str = "", psk: str | None = None) -> dict[str, str]:
+    shown = {"Coder-Provisioner-Daemon-Key": key} if key else {}
+    return shown if psk is None else {**shown, "Coder-Provisioner-Daemon-PSK": psk}
+
+
+async def _key(world: World, organization: str, name: str, tags: Mapping[str, str] = {}) -> str:
+    path = f"/api/v2/organizations/{organization}/provisionerkeys"
+    made = await world.post(path, {"name": name, "tags": dict(tags)})
+    assert made.status_code == 201, made.text
+    return str(made.json()["key"])
+
+
+async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list[tuple[str, dict[str, Any]]]:
+    """(what, how a daemon comes) for those who may not come in so."""
+    home, far = await _key(world, "default", "home", {"a": "b"}), await _key(world, "elsewhere", "far")
+    gone = await _key(world, "default", "gone")
+    assert (await world.delete("/api/v2/organizations/default/provisionerkeys/gone")).status_code == 204
+    far_id = (await world.get("/api/v2/organizations/elsewhere")).json()["id"]
+    knocks: list[tuple[str, dict[str, Any]]] = [
+        *[(f"a key of another organization at {there}", {"headers": _shown(key), "organization": there})
+          for key, there in ((home, "elsewhere"), (home, far_id), (far, "default"), (far, world.organization_id))],
+        *[(f"a key with tags {tags}", {"headers": _shown(home), "tags": tags})
+          for tags in ({"a": "b"}, {"scope": "user"}, {"scope": "organization"}, {"": ""}, {"owner": world.user_id})],
+        *[(f"a key that is none: {key[:6]}", {"headers": _shown(key)})
+          for key in (gone, home[:-1], home + "x", home.upper(), f"{home},{far}", "x", "0" * 43)],
+        ("key and pre-shared key", {"headers": _shown(home, PSK)}),
+        ("key and session", {"headers": _shown(home), "token": world.token}),
+        ("key, session and tags", {"headers": _shown(home), "token": world.token, "tags": {"scope": "user"}}),
+        *[(f"a pre-shared key {psk!r}", {"headers": _shown(psk=psk), "tags": tags})
+          for psk in (PSK[:-1], PSK + "x", PSK.upper(), PSK.encode().hex(), "x") for tags in ({}, {"scope": "user"})],
+        *[(f"the pre-shared key at {there}", {"headers": _shown(psk=PSK), "organization": there, "tags": tags})
+          for there in ("elsewhere", far_id) for tags in ({}, {"scope": "user"}, {"owner": world.user_id})],
+        *[(f"a member with {tags}", {"token": member, "tags": tags}) for tags in NEITHER],
+        *[(f"a member with two scopes {tags}", {"token": member, "tags": tags}) for tags in (
+            ["scope=user", "scope=organization"], ["scope=user", "scope="], ["scope=user", "scope=User"])],
+        *[(f"a stranger with {tags}", {"token": stranger, "tags": tags})
+          for tags in ({"scope": "user"}, {}, {"scope": "user", "owner": "{admin}"})],
+        *[(f"a narrow key with {tags}", {"token": narrow, "tags": tags}) for tags in ({"scope": "user"}, {})],
+        *[(f"nobody with {tags}", {"token": "", "tags": tags}) for tags in ({}, {"scope": "user"})],
+        ("an empty pre-shared key", {"token": "", "headers": _shown(psk="")}),
+        ("another kind of daemon", {"token": member, "tags": {"scope": "user"}, "kinds": ("docker",)}),
+    ]  # fmt: skip
+    return [(what, {"token": "", **how}) for what, how in knocks]
+
+
+async def test_daemons_come_in_by_their_own_key_and_tags() -> None:
+    wrong = []
+    async with running_coderd(first_user=True, provisioner_daemon_psk=Secret(PSK)) as world:
+        elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
+        member_id, member = await world.member("member")
+        _, stranger = await world.member("stranger", organizations=[elsewhere])
+        narrow = (await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["template:read"]}, token=member)).json()
+        people = {"admin": world.user_id, "member": member_id}
+        knocks = await _knocks(world, member, stranger, narrow["key"])
+        assert len(knocks) > 50
+        for what, how in knocks:
+            if isinstance(tags := how.get("tags"), dict):
+                how["tags"] = {name: value.format(**people) for name, value in tags.items()}
+            try:
+                async with connected_daemon(world, **{"name": "attacker", **how}):
+                    wrong.append(f"{what}: let in")
+            except HttpError as error:
+                if error.status not in {400, 403, 404}:
+                    wrong.append(f"{what}: {error.status}")
+        # Whose a daemon of one user is, is not for its tags to say; what waits for the owner of them waits on.
+        claimed = {"scope": "user", "owner": world.user_id}
+        version = await new_version(world, tags={"scope": "user"})
+        async with connected_daemon(world, token=member, tags=claimed, name="attacker") as daemon:
+            with trio.move_on_after(1) as waited:
+                await daemon.acquire()
+            if not waited.cancelled_caught:
+                wrong.append("a daemon got the job of the user its tags name")
+            listed = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
+            assert [one["tags"] for one in listed] == [{"scope": "user", "owner": member_id}]
+        job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert job["status"] == "pending"
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- jobs that are over, or another's by now
+
+
+async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
+    request: Any = rpc_ids.request_of(f"ProvisionerDaemon.{name}")
+    request.job_id = job_id
+    if name == "UpdateJob":
+        request.logs.add(output="late", stage="late")
+    elif name == "CompleteJob":
+        request.template_import.start_resources.add(name="late", type="late")
+    elif name == "CommitQuota":
+        request.daily_cost = 1
+    else:
+        request.error = "late"
+    try:
+        await daemon.call(name, request, rpc_ids.reply_type(f"ProvisionerDaemon.{name}"))
+    except (RpcError, RpcClosed) as error:
+        return str(error)
+    return ""
+
+
+async def test_nothing_is_written_about_a_job_that_is_over() -> None:
+    names = ("UpdateJob", "CompleteJob", "FailJob", "CommitQuota")
+    wrong = []
+    async with running_coderd(first_user=True) as world, connected_daemon(world, name="first") as first:
+        for ending in ("completed", "failed", "cancelled"):
+            version = await new_version(world)
+            job = await first.acquire()
+            if ending == "completed":
+                await first.complete_import(job, start_resources=[resource("box")])
+            elif ending == "failed":
+                await first.fail(job, "over")
+            else:
+                cancelled = await world.patch(f"/api/v2/templateversions/{version['id']}/cancel")
+                assert cancelled.status_code == 200, cancelled.text
+                await first.fail(job, "cancelled")
+            path = f"/api/v2/templateversions/{version['id']}"
+            before = [(await world.get(path + more)).text for more in ("", "/logs", "/resources")]
+            async with connected_daemon(world, name="second") as second:
+                for who, daemon in (("its worker", first), ("another", second)):
+                    for name in names:
+                        if not await _about(daemon, name, job.job_id):
+                            wrong.append(f"{ending}: {name} by {who} was accepted")
+            after = [(await world.get(path + more)).text for more in ("", "/logs", "/resources")]
+            if after != before:
+                wrong.append(f"{ending}: {before} became {after}")
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- resume tokens at another replica
+
+
+async def _renewed(world: World, resume: str, token: str) -> str:
+    """What a link that was resumed and announced no keys is given."""
+    path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': resume})}"
+    kinds = tailnet_pb2.RefreshResumeTokenRequest(), tailnet_pb2.RefreshResumeTokenResponse
+    async with open_session(await dial_link(world, path, token=token), role="client") as session:
+        return str((await session.call("/coder.tailnet.v2.Tailnet/RefreshResumeToken", *kinds)).token)
+
+
+async def test_resume_tokens_are_their_sessions_at_every_replica() -> None:
+    wrong = []
+    async with running_coderd(first_user=True) as world, replica_of(world) as other:
+        user, token = await world.member("alice")
+        second = await world.login("alice@b.c", "SomeSecure123!")
+        _, stranger = await world.member("eve")
+        peer, mine = uuid4(), ResumeBinding(UUID(user), token.partition("-")[0], "digest")
+        whole = (await resume_tokens.issue(world.ctx, peer, mine)).token
+        ticket = Ticket(terminal_request(peer), peer, peer, "", UUID(user))
+        app, _ = await app_tokens.issue_ticket(world.ctx, ticket)
+        claims = {"sub": str(peer), "user": user, "session": mine.session, "keys": "", "exp": 2**40}
+        keys = other.ctx.part(SigningKeys)
+        head, body, signature = whole.split(".")
+        for replica in (world, other):
+            assert await resume_tokens.read_untrusted(replica.ctx, whole, mine) == (peer, "digest")
+            if await opens_terminal_untrusted(replica.ctx.part(SigningKeys), world.ctx.clock.now(), whole, peer):
+                wrong.append("a resume token opened a terminal")
+            again = await resume_tokens.read_untrusted(replica.ctx, await _renewed(replica, whole, token), mine)
+            if again != (peer, "digest"):
+                wrong.append(f"bound to no keys any more: {again}")
+        forged = [
+            app, f"{head}.{body}.", f"{head}.{body}", f"{head}..{signature}", "..", "a.b.c", whole[:-2], whole + "A",
+            f"eyJhbGciOiJub25lIiwia2lkIjoiMSJ9.{body}.", sign(await keys.get("workspace_apps_token"), claims),
+            sign(await keys.get("workspace_apps_token"), {**claims, "exp": 0}),
+            *[sign(await keys.get(resume_tokens.FEATURE), {**claims, **more}) for more in (
+                {"exp": 0}, {"user": str(uuid4())}, {"user": None}, {"session": ""}, {"session": None}, {"sub": "x"},
+                {"sub": None}, {"sub": [peer.hex] * 2}, {"session": [mine.session]})],
+        ]  # fmt: skip
+        shown = [(text, token) for text in forged] + [(whole, second), (whole, stranger), (whole, world.token)]
+        for replica in (world, other):
+            for text, by in shown:
+                path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': text})}"
+                try:
+                    await trio.aclose_forcefully(await dial_link(replica, path, token=by))
+                except HttpError as error:
+                    if error.status == 401:
+                        continue
+                    wrong.append(f"{text[:40]}: {error.status}")
+                else:
+                    wrong.append(f"{text[:40]}: let in")
+        assert (await other.post("/api/v2/users/logout", token=token)).status_code == 200
+        other.client.cookies.clear()
+        for replica in (world, other):
+            for by in (token, second):
+                path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': whole})}"
+                with pytest.raises(HttpError) as refused:
+                    await dial_link(replica, path, token=by)
+                assert refused.value.status == 401
+            with pytest.raises(Unauthenticated):
+                await resume_tokens.read_untrusted(replica.ctx, whole, ResumeBinding(UUID(user), second[:10]))
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,34 @@
+"""Laws of sub-agents over all their members."""
+
+from __future__ import annotations
+
+import pytest
+
+from coder.domain.agents.sub_agents import MAX_NAME, explain_name, explain_slug, shared_at_most, stored_slug
+from coder.domain.workspaces.workspaces import SHARE_LEVELS
+
+GOOD = ["a", "A1", "my-app", "x" * MAX_NAME]
+BAD = ["", "-a", "a-", "a--b", "a_b", "a b", "a\n", "ä", "a\x00", "x" * (MAX_NAME + 1)]
+
+
+def test_names_and_slugs() -> None:
+    assert all(explain_name(name) == "" for name in GOOD)
+    assert all(explain_name(name) for name in BAD)
+    assert [explain_slug(slug) == "" for slug in GOOD] == [True, False, True, True], "slugs are in lower case"
+    assert all(explain_slug(slug) for slug in BAD)
+
+
+def test_slugs_of_two_agents_are_different_and_keep_their_end() -> None:
+    first, second = stored_slug("api", "docs"), stored_slug("ui", "docs")
+    assert first != second
+    assert first == stored_slug("api", "docs"), "the same in every build: addresses stay"
+    for slug in (first, second):
+        assert slug.endswith("-docs") and len(slug) == len("docs") + 9
+        assert explain_slug(slug) == ""
+
+
+@pytest.mark.parametrize("level", SHARE_LEVELS)
+def test_nothing_is_shared_beyond_the_templates_limit(level: str) -> None:
+    for limit in SHARE_LEVELS:
+        rank = SHARE_LEVELS.index(shared_at_most(level, limit))
+        assert rank == min(SHARE_LEVELS.index(level), SHARE_LEVELS.index(limit))
