@@ -15,15 +15,6 @@ from coder.api.provisioning.jobs import ProvisionerJobStatus
 ProvisionerDaemonStatus = Literal["busy", "idle", "offline"]
 
 
-class ProvisionerConfig(ApiStruct):
-    daemons: int
-    daemon_types: str
-    daemon_poll_interval: int
-    daemon_poll_jitter: int
-    force_cancel_interval: int
-    daemon_psk: str
-
-
 class ProvisionerDaemonJob(ApiStruct):
     id: UUID
     status: ProvisionerJobStatus

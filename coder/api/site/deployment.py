@@ -139,40 +139,12 @@ class Feature(ApiStruct):
     usage_period: UsagePeriod | UnsetType = UNSET
 
 
-class LoggingConfig(ApiStruct):
-    log_filter: str
-    human: str
-    json: str
-    stackdriver: str
-
-
-class PprofConfig(ApiStruct):
-    enable: bool
-    address: str
-
-
-class PrometheusConfig(ApiStruct):
-    enable: bool
-    address: str
-    collect_agent_stats: bool
-    collect_db_metrics: bool
-    aggregate_agent_stats_by: str
-
-
 class RequestOneTimePasscodeRequest(ApiStruct):
     email: str
 
 
 class ResolveAutostartResponse(ApiStruct):
     parameter_mismatch: bool
-
-
-class RetentionConfig(ApiStruct):
-    audit_logs: int
-    connection_logs: int
-    api_keys: int
-    workspace_agent_logs: int
-    boundary_logs: int
 
 
 class SSHConfigResponse(ApiStruct):

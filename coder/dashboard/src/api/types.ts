@@ -967,13 +967,6 @@ export interface ListUserExternalAuthResponse {
   links: ExternalAuthLink[];
 }
 
-export interface LoggingConfig {
-  log_filter: string;
-  human: string;
-  json: string;
-  stackdriver: string;
-}
-
 export interface LoginWithPasswordRequest {
   email: string;
   password: string;
@@ -1354,11 +1347,6 @@ export interface PostWorkspaceUsageRequest {
   app_name: string;
 }
 
-export interface PprofConfig {
-  enable: boolean;
-  address: string;
-}
-
 export interface PrebuildsSettings {
   reconciliation_paused: boolean;
 }
@@ -1425,23 +1413,6 @@ export interface Program {
   architecture: string;
   available: boolean;
   remedy: string;
-}
-
-export interface PrometheusConfig {
-  enable: boolean;
-  address: string;
-  collect_agent_stats: boolean;
-  collect_db_metrics: boolean;
-  aggregate_agent_stats_by: string;
-}
-
-export interface ProvisionerConfig {
-  daemons: number;
-  daemon_types: string;
-  daemon_poll_interval: number;
-  daemon_poll_jitter: number;
-  force_cancel_interval: number;
-  daemon_psk: string;
 }
 
 export interface ProvisionerDaemon {
@@ -1691,14 +1662,6 @@ export interface Response {
 
 export interface ResumeTaskResponse {
   workspace_build: WorkspaceBuild | null;
-}
-
-export interface RetentionConfig {
-  audit_logs: number;
-  connection_logs: number;
-  api_keys: number;
-  workspace_agent_logs: number;
-  boundary_logs: number;
 }
 
 export interface Role {

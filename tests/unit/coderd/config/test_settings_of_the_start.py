@@ -18,7 +18,7 @@ from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers.framing import Inbox
+from coder.mesh.drivers.framing import FrameBuffer
 from tests.kit.agents import eventually
 from tests.kit.coderd import World
 from tests.kit.prebuilds import world_with_preset
@@ -70,7 +70,7 @@ async def rate_told(world: World) -> int:
         dial = server.in_memory_dialer(nursery)
         node = DerpNode(name="1a", region_id=1, host_name="")
         transport = await dial(DerpRegion(1, "one", "One", (node,)), node)
-        inbox = Inbox(transport.stream, transport.leftover)
+        inbox = FrameBuffer(transport.stream, transport.leftover)
         hello = await inbox.frame()
         assert isinstance(hello, derp.ServerKey)
         box = SharedBox(key, hello.key)
