@@ -74,7 +74,7 @@ _MEMORY = Path("/dev/shm")
 _ROOM = 2_000_000_000
 """Bytes free in memory below which Postgres goes to the disk: several processes may have a cluster of some 200 MB."""
 
-_LATER = frozenset({"experiments"})
+_LATER = frozenset({"experiments", "workspace_prebuilds_reconciliation_interval"})
 """Settings that say nothing about a server's first start, its first user and the first login."""
 
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import trio
@@ -86,7 +87,11 @@ def external_answer(job: Any) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def workspace_world(answers: Answers | None = None, **settings: Any) -> AsyncIterator[tuple[World, Answers]]:
-    """A server with the template `full`, and a daemon that builds its workspaces."""
+    """A server with the template `full`, and a daemon that builds its workspaces.
+
+    Workspaces are made ahead when a test says so: on a slow machine the loop's minute passes in the middle of it.
+    """
+    settings.setdefault("workspace_prebuilds_reconciliation_interval", timedelta(days=1))
     chosen = answers or Answers(
         import_=lambda job: {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": parameters()},
         build=build_answer,

@@ -9,10 +9,12 @@ from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 
 FIELDS = ("app_slug", "state", "message", "uri")
+MAX_ANSWER = 64 * 1024
+"""Ours, bytes: an acknowledgement, or why not."""
 
 
 async def report_app_status(policy: DialPolicy, request: Mapping[str, Any]) -> None:
     """Raises NetError: a refusal is the server's own word."""
     body = {name: str(request.get(name, "")) for name in FIELDS}
     async with HttpClient(policy) as client:
-        await client.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=body)
+        await client.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=body, limit=MAX_ANSWER)

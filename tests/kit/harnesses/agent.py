@@ -72,6 +72,31 @@ def _speedtest(data: bytes) -> object:
     return read_request_untrusted(data)
 
 
+def _command_error() -> type[Exception]:
+    from coder.agent.devcontainers.commands import CommandError
+
+    return CommandError
+
+
+def _outcome(data: bytes) -> object:
+    from coder.agent.devcontainers.builder import read_outcome_untrusted
+    from coder.agent.devcontainers.commands import Said
+
+    return read_outcome_untrusted(Said(0, data, ""))
+
+
+def _configuration(data: bytes) -> object:
+    from coder.agent.devcontainers.configuration import read_configuration_untrusted
+
+    return read_configuration_untrusted(data)
+
+
+def _containers(data: bytes) -> object:
+    from coder.agent.devcontainers.engine import read_containers_untrusted
+
+    return read_containers_untrusted(data)
+
+
 KEXINIT = (
     (200).to_bytes(4, "big")
     + b"\x04\x14"
@@ -97,6 +122,19 @@ AGENT = {
     ),
     "agent/network/speedtest.py:read_request_untrusted": Harness(
         _speedtest, (), [b'{"version":2,"time":500000000,"direction":0}\n', b"hello\n", b'{"version":[]}']
+    ),
+    "agent/devcontainers/builder.py:read_outcome_untrusted": Harness(
+        _outcome, (_command_error(),), [b'{"outcome":"success","containerId":"a"}\n', b'x\n{"outcome":"error"}', b"[]"]
+    ),
+    "agent/devcontainers/configuration.py:read_configuration_untrusted": Harness(
+        _configuration,
+        (_command_error(),),
+        [b'{"mergedConfiguration":{"customizations":{"coder":[{"apps":[{"slug":"a","url":"x"}],"displayApps":{}}]}}}'],
+    ),
+    "agent/devcontainers/engine.py:read_containers_untrusted": Harness(
+        _containers,
+        (_command_error(),),
+        [b'[{"Id":"a","Config":{"Labels":{"a":"b"}},"NetworkSettings":{"Ports":{"80/tcp":[{"HostPort":"1"}]}}}]'],
     ),
     "agent/ssh/negotiation.py:encryption_untrusted": Harness(_ciphers, (), [KEXINIT]),
 }

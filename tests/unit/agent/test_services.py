@@ -201,7 +201,7 @@ async def test_http_api_says_hello_lists_ports_and_refuses(tmp_path: Path) -> No
     assert (await http(state, "/nope"))[0] == 404
     status, refusal = await http(state, "/api/v0/containers")
     assert (status, refusal["message"]) == (403, "Dev Container feature not enabled.")
-    assert "CODER_" not in str(refusal["detail"]), "there is no setting for it"
+    assert "CODER_AGENT_DEVCONTAINERS_ENABLE=true" in str(refusal["detail"])
     assert (await http(state, "/api/v0/read-file?path=/does/not/exist"))[0] == 404
 
 

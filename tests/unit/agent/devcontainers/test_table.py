@@ -390,8 +390,9 @@ async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Plac
     place.state.manifest = agent_pb2.Manifest(parent_id=bytes(16))
     inside = await place.ask("GET", "")
     place.state.manifest, place.state.containers = place.manifest, None
-    off = await place.ask("POST", f"/devcontainers/{ID}/recreate")
+    off = await place.ask("GET", "")
     assert [inside.status, off.status] == [403, 403]
+    assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 404, "as recorded"
     assert json.loads(off.body)["message"] == "Dev Container feature not enabled."
     assert "CODER_AGENT_DEVCONTAINERS_ENABLE=true" in json.loads(off.body)["detail"]
     assert "inside other Dev Containers" in json.loads(inside.body)["detail"]
