@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { visit } from "../../test/world";
 import { WaitingNotice } from "./WaitingNotice";
 
-const open = (verdict: string, summary: string, may = true, remedy: object | null = null) => visit([{ path: "/", element: <WaitingNotice organization="o" job={{ id: "j", queue_position: 1, queue_size: 2 }} /> }], "/", {
+const open = (verdict: string, summary: string, may = true, remedy: object | null = null, staying = false) => visit([{ path: "/", element: <WaitingNotice organization="o" job={{ id: "j", queue_position: 1, queue_size: 2 }} staying={staying} /> }], "/", {
   "GET /api/v2/organizations/o/provisionerjobs/j/why": { verdict, summary, remedy, daemons: [] },
   "GET /api/v2/organizations": [{ id: "o", name: "acme", display_name: "Acme", is_default: true }],
   "POST /api/v2/authcheck": ({ checks }: { checks: object }) => Object.fromEntries(Object.keys(checks).map((name) => [name, may])),
@@ -38,4 +38,16 @@ it("leads whoever looks after the queue to the job in it, and nobody else", asyn
   await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.queryByRole("link")).toBeNull();
+});
+
+it.each([[true, "_blank"], [false, null]])("opens the queue beside a page that is not to be left, and only there: %s", async (staying, target) => {
+  open("nobody", "No provisioner may run it.", true, null, staying);
+  expect(await screen.findByRole("link", { name: "Show in the queue" })).toHaveProperty("target", target ?? "");
+  expect(screen.getByRole("link", { name: "Provisioners" })).toHaveProperty("target", target ?? "");
+});
+
+it.each([["nobody", true], ["all_offline", true], ["queued", false], ["starts_now", false]])("warns of what waiting alone does not end, and of nothing else: %s", async (verdict, warns) => {
+  open(verdict, "So it is.");
+  expect(await screen.findByText("So it is.")).toBeVisible();
+  expect(screen.getByRole("status").className.includes("bg-warn-soft")).toBe(warns);
 });

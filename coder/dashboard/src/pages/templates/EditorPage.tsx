@@ -133,7 +133,7 @@ function Editor({ template, base, files }: { template: Template; base: TemplateV
         </>} />
       <Stack className="gap-3">
         {failure ? <Failure error={failure} /> : null}
-        {version.job.status === "pending" ? <WaitingNotice organization={template.organization_id} job={version.job} /> : null}
+        {version.job.status === "pending" ? <WaitingNotice organization={template.organization_id} job={version.job} staying /> : null}
         {version.job.error ? <Notice kind="error" title="The build failed."><p>{version.job.error}</p>{list}</Notice>
           : over && problems.length > 0 ? <Notice kind="warning" title={`The build has ${counted(problems.length, "warning")}.`}>{list}</Notice> : null}
         <div className="grid grid-cols-[15rem_minmax(0,1fr)] overflow-hidden rounded-xl border border-line bg-surface max-md:grid-cols-1">

@@ -203,7 +203,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
               <div className="mt-4"><VariablesForm variables={variables} values={known} onChange={(name, value) => setValues({ ...known, [name]: value })} /></div>
             </Section>
           ) : null}
-          {version?.job.status === "pending" ? <WaitingNotice organization={version.organization_id ?? ""} job={version.job} /> : null}
+          {version?.job.status === "pending" ? <WaitingNotice organization={version.organization_id ?? ""} job={version.job} staying /> : null}
           {version ? <div ref={log} className="scroll-mb-24"><ImportLog key={version.id} version={version.id} /></div> : null}
           <div className="flex flex-wrap justify-end gap-2">
             <span className="mr-auto"><TagEditor tags={tags} onChange={setTags} /></span>

@@ -16,6 +16,10 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
     [{ severity: "error", title: "Bad", detail: "Mend it.", place: { file: "main.tf", line: 4 } }]],
   ["a line of its own", [["info", "x"], ["error", "the program ended with status 1"], ["info", "y"], ["error", "main.tf:3,5: expected a value"]],
     [{ severity: "error", title: "the program ended with status 1", detail: "", place: null }, { severity: "error", title: "expected a value", detail: "", place: { file: "main.tf", line: 3 } }]],
+  ["what Terraform says of initialising is a preface, whole in one line of the log", [["error", "Error: Unclosed configuration block"], ["error", "on main.tf line 2:"], ["error", "There is no closing brace."], ["error", "Error: Terraform encountered problems during initialisation, including problems\nwith the configuration, described below.\n\nThe Terraform configuration must be valid before initialization."]],
+    [{ severity: "error", title: "Unclosed configuration block", detail: "There is no closing brace.", place: { file: "main.tf", line: 2 } }]],
+  ["and shown where it is all there is", [["error", "Error: Terraform encountered problems during initialisation\nNo more is known."]],
+    [{ severity: "error", title: "Terraform encountered problems during initialisation", detail: "No more is known.", place: null }]],
   ["nothing", [["info", "Error: is a word here"], ["debug", "on main.tf line 1:"]], []],
 ])("%s", (_, lines, problems) => {
   expect(problemsOf(log(...lines))).toEqual(problems);

@@ -19,6 +19,8 @@ const AT = /^([^\s:]+):(\d+)(?:,\d+(?:-\d+)?)?: (.+)$/;
 const FRAME = /^[\s╷│├└╵─]+/;
 /** Terraform quotes the template between the place and the sentence, with the values that took part below. */
 const QUOTED = /^\s*(?:\d+:|├|│ .* is |\(source code not available\))/;
+/** What Terraform says before whatever is wrong with the files: nothing that could be mended. */
+const PREFACE = /^Terraform encountered problems during initiali[sz]ation/;
 const SEVERITY: Partial<Record<ProvisionerJobLog["log_level"], Problem["severity"]>> = { error: "error", warn: "warning" };
 
 const placed = (file: string, line: string): Problem["place"] => ({ file: file.replace(/^\.\//, ""), line: Number(line) });
@@ -26,7 +28,7 @@ const placed = (file: string, line: string): Problem["place"] => ({ file: file.r
 export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): Problem[] {
   const found: Problem[] = [];
   let last: { problem: Problem; level: ProvisionerJobLog["log_level"] } | null = null;
-  for (const line of lines) {
+  for (const line of lines.flatMap((whole) => whole.output.split("\n").map((output) => ({ output, log_level: whole.log_level })))) {
     const severity = SEVERITY[line.log_level];
     const raw = plainText(line.output);
     const text = raw.replace(FRAME, "").trim();
@@ -43,7 +45,8 @@ export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): P
     } else found.push(alone(severity, text));
   }
   if (failure !== "" && AT.test(failure)) found.push(alone("error", failure));
-  return [...new Map(found.map((problem) => [JSON.stringify(problem), problem])).values()];
+  const known = found.filter(({ title }) => !PREFACE.test(title));
+  return [...new Map((known.length > 0 ? known : found).map((problem) => [JSON.stringify(problem), problem])).values()];
 }
 
 function alone(severity: Problem["severity"], text: string): Problem {

@@ -13,6 +13,7 @@ import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
 import { portAddress } from "../workspace/agent/Ports";
+import { marksOf, READABLE, themeOf } from "./colours";
 import { drawBy } from "./renderer";
 import { connect, type TerminalState } from "./stream";
 import type { TerminalRequest } from "./TerminalPage";
@@ -56,7 +57,7 @@ export function TerminalView({ agent, workspace, request, onState, searching, on
   useEffect(() => {
     const found = box.current;
     if (!found || place === null) return;
-    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: family.current, fontSize: 14, scrollback: 10_000, theme: themeOf(found), screenReaderMode: false });
+    const screen = new Terminal({ allowProposedApi: true, cursorBlink: true, fontFamily: family.current, fontSize: 14, scrollback: 10_000, theme: themeOf(found), minimumContrastRatio: READABLE, screenReaderMode: false });
     const fit = new FitAddon();
     terminal.current = { screen, fit };
     screen.loadAddon(fit);
@@ -115,22 +116,3 @@ function openLink(address: string, { host, workspace, agent }: { host: string; w
 
 /** Ctrl+F belongs to the programs in a terminal; on a Mac the other key is free. */
 const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean => key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);
-
-function colours(element: Element) {
-  const style = getComputedStyle(element);
-  return (name: string) => style.getPropertyValue(name).trim();
-}
-
-function marksOf() {
-  const colour = colours(document.documentElement);
-  return { matchBackground: colour("--warn-soft"), matchOverviewRuler: colour("--warn"), activeMatchBackground: colour("--selected"), activeMatchBorder: colour("--accent"), activeMatchColorOverviewRuler: colour("--accent") };
-}
-
-function themeOf(element: Element) {
-  const colour = colours(element);
-  return {
-    background: colour("--bg"), foreground: colour("--text"), cursor: colour("--accent-text"), selectionBackground: colour("--selected"),
-    black: colour("--ansi-black"), red: colour("--ansi-red"), green: colour("--ansi-green"), yellow: colour("--ansi-yellow"),
-    blue: colour("--ansi-blue"), magenta: colour("--ansi-magenta"), cyan: colour("--ansi-cyan"), white: colour("--ansi-white"),
-  };
-}

@@ -82,7 +82,7 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
                 </tr>
                 {more.length > 0 ? (
                   <tr className={tone}>
-                    <td colSpan={beside.length + (selection ? 1 : 0)} className="px-2.5 pb-2.5">
+                    <td colSpan={beside.length + (selection ? 1 : 0)} className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}>
                       <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">
                         {more.map(({ column, shown }) => (
                           <div key={column.id} className="min-w-0">

@@ -3,6 +3,7 @@ import { SquareTerminal } from "lucide-react";
 import { Link } from "react-router";
 
 import { useWorkspaceRights } from "../../../api/permissions";
+import { useMissingProgram } from "../../../api/queries/programs";
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { Tag } from "../../../ui/Badge";
@@ -53,7 +54,7 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
         </Notice>
       ) : null}
       {external && connected && may.update ? <AttachAgain workspace={workspace} agent={agent} /> : null}
-      {!external && agent.status === "connecting" ? <p className="text-sm text-muted">What was built starts its agent now, and the agent connects by itself: within a minute, as a rule.</p> : null}
+      {!external && waiting ? <Waiting agent={agent} /> : null}
       {!external && agent.status === "timeout" ? <Notice kind="warning" title="The agent has not connected in time." actions={<Troubleshooting agent={agent} />}>Look at the <TextLink to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}>build log</TextLink> and at the machine itself: the agent’s start command may have failed.</Notice> : null}
       {!external && agent.status === "disconnected" ? <Notice kind="warning" title="The agent has lost its connection." actions={<Troubleshooting agent={agent} />}>{agent.disconnected_at ? <>It was last there <Ago at={agent.disconnected_at} />. </> : null}It comes back by itself when its machine does.<LastDisconnect agent={agent} /></Notice> : null}
       {connected ? (
@@ -73,6 +74,18 @@ export function AgentCard({ workspace, agent, external }: { workspace: Workspace
       {connected || agent.status === "disconnected" ? <AgentHealth agent={agent} /> : null}
       <AgentLogs agent={agent} />
     </Card>
+  );
+}
+
+/** Whoever waits for an agent is told at once when the server has no program for it, rather than after its time is over. */
+function Waiting({ agent }: { agent: WorkspaceAgent }) {
+  const lacked = useMissingProgram()(`${agent.operating_system}/${agent.architecture}`);
+  if (!lacked) return agent.status === "timeout" ? null : <p className="text-sm text-muted">What was built starts its agent now, and the agent connects by itself: within a minute, as a rule.</p>;
+  return (
+    <Notice kind="warning" title="This server has no program for the agent’s platform.">
+      <p>The agent connects by itself if <code>coder</code> is installed where it starts. Otherwise it waits until the program is here.</p>
+      <p>For whoever runs this deployment: {lacked.remedy}</p>
+    </Notice>
   );
 }
 

@@ -46,7 +46,7 @@ function Value({ value }: { value: LightValue }) {
   const [word, tone] = STANDINGS[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
-      <dt className="w-28 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
+      <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
       <dd className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
         {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
         {value.status === "good" ? null : <StatusText tone={tone}>{word}</StatusText>}

@@ -28,7 +28,7 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
   return (
     <div className="flex flex-col gap-3">
       <p>Please run the following command to attach an agent to the <strong>{workspace.name}</strong> workspace:</p>
-      <div className="max-w-80">
+      <div className="max-w-96">
         <SelectField label="Platform" value={platform} onChange={setPlatform} data-testid="platform" options={PLATFORMS.map((item) => [keyOf(item), missing(keyOf(item)) ? `${nameOf(item)} (program missing)` : nameOf(item)] as const)} />
       </div>
       {lacked ? (

@@ -75,7 +75,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const listening = (ports.data?.ports ?? []).filter((item) => !mine.some((other) => other.port === item.port));
   return (
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
-      {host === "" ? <p className="text-sm text-muted">Ports open in a browser once an administrator gives the deployment a wildcard access URL. Until then, on your machine: <code>coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}</code></p> : null}
+      {host === "" ? <p className="text-sm text-muted">Ports open in a browser once an administrator gives the deployment a wildcard access URL. Until then, on your machine: <code className="inline-block">coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}</code></p> : null}
       <section aria-label="Listening ports" className="flex flex-col gap-2">
         <h3 className="text-sm font-medium">Listening ports</h3>
         {ports.isError ? <Failure error={ports.error} /> : null}

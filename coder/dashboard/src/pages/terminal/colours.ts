@@ -1,0 +1,24 @@
+// The terminal's colours: the theme's own, and what programs write in others is still read.
+
+/** Of letters on what is behind them: programs choose both for a dark screen as a rule. */
+export const READABLE = 4.5;
+
+const HUES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
+
+function colours(element: Element) {
+  const style = getComputedStyle(element);
+  return (name: string) => style.getPropertyValue(name).trim();
+}
+
+/** Bright colours are those of the theme as well, as in every log of the dashboard: xterm's own are made for black. */
+export function themeOf(element: Element) {
+  const colour = colours(element);
+  const hues = HUES.flatMap((hue) => [hue, `bright${hue.charAt(0).toUpperCase()}${hue.slice(1)}`].map((name) => [name, colour(`--ansi-${hue}`)] as const));
+  return { background: colour("--bg"), foreground: colour("--text"), cursor: colour("--accent-text"), selectionBackground: colour("--selected"), ...Object.fromEntries(hues) as Record<string, string> };
+}
+
+/** How what is searched for is marked. */
+export function marksOf() {
+  const colour = colours(document.documentElement);
+  return { matchBackground: colour("--warn-soft"), matchOverviewRuler: colour("--warn"), activeMatchBackground: colour("--selected"), activeMatchBorder: colour("--accent"), activeMatchColorOverviewRuler: colour("--accent") };
+}
