@@ -90,7 +90,7 @@ def test_the_environment_says_how_long_a_server_may_be_idle(tmp_path: Path, monk
             pass
 
     monkeypatch.setattr(listener, "Listener", Asked)
-    monkeypatch.setattr(listener, "Overlay", Overlay)
+    monkeypatch.setattr(listener, "OverlayChild", Overlay)
     monkeypatch.setattr("coder.cli.command_server.preload.load_everything", lambda places: None)
     monkeypatch.setattr(os, "set_inheritable", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)

@@ -173,7 +173,7 @@ function AutoCreate({ open, template, name, preset, dynamic, onClose, onConfirm 
   return (
     <Confirm open={open} onClose={onClose} danger={false} title={`Create the workspace ${name}?`} confirm="Confirm and create" onConfirm={onConfirm}>
       <p>The link you followed creates a workspace from the template <strong>{template.display_name || template.name}</strong>{preset ? <> with the preset <strong>{preset.Name}</strong></> : null}. Go on only if you trust where it came from.</p>
-      {parameters.length > 0 ? <ul aria-label="Parameters" className="max-h-48 list-disc overflow-y-auto pl-5">{parameters.map((parameter) => <li key={parameter.name}><code>{parameter.name}</code> = <code>{shown(parameter)}</code></li>)}</ul> : null}
+      {parameters.length > 0 ? <ul aria-label="Parameters" tabIndex={0} className="max-h-48 list-disc overflow-y-auto pl-5">{parameters.map((parameter) => <li key={parameter.name}><code>{parameter.name}</code> = <code>{shown(parameter)}</code></li>)}</ul> : null}
     </Confirm>
   );
 }

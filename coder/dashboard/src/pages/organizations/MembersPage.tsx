@@ -56,7 +56,7 @@ function Members({ view }: { view: OrganizationView }) {
       id: "groups", header: "Groups", extra: true,
       cell: (row) => {
         const mine = groups.filter((group) => group.id !== organization.id && group.members.some((member) => member.id === row.user_id));
-        return mine.length === 0 ? <span className="text-muted">None</span> : <span className="flex flex-wrap gap-x-2">{mine.map((group) => <TextLink key={group.id} to={`${home}/groups/${group.name}`}>{group.display_name || group.name}</TextLink>)}</span>;
+        return mine.length === 0 ? <span className="text-muted">None</span> : <span className="flex min-w-24 flex-wrap gap-x-2 [overflow-wrap:anywhere]">{mine.map((group) => <TextLink key={group.id} to={`${home}/groups/${group.name}`}>{group.display_name || group.name}</TextLink>)}</span>;
       },
     } satisfies Column<Member>] : []),
     {

@@ -77,7 +77,7 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
       <Confirm open={asked !== null} onClose={() => setAsked(null)} danger={asked?.batch === "delete" || asked?.batch === "stop"} confirm={asked && act ? `${act.doing} ${asked.those.length}` : ""}
         title={asked && act ? `${act.doing} ${counted(asked.those.length, "workspace")}?` : ""} typed={asked?.batch === "delete" ? "delete" : undefined} typedLabel="To be sure" onConfirm={() => (asked ? run(asked) : Promise.resolve())}>
         <p>{act?.says}</p>
-        <ul className="max-h-48 list-disc overflow-y-auto pl-5">{asked?.those.map((workspace) => <li key={workspace.id}>{workspace.owner_name}/{workspace.name}</li>)}</ul>
+        <ul aria-label="Workspaces" tabIndex={0} className="max-h-48 list-disc overflow-y-auto pl-5">{asked?.those.map((workspace) => <li key={workspace.id}>{workspace.owner_name}/{workspace.name}</li>)}</ul>
         {asked && asked.left > 0 ? <p>{asked.left} of the selected {plural(asked.left, "is left as it is: this cannot be done with it now, or not by you.", "are left as they are: this cannot be done with them now, or not by you.")}</p> : null}
       </Confirm>
     </>
