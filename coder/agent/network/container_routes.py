@@ -52,7 +52,7 @@ async def one_devcontainer(state: AgentState, request: HttpRequest) -> HttpReply
     if (request.method, verb) not in {("POST", "recreate"), ("DELETE", "")}:
         return message_reply(404, "Route not found.")
     if explain_refusal(state) is not None or state.containers is None:
-        return message_reply(404, "Route not found.")  # as recorded: only the list says why there are none
+        return HttpReply(404, b"404 page not found\n", "text/plain; charset=utf-8")  # recorded: only the list says why
     try:
         which = UUID(ident)
     except ValueError:
