@@ -106,4 +106,4 @@ def test_every_folder_makes_a_good_name(folder: str) -> None:
 
 def test_a_name_that_is_asked_for_comes_first_unless_it_is_the_agents_own() -> None:
     assert names_to_try("inner", "/work/api", "main")[:2] == ["inner", "work-inner"]
-    assert names_to_try("", "/work/main", "main")[0] == "work-main"
+    assert names_to_try("", "/home/shop", "shop")[0] == "home-shop"
