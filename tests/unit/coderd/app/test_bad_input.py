@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from tests.kit.coderd import running_coderd
 from tests.kit.schema import check
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-
 from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
 
 NOW = datetime.now(UTC).isoformat()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from coder.base.secret import Secret
 from tests.kit.coderd import World, running_coderd
 

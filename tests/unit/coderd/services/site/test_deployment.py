@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from coder.api.base import codec
 from coder.coderd.services.site import deployment
 from coder.coderd.store.site import site

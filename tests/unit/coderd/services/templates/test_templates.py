@@ -6,7 +6,6 @@ import io
 import tarfile
 from typing import Any
 
-
 from coder.coderd.services.templates.examples import examples, split_front_matter
 from coder.coderd.services.templates.template_sources import unpack_untrusted
 from coder.domain.hcl.parser import parse_file_untrusted
