@@ -1,6 +1,7 @@
 """Writes coder/dashboard/src/api/types.ts from the structs in coder/api: the dashboard's types are the API's own.
 
-Run by scripts/generate-api-types; `--check` exits 1 when the committed file differs. Dates and UUIDs are strings on the wire and so in TypeScript.
+Run by scripts/generate-api-types; `--check` exits 1 when the committed file differs. Dates and UUIDs are strings on the
+wire and so in TypeScript.
 """
 
 from __future__ import annotations

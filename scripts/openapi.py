@@ -1,6 +1,7 @@
 """Prints the API's OpenAPI document, read from the handlers' sources: what a server shows at /swagger/doc.json.
 
-Run by scripts/generate-openapi and by the build. Starts no server and needs no database. The build puts its result into the program, which has no sources to read.
+Run by scripts/generate-openapi and by the build. Starts no server and needs no database. The build puts its result into
+the program, which has no sources to read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whoever follows a citation arrives: it names a path in this repository or a public standard that is listed.
 
-Read is every text that is ours: the comments of each language, Python's docstrings, and pages as they are. A path may be
-shortened from the left (`tunnel/timers.py`), its end has to exist; behind `#` stands a heading of a page. RFCs are listed
-in `docs/protocol/standards.md`; "section 4" alone is no citation unless the file says of what.
+Read is every text that is ours: the comments of each language, Python's docstrings, and pages as they are. A path may
+be shortened from the left (`tunnel/timers.py`), its end has to exist; behind `#` stands a heading of a page. RFCs are
+listed in `docs/protocol/standards.md`; "section 4" alone is no citation unless the file says of what.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INSIDE = re.compile(r"`((?:\w+/)+\w+)\.([A-Za-z_]\w*)`")
 ROOMS = re.compile(r"`(?:domain|store|services|http|loops|apps)\.[a-z_]+\.\w+`")
 "A dotted module is no path: nobody can open it."
 NEIGHBOUR = re.compile(r"(?<![\w./*-])([a-z_][\w-]*\.(?:py|c|h|ts|tsx|sh|spec))\b")
-"A bare file name in a module's docstring or a comment: it stands in the same folder, or nobody knows which one is meant."
+"A bare file name in a module's docstring or a comment: it stands in the same folder, or nobody knows which is meant."
 RETIRED = re.compile(
     r"rpc-framing|agent-proto|tailnet-proto|derp-disco|product[\s#]+map|reference,[\s#]+section"
     r"|(?:agent|protocol|services) document",

@@ -108,7 +108,7 @@ def own_names(path: Path) -> set[str]:
 
 @cache
 def addresses() -> dict[str, re.Pattern[str]]:
-    """View module → what a request to it looks like in a test: the whole address, or its fixed end behind a variable."""
+    """By view, what a request to it looks like in a test: the whole address, or its fixed end behind a variable."""
     found = {}
     for path in sorted((ROOT / "coder/coderd").rglob("*.py")):
         module = module_of(path)
@@ -185,8 +185,6 @@ def test_a_holder_has_a_way_to_what_it_holds(reason: Reason) -> None:
     if "*" in reason.files:
         return  # a whole floor, held by what is asked of every route, command or option
     never_met = [
-        path.stem
-        for path in ALONE
-        if reason.covers(path) and not any(meets(test, path) for test in holders_of(reason))
+        path.stem for path in ALONE if reason.covers(path) and not any(meets(test, path) for test in holders_of(reason))
     ]
     assert not never_met, f"{reason.held_by} does not lead to them"

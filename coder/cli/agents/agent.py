@@ -108,7 +108,9 @@ def _config(invocation: Invocation) -> Any:
     from coder.agent.reports.flight_recorder import default_folder
 
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
-    policy = session.with_tls_files(DialPolicy(session.normal_url(require_url(invocation)), headers=headers), invocation)
+    policy = session.with_tls_files(
+        DialPolicy(session.normal_url(require_url(invocation)), headers=headers), invocation
+    )
     auth = str(invocation["auth"])
     token = Secret(require_token(invocation) if auth == "token" else "")
     return AgentConfig(

@@ -322,7 +322,7 @@ def new_app_row(
     now: datetime,
     position: int,
 ) -> AppRow:
-    """An application as a template describes it, or an agent for a dev container: what both say alike is taken alike."""
+    """An application, as a template describes it or an agent for its dev container."""
     return AppRow(
         id=ident,
         created_at=now,

@@ -20,7 +20,7 @@ from coder.mesh.core.paths.selector import Measured, PathState, Selector
 # docs/protocol/disco.md#speaking. Below any router's memory for UDP, of which 30 s are the shortest met with.
 HEARTBEAT = 3.0
 """Seconds between pings of the address in use."""
-# docs/protocol/disco.md#speaking: fifteen heartbeats.
+# Fifteen heartbeats (docs/protocol/disco.md#speaking).
 SESSION_ACTIVE = 45.0
 """A peer we sent to this lately is kept warm."""
 UPGRADE_INTERVAL = 60.0
