@@ -107,10 +107,9 @@ def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig, DevcontainerSettings
     from coder.agent.reports.flight_recorder import default_folder
 
+    url = session.normal_url(require_url(invocation))
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
-    policy = session.with_tls_files(
-        DialPolicy(session.normal_url(require_url(invocation)), headers=headers), invocation
-    )
+    policy = session.with_tls_files(DialPolicy(url, headers=headers), invocation)
     auth = str(invocation["auth"])
     token = Secret(require_token(invocation) if auth == "token" else "")
     return AgentConfig(
