@@ -173,8 +173,7 @@ class Keypair(Generic[Owner]):
         append = out.append
         head = _NO_HEAD
         genuine = data = 0
-        # What the kernel put together (GRO) lies here end to end: datagrams of one source, equal in size but for the
-        # last.
+        # What the kernel put together (GRO): datagrams of one source end to end, equal in size but for the last.
         for at in range(offset, total, segment):
             end = at + segment
             if end > total:

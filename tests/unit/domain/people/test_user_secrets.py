@@ -23,8 +23,8 @@ def test_every_fault_is_told_with_its_field() -> None:
     assert explain_faults("db", "x", "DB", "", enabled=True) == []
     assert explain_faults("db", "x", "", "", enabled=False) == []
 
-    def fields(*secret: str) -> list[str]:
-        return [field for field, _ in explain_faults(*secret, enabled=True)]
+    def fields(name: str, value: str, env_name: str, file_path: str) -> list[str]:
+        return [field for field, _ in explain_faults(name, value, env_name, file_path, enabled=True)]
 
     assert fields("", "", "1A", "x") == ["name", "value", "env_name", "file_path"]
     assert fields("db", "x", "", "") == ["env_name"]
