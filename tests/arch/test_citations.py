@@ -48,7 +48,9 @@ RETIRED = re.compile(
 )
 "Names of notes that are not in the repository; what they said is in docs/protocol."
 
-MADE_AT_RUN_TIME = re.compile(r"^(?:files/|\.terraform/|dist/|\.git/|google/protobuf/|linux/)|settings\.json$|modules\.json$")
+MADE_AT_RUN_TIME = re.compile(
+    r"^(?:files/|\.terraform/|dist/|\.git/|google/protobuf/|linux/)|settings\.json$|modules\.json$"
+)
 "What looks like a path and is one in a workspace, an archive, a build, a library or a kernel."
 
 STRING_OR_COMMENT = re.compile(
