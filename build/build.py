@@ -242,7 +242,7 @@ def collect_both(work: Path) -> dict[Path, modules.Entries]:
 def write_api_description(target: Path) -> Path:
     """The program has no sources to read its own API's description from: it brings it along."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, str(ROOT / "scripts/generate-openapi"), str(target)], check=True)
+    subprocess.run([sys.executable, str(ROOT / "scripts/openapi.py"), str(target)], check=True)
     return target
 
 

@@ -4,6 +4,8 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${CODER_VENV:-$ROOT/.venv}"
 PYTHON="$VENV/bin/python"
 CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/coder"
+# Where our Python lies, all of it with a suffix that ruff and mypy know; mypy's list stands in pyproject.toml.
+PYTHON_ROOMS=(coder tests scripts build)
 
 # Some images set it to keep layers small; here every process of a build or a test would compile all it imports again.
 unset PYTHONDONTWRITEBYTECODE

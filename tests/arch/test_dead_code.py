@@ -37,7 +37,6 @@ FOR_TESTS = {
     "disco_short": "a form of the key in upstream's vectors",
     "add_address": "interfaces of tests have several addresses",
     "unacked": "what the conversations of TCP assert",
-    "describe_api": "the OpenAPI document without a server",
     "icmp_echo": "how tests ping an interface; people ping by disco",
 }
 

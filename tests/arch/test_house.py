@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from fnmatch import fnmatch
 from functools import cache
@@ -192,6 +193,35 @@ def test_no_import_runs_in_a_circle() -> None:
             break
         left = in_circles
     assert not left
+
+
+def test_an_option_is_described_once() -> None:
+    """What two commands take alike is one value in a module that both import."""
+    seen: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "coder/cli").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Option":
+                seen.setdefault(ast.unparse(node), []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not [places for places in seen.values() if len(places) > 1]
+
+
+def test_no_python_hides_from_the_tools() -> None:
+    """ruff and mypy know Python by its suffix: a command without one is a few lines of shell in front of a module."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    bare = [ROOT / name for name in listed.splitlines() if not Path(name).suffix and not name.startswith("tests/data/")]
+    assert bare
+    heads = {path: path.read_bytes().partition(b"\n")[0] for path in bare if path.is_file()}
+    assert not [path for path, head in heads.items() if head.startswith(b"#!") and b"python" in head]
+
+
+def test_every_check_reads_the_same_rooms() -> None:
+    said = (ROOT / "scripts/environment.sh").read_text()
+    rooms = re.findall(r"^PYTHON_ROOMS=\((.+)\)$", said, re.MULTILINE)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    assert [name.split() for name in rooms] == [settings["mypy"]["files"]]
+    for script in ("scripts/fmt", "scripts/lint", "scripts/test"):
+        asked = re.findall(r"bin/ruff\" (?:check|format) .*", (ROOT / script).read_text())
+        assert asked and all(line.endswith('"${PYTHON_ROOMS[@]}"') for line in asked), script
 
 
 PEOPLE_READ = [path for path in SOURCES if path.relative_to(ROOT).parts[1] in {"cli", "client", "base"}]

@@ -18,6 +18,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
+from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, require_token, require_url
 from coder.cli.agents.reaper import reap_if_first
 from coder.cli.command import Command, Invocation
 from coder.cli.edition import refuse_agent_on_windows
@@ -106,13 +107,11 @@ def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig, DevcontainerSettings
     from coder.agent.reports.flight_recorder import default_folder
 
-    url = invocation["agent_url"] or invocation.globals["url"]
-    if not url:
-        raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
+    url = session.normal_url(require_url(invocation))
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
-    policy = session.with_tls_files(DialPolicy(session.normal_url(url), headers=headers), invocation)
+    policy = session.with_tls_files(DialPolicy(url, headers=headers), invocation)
     auth = str(invocation["auth"])
-    token = Secret(read_token(invocation) if auth == "token" else "")
+    token = Secret(require_token(invocation) if auth == "token" else "")
     return AgentConfig(
         policy=policy.with_token(token or None),
         token=token,
@@ -165,63 +164,15 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
     return partial(exchange, policy, auth, agent_name)
 
 
-def read_token(invocation: Invocation) -> str:
-    """The token that was given, or that lies in the file. Raises CoderError."""
-    token = str(invocation["agent_token"])
-    path = invocation["agent_token_file"]
-    if not token and path:
-        try:
-            token = Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
-    if not token:
-        raise CoderError(
-            "agent_token",
-            "CODER_AGENT_TOKEN must be set for token auth",
-            "`coder external-workspaces agent-instructions` prints a command with it.",
-        )
-    return token
-
-
 AGENT = Command(
     words="agent",
     summary="Run the workspace agent",
     run=_run,
     max_args=0,
     options=(
-        Option(
-            "auth",
-            "auth",
-            "CODER_AGENT_AUTH",
-            default="token",
-            help='How the agent shows the server who it is; "token" is its own token.',
-        ),
-        Option(
-            "agent_url",
-            "agent-url",
-            "CODER_AGENT_URL",
-            kind="url",
-            help="Address of the deployment, like https://coder.example.com; --url if left out.",
-        ),
-        Option(
-            "agent_token",
-            "agent-token",
-            "CODER_AGENT_TOKEN",
-            secret=True,
-            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
-        ),
-        Option(
-            "agent_token_file",
-            "agent-token-file",
-            "CODER_AGENT_TOKEN_FILE",
-            help="File with the agent's token, which nobody else should be able to read.",
-        ),
-        Option(
-            "agent_name",
-            "agent-name",
-            "CODER_AGENT_NAME",
-            help="Name of the agent, where the machine has several and its cloud identity stands for all.",
-        ),
+        AUTH,
+        *CREDENTIALS,
+        NAME,
         Option(
             "agent_header",
             "agent-header",

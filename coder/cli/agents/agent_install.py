@@ -20,7 +20,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.whole_file import write_whole
 from coder.cli import session
-from coder.cli.agents.agent import read_token
+from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
 from coder.cli.command import Command, Invocation
 from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.output import say
@@ -35,10 +35,7 @@ def _install(invocation: Invocation) -> int:
     refuse_agent_on_windows()
     from coder.domain.agents.service_units import install_steps
 
-    url = invocation["agent_url"] or invocation.globals["url"]
-    if not url:
-        raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
-    token = read_token(invocation)
+    url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.normal_url(url))
     _carry_out(install_steps(spec), token, dry_run=invocation["dry_run"])
     if not invocation["dry_run"]:
@@ -172,26 +169,7 @@ INSTALL = Command(
     run=_install,
     max_args=0,
     options=(
-        Option(
-            "agent_url",
-            "agent-url",
-            "CODER_AGENT_URL",
-            kind="url",
-            help="Address of the deployment, like https://coder.example.com; --url if left out.",
-        ),
-        Option(
-            "agent_token",
-            "agent-token",
-            "CODER_AGENT_TOKEN",
-            secret=True,
-            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
-        ),
-        Option(
-            "agent_token_file",
-            "agent-token-file",
-            "CODER_AGENT_TOKEN_FILE",
-            help="File with the agent's token, which nobody else should be able to read.",
-        ),
+        *CREDENTIALS,
         _NAME,
         _SYSTEM,
         _RUN_AS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from urllib.parse import quote
 
 from coder.api.login.external_auth import AgentAuth
@@ -13,6 +12,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli import session
+from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, given_token
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.output import say
@@ -23,13 +23,7 @@ from coder.net.policy import DialPolicy
 
 def agent_client(invocation: Invocation) -> BlockingClient:
     """A client that speaks as the workspace's agent. Raises CoderError outside of workspaces."""
-    url, token = invocation["agent_url"], invocation["agent_token"]
-    if not token and invocation["agent_token_file"]:
-        path = invocation["agent_token_file"]
-        try:
-            token = Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
+    url, token = invocation["agent_url"], given_token(invocation)
     for name, given in (("CODER_AGENT_URL", url), ("CODER_AGENT_TOKEN", token)):
         if not given:
             raise CoderError("agent_client", f"create agent client: {name} must be set")
@@ -85,39 +79,9 @@ ACCESS_TOKEN = Command(
     max_args=1,
     long="Ends with 0 and the token, or, where the owner has not logged in there yet, with 1 and the address to do so.",
     options=(
-        Option(
-            "auth",
-            "auth",
-            "CODER_AGENT_AUTH",
-            default="token",
-            help='How the agent shows the server who it is; "token" is its own token.',
-        ),
-        Option(
-            "agent_name",
-            "agent-name",
-            "CODER_AGENT_NAME",
-            help="Name of the agent, where the machine has several and its cloud identity stands for all.",
-        ),
-        Option(
-            "agent_token",
-            "agent-token",
-            "CODER_AGENT_TOKEN",
-            secret=True,
-            help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
-        ),
-        Option(
-            "agent_token_file",
-            "agent-token-file",
-            "CODER_AGENT_TOKEN_FILE",
-            help="File with the agent's token, which nobody else should be able to read.",
-        ),
-        Option(
-            "agent_url",
-            "agent-url",
-            "CODER_AGENT_URL",
-            kind="url",
-            help="Address of the deployment, like https://coder.example.com; --url if left out.",
-        ),
+        AUTH,
+        NAME,
+        *CREDENTIALS,
         Option(
             "extra", "extra", help="Print this field of what the provider gave beside the token, instead of the token."
         ),

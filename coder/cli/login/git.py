@@ -16,9 +16,9 @@ from urllib.parse import quote, urlsplit
 
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
 from coder.base.child_env import child_env
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
+from coder.cli.agents.credentials import AUTH, CREDENTIALS
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import doing
 from coder.cli.login.external_auth import agent_client
@@ -30,35 +30,6 @@ _QUESTION = re.compile(r"(Username|Password) for '([^']+)': ?")
 _OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk", "id_dsa")
 _REFUSED = 255
 """What ssh itself ends with, whatever the reason; git-shell and friends have codes of their own."""
-_AGENT_OPTIONS = (
-    Option(
-        "auth",
-        "auth",
-        "CODER_AGENT_AUTH",
-        default="token",
-        help='How the agent shows the server who it is; "token" is its own token.',
-    ),
-    Option(
-        "agent_token",
-        "agent-token",
-        "CODER_AGENT_TOKEN",
-        secret=True,
-        help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
-    ),
-    Option(
-        "agent_token_file",
-        "agent-token-file",
-        "CODER_AGENT_TOKEN_FILE",
-        help="File with the agent's token, which nobody else should be able to read.",
-    ),
-    Option(
-        "agent_url",
-        "agent-url",
-        "CODER_AGENT_URL",
-        kind="url",
-        help="Address of the deployment, like https://coder.example.com; --url if left out.",
-    ),
-)
 
 
 # ---- ssh
@@ -132,7 +103,7 @@ GITSSH = Command(
     usage="-- [ssh arguments]",
     run=_gitssh,
     raw_after=0,
-    options=_AGENT_OPTIONS,
+    options=(AUTH, *CREDENTIALS),
 )
 GITASKPASS = Command(
     words="gitaskpass",
@@ -141,5 +112,5 @@ GITASKPASS = Command(
     run=_askpass,
     min_args=1,
     max_args=1,
-    options=_AGENT_OPTIONS,
+    options=(AUTH, *CREDENTIALS),
 )

@@ -9,6 +9,7 @@ from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
+from coder.cli.network.options import PCAP_FILE
 
 PING_PAUSE = 1.0
 "Seconds between pings: paths are only looked for while something is sent."
@@ -111,11 +112,7 @@ TRACE = Command(
             default=parse_duration("10s"),
             help="How long to watch the connection, like 10s or 2m.",
         ),
-        Option(
-            "pcap_file",
-            "pcap-file",
-            help="Also write the packets inside the tunnel to this file, for Wireshark and its kin.",
-        ),
+        PCAP_FILE,
         output_option(("text", "json"), "text"),
     ),
 )

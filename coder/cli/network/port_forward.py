@@ -11,6 +11,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
+from coder.cli.network.options import DISABLE_AUTOSTART
 
 if TYPE_CHECKING:
     from coder.client.link import WorkspaceLink
@@ -223,13 +224,6 @@ PORT_FORWARD = Command(
             default=(),
             help="UDP ports to forward: 5353, or local:remote like 9053:53; ranges and several by comma too.",
         ),
-        Option(
-            "disable_autostart",
-            "disable-autostart",
-            "CODER_SSH_DISABLE_AUTOSTART",
-            kind="bool",
-            default=False,
-            help="Fail when the workspace is stopped instead of starting it.",
-        ),
+        DISABLE_AUTOSTART,
     ),
 )

@@ -9,6 +9,7 @@ from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.network.options import PCAP_FILE
 from coder.cli.output import chosen_columns, print_json, print_table, say
 
 SPEEDTEST_PORT = 3
@@ -131,11 +132,7 @@ SPEEDTEST = Command(
             least=parse_duration("100ms"),
             help="How long to measure, like 5s or 1m.",
         ),
-        Option(
-            "pcap_file",
-            "pcap-file",
-            help="Also write the packets inside the tunnel to this file, for Wireshark and its kin.",
-        ),
+        PCAP_FILE,
         column_option(("Interval", "Throughput"), ("Interval", "Throughput")),
         output_option(),
     ),

@@ -10,6 +10,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation
+from coder.cli.network.options import DISABLE_AUTOSTART
 
 if TYPE_CHECKING:
     import trio
@@ -362,13 +363,6 @@ SSH = Command(
         Option(
             "container_user", "container-user", help="User to be in that container; the container's own if left out."
         ),
-        Option(
-            "disable_autostart",
-            "disable-autostart",
-            "CODER_SSH_DISABLE_AUTOSTART",
-            kind="bool",
-            default=False,
-            help="Fail when the workspace is stopped instead of starting it.",
-        ),
+        DISABLE_AUTOSTART,
     ),
 )

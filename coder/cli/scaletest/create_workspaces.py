@@ -29,7 +29,7 @@ from coder.cli.scaletest.runs import (
     with_client,
     write_report,
 )
-from coder.cli.workspaces.parameters import pairs, values_of_file
+from coder.cli.workspaces.parameters import PARAMETER_FILE, pairs, values_of_file
 from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
@@ -224,8 +224,7 @@ CREATE_WORKSPACES = Command(
                help="Template that all workspaces of the test are made from, by name."),
         Option("parameter", "parameter", "CODER_RICH_PARAMETER", kind="string-array", default=(),
                help="Value of a parameter, like region=eu, for all workspaces; may be given several times."),
-        Option("rich_parameter_file", "rich-parameter-file", "CODER_RICH_PARAMETER_FILE",
-               help='YAML file with parameter values, one "name: value" a line.'),
+        PARAMETER_FILE,
         Option("no_cleanup", "no-cleanup", "CODER_SCALETEST_NO_CLEANUP", kind="bool", default=False,
                help="Leave users and workspaces there for other tests; `cleanup` takes them away."),
         Option("no_wait_for_agents", "no-wait-for-agents", "CODER_SCALETEST_NO_WAIT_FOR_AGENTS", kind="bool",

@@ -10,6 +10,12 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.command import Invocation
 
+PARAMETER_FILE = Option(
+    "rich_parameter_file",
+    "rich-parameter-file",
+    "CODER_RICH_PARAMETER_FILE",
+    help='YAML file with parameter values, one "name: value" a line.',
+)
 OPTIONS = (
     Option(
         "parameter",
@@ -27,12 +33,7 @@ OPTIONS = (
         default=(),
         help="Offer this value, name=value, instead of the template's default when asking.",
     ),
-    Option(
-        "rich_parameter_file",
-        "rich-parameter-file",
-        "CODER_RICH_PARAMETER_FILE",
-        help='YAML file with parameter values, one "name: value" a line.',
-    ),
+    PARAMETER_FILE,
     Option(
         "ephemeral_parameter",
         "ephemeral-parameter",

@@ -13,7 +13,7 @@ from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import doing
 from coder.cli.output import go_time, print_rows, print_table, say
 from coder.cli.workspaces.schedules import parse_schedule
-from coder.cli.workspaces.workspaces import fetch, find_workspace, search, workspace_row
+from coder.cli.workspaces.workspaces import SEARCH, fetch, find_workspace, search, workspace_row
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
@@ -98,12 +98,7 @@ SHOW = Command(
             default=False,
             help="List the schedules of everybody you may see, not only your own.",
         ),
-        Option(
-            "search",
-            "search",
-            default="owner:me",
-            help='Query that chooses workspaces, like "owner:me status:running template:docker".',
-        ),
+        SEARCH,
         column_option(COLUMNS, COLUMNS),
         output_option(),
     ),

@@ -230,12 +230,7 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
             default=False,
             help="List the workspaces of everybody you may see, not only your own.",
         ),
-        Option(
-            "search",
-            "search",
-            default="owner:me",
-            help='Query that chooses workspaces, like "owner:me status:running template:docker".',
-        ),
+        SEARCH,
         Option(
             "shared_with_me",
             "shared-with-me",
@@ -248,6 +243,12 @@ def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
     )
 
 
+SEARCH = Option(
+    "search",
+    "search",
+    default="owner:me",
+    help='Query that chooses workspaces, like "owner:me status:running template:docker".',
+)
 LIST = Command(
     words="list",
     summary="List workspaces",

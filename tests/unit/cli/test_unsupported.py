@@ -33,7 +33,8 @@ COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
 
 def _read_by(words: str) -> set[str]:
     """Options that the command's own code reads, and those of helpers it shares."""
-    shared = {"org"} | set(READ.findall((ROOT / "coder/cli/session.py").read_text()))
+    helpers = ("coder/cli/session.py", "coder/cli/agents/credentials.py")
+    shared = {"org"}.union(*(READ.findall((ROOT / helper).read_text()) for helper in helpers))
     return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
 
 

@@ -274,26 +274,29 @@ async def test_answers_to_one_are_kept_for_no_other() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    ("lines", "end", "status"),
-    [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (600, "\n", b"431"), (400, "\n", b"200")],
-)
-async def test_a_head_has_so_many_lines(lines: int, end: str, status: bytes) -> None:
+HEADS = [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (600, "\n", b"431"), (400, "\n", b"200")]
+
+
+async def test_a_head_has_so_many_lines() -> None:
     """However they end and however they come; what follows the head is not counted."""
     async with running_coderd() as world:
-        head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
-        body = "{" + "\n" * 1000 + "}"
-        said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
-        assert said.split()[1] == status
+        for lines, end, status in HEADS:
+            head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
+            body = "{" + "\n" * 1000 + "}"
+            said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
+            assert said.split()[1] == status, (lines, end)
 
 
-@pytest.mark.parametrize(("lines", "status"), [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")])
-async def test_trailers_have_so_many_lines(lines: int, status: bytes) -> None:
+TRAILERS = [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")]
+
+
+async def test_trailers_have_so_many_lines() -> None:
     """They come before anybody is known, too."""
     async with running_coderd() as world:
         head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        said = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
-        assert said.split()[1] == status
+        for lines, status in TRAILERS:
+            said = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
+            assert said.split()[1] == status, lines
 
 
 NAMES = (

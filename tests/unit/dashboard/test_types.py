@@ -9,5 +9,5 @@ from tests.kit.paths import ROOT
 
 
 def test_generated_types_are_current() -> None:
-    done = subprocess.run([sys.executable, "scripts/generate-api-types", "--check"], cwd=ROOT, check=False)
+    done = subprocess.run([sys.executable, "scripts/api_types.py", "--check"], cwd=ROOT, check=False)
     assert done.returncode == 0, "run scripts/generate-api-types: the structs in coder/api have changed"

@@ -15,6 +15,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.agents.agent_reports import uuid_untrusted
 from coder.coderd.services.events import audit
 from coder.coderd.services.events.audit import AuditEvent, Origin
+from coder.coderd.services.provisioning.resources import new_app_row
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agents import AgentPlace, AgentRow
@@ -163,27 +164,14 @@ def _app_row(app: Request.App, agent: AgentRow, index: int, most: str, now: date
         raise _AppError("share", f"unknown sharing level {app.share}")
     if (opened := _OPEN_IN.get(app.open_in)) is None:
         raise _AppError("open_in", f"unknown way to open {app.open_in}")
-    return AppRow(
-        id=new_uuid(),
-        created_at=now,
+    return new_app_row(
+        app,
+        ident=new_uuid(),
         agent_id=agent.id,
         slug=laws.stored_slug(agent.name, app.slug),
-        display_name=app.display_name or app.slug,
-        icon=app.icon,
-        command=app.command,
-        url=app.url,
-        external=app.external,
-        subdomain=app.subdomain,
         sharing_level=laws.shared_at_most(level, most),
-        healthcheck_url=app.healthcheck.url,
-        healthcheck_interval=app.healthcheck.interval,
-        healthcheck_threshold=app.healthcheck.threshold,
-        health="initializing" if app.healthcheck.url else "disabled",
-        display_order=app.order,
-        display_group=app.group,
-        hidden=app.hidden,
         open_in=opened,
-        tooltip="",
+        now=now,
         position=index,
     )
 

@@ -26,6 +26,7 @@ from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
 from coder.domain.agents.agents import environment_of
+from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 
 if TYPE_CHECKING:
@@ -296,18 +297,44 @@ def _app_id(text: str) -> UUID:
 
 
 def _app_row(app: pb.App, agent_id: UUID, now: datetime, position: int) -> AppRow:
-    return AppRow(
-        id=_app_id(app.id),
-        created_at=now,
+    return new_app_row(
+        app,
+        ident=_app_id(app.id),
         agent_id=agent_id,
         slug=app.slug,
+        sharing_level=_SHARING.get(app.sharing_level, "owner"),
+        open_in=_OPEN_IN.get(app.open_in, "slim-window"),
+        tooltip=app.tooltip,
+        now=now,
+        position=position,
+    )
+
+
+def new_app_row(
+    app: pb.App | agent_pb2.CreateSubAgentRequest.App,
+    *,
+    ident: UUID,
+    agent_id: UUID,
+    slug: str,
+    sharing_level: str,
+    open_in: str,
+    tooltip: str = "",
+    now: datetime,
+    position: int,
+) -> AppRow:
+    """An application, as a template describes it or an agent for its dev container."""
+    return AppRow(
+        id=ident,
+        created_at=now,
+        agent_id=agent_id,
+        slug=slug,
         display_name=app.display_name or app.slug,
         icon=app.icon,
         command=app.command,
         url=app.url,
         external=app.external,
         subdomain=app.subdomain,
-        sharing_level=_SHARING.get(app.sharing_level, "owner"),
+        sharing_level=sharing_level,
         healthcheck_url=app.healthcheck.url,
         healthcheck_interval=app.healthcheck.interval,
         healthcheck_threshold=app.healthcheck.threshold,
@@ -315,8 +342,8 @@ def _app_row(app: pb.App, agent_id: UUID, now: datetime, position: int) -> AppRo
         display_order=int(app.order),
         display_group=app.group,
         hidden=app.hidden,
-        open_in=_OPEN_IN.get(app.open_in, "slim-window"),
-        tooltip=app.tooltip,
+        open_in=open_in,
+        tooltip=tooltip,
         position=position,
     )
 

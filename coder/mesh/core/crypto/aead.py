@@ -18,6 +18,7 @@ from coder.mesh.core.errors import CryptoError
 
 __all__ = ["NONCE", "TAG_SIZE", "ChaCha20Poly1305", "InvalidTag", "open_x", "open_zero", "seal_x", "seal_zero"]
 
+# Poly1305's; behind the ciphertext, unlike in NaCl's boxes.
 TAG_SIZE = 16
 NONCE = Struct("<4xQ")
 """A 96-bit nonce: four zero bytes, then the 64-bit counter, little endian."""
@@ -27,6 +28,7 @@ _WORDS4 = Struct("<4I")
 _WORDS16 = Struct("<16I")
 # RFC 8439 section 2.3: the four constant words every ChaCha state begins with.
 _SIGMA = _WORDS4.unpack(b"expand 32-byte k")
+# ChaCha adds words of 32 bits; Python's integers would go on.
 _M32 = 0xFFFFFFFF
 
 
@@ -62,6 +64,7 @@ def open_x(key: bytes, nonce: bytes, ciphertext: bytes, associated: bytes) -> by
 def _hchacha20(key: bytes, nonce: bytes) -> bytes:
     # The library offers no HChaCha20, but a ChaCha20 block is rounds(state) + state and HChaCha20 is the first and
     # last rows of rounds(state): encrypt one block of zeros and take the known words away again (draft section 2.2).
+    # Its nonce has sixteen bytes, the block counter included: just what HChaCha20 takes.
     block = Cipher(ChaCha20(key, nonce), mode=None).encryptor().update(bytes(64))
     words = _WORDS16.unpack(block)
     first = [(a - b) & _M32 for a, b in zip(words[:4], _SIGMA, strict=True)]

@@ -10,7 +10,9 @@ from __future__ import annotations
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.errors import CryptoError
 
+# 192 bits: drawn at random they do not meet again, which is why nothing here counts (XSalsa20's reason to exist).
 NONCE_SIZE = 24
+# Poly1305's tag, which stands in front of the ciphertext on the wire.
 OVERHEAD = 16
 """Bytes a box is longer than its plaintext."""
 
@@ -35,6 +37,7 @@ class SharedBox:
         """Tag and ciphertext. The 24-byte nonce must never repeat between these two keys."""
         from nacl.bindings import crypto_box_easy_afternm
 
+        # `easy`: tag first, without the zero bytes that the original interface of NaCl wants around both texts.
         return crypto_box_easy_afternm(plaintext, nonce, self._key)
 
     def open_untrusted(self, nonce: bytes, box: bytes) -> bytes:
@@ -53,6 +56,7 @@ class SharedBox:
 
 def seal(private: PrivateKey, peer: PublicKey, nonce: bytes, plaintext: bytes) -> bytes:
     """One message between two keys that will not meet again; see SharedBox for many."""
+    # The agreement is most of the cost: a caller that has more to say keeps the box.
     return SharedBox(private, peer).seal(nonce, plaintext)
 
 

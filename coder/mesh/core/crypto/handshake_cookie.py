@@ -14,7 +14,9 @@ from coder.mesh.core.crypto.aead import open_x, seal_x
 from coder.mesh.core.crypto.keys import PublicKey, Random
 from coder.mesh.core.errors import CryptoError
 
+# Of mac1, of mac2, and of a cookie, which is a MAC as well (WireGuard paper, section 5.4.7).
 MAC_SIZE = 16
+# XChaCha20's, long enough to be drawn at random: all replies of one responder are sealed with one key.
 COOKIE_NONCE_SIZE = 24
 # WireGuard paper 5.4.7: the secret changes every two minutes, so no cookie is good for longer; both sides count for
 # themselves.
@@ -29,6 +31,7 @@ _LABEL_COOKIE = b"cookie--"
 
 def mac16(key: bytes, data: bytes) -> bytes:
     """Keyed BLAKE2s with a 16-byte result."""
+    # BLAKE2's own keyed mode. HMAC is for the key derivation only (WireGuard paper, section 5.4).
     return blake2s(data, key=key, digest_size=MAC_SIZE).digest()
 
 
@@ -48,6 +51,7 @@ class CookieMaker:
     __slots__ = ("_born", "_key", "_random", "_secret")
 
     def __init__(self, local: PublicKey, random: Random) -> None:
+        # Whoever knows our public key can make this one. What ties a reply to its message is mac1 beside it.
         self._key = cookie_key(local)
         self._random = random
         self._secret = b""
@@ -100,6 +104,7 @@ class CookieJar:
 
     def slept(self, seconds: float) -> None:
         """The caller's clock stood still for so long: the cookie is older than it looks."""
+        # The responder's secret changed on time; an old cookie only earns another reply.
         self._born -= seconds
 
     def accept_reply_untrusted(self, nonce: bytes, sealed: bytes, now: float) -> None:

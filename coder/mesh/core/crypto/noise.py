@@ -14,6 +14,8 @@ from hashlib import blake2s
 from coder.mesh.core.crypto.aead import open_zero, seal_zero
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 
+# WireGuard paper, section 5.4: both strings are hashed into everything that follows. Whoever has another one is
+# understood by nobody.
 CONSTRUCTION = b"Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s"
 IDENTIFIER = b"WireGuard v1 zx2c4 Jason@zx2c4.com"
 HASH_SIZE = 32
@@ -84,8 +86,10 @@ class Transcript:
     """Everything said so far."""
 
     chain: bytes
+    # Secret: all keys are made from it, and it is made new with each agreement.
     "The chain key, 32 bytes."
     hash: bytes
+    # Not secret: what it holds has travelled.
     "The hash of all public fields, 32 bytes."
 
 
@@ -141,6 +145,7 @@ def write_initiation(
     # anywhere makes all that follows unreadable.
     transcript = hash32(initial_hash(remote) + public)
     chain, key = kdf2(chain, ephemeral.exchange(remote))
+    # The only field that says who calls, and readable for nobody but the owner of the key that is called.
     static = seal_zero(key, local, transcript)
     transcript = hash32(transcript + static)
     # ss proves the initiator's static key in its first message already, so a responder may believe what it opens.
@@ -158,12 +163,14 @@ def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes
     """
     # A low-order ephemeral key gives a shared secret of zeros, which `exchange` refuses: RFC 7748 section 6.1 leaves
     # the check to the protocol.
+    # Not known to anybody, and not to be: it lives for this handshake.
     peer = PublicKey(ephemeral)
     chain = kdf1(INITIAL_CHAIN, ephemeral)
     transcript = hash32(initial_hash(local.public) + ephemeral)
     # The responder's side of the same: from here on only the owner of our private key can follow.
     chain, key = kdf2(chain, local.exchange(peer))
     remote = PublicKey(open_zero(key, static, transcript))
+    # The hash takes fields as they travelled, sealed: both sides have seen the same bytes of them.
     return Heard(Transcript(chain, hash32(transcript + static)), key, remote, peer)
 
 
@@ -190,6 +197,7 @@ def write_response(accepted: Accepted, ephemeral: PrivateKey, psk: bytes) -> tup
     empty = seal_zero(key, b"", hash32(transcript.hash + tau))
     # 5.4.5: the first key is the initiator's to send with, the second ours. Ephemeral keys and chain die with this
     # call.
+    # Two keys, one for each direction, so that both sides may count from zero.
     theirs, ours = kdf2(chain, b"")
     return empty, TransportKeys(send=ours, receive=theirs)
 

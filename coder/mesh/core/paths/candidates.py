@@ -47,12 +47,14 @@ class Candidate:
 
     address: Address
     source: Source
+    # Three times, each the throttle of another question: our probing, the peer's life, our echoes.
     last_ping: float | None = None
     """When we last pinged it."""
     last_heard: float | None = None
     """When a ping from it last arrived."""
     last_echo: float | None = None
     """When we last answered a ping from it with a ping of our own."""
+    # The last one, not the best or a mean: a path that has become slow is to be left.
     latency: float | None = None
     """Round trip of the last pong, seconds."""
     mtu: MtuSearch | None = None
@@ -97,17 +99,20 @@ class Candidates:
                 return None
             candidate = self.by_address[address] = Candidate(address, source)
         else:
+            # Several may vouch for one address; it goes when the last of them takes it back.
             candidate.source |= source
         return candidate
 
     def heard(self, address: Address, now: float) -> None:
         """A ping of the peer came from this address."""
+        # Behind a router that nobody listed: that is the usual way to a peer at home.
         candidate = self.add(Source.DISCOVERED, address)
         if candidate is not None:
             candidate.last_heard = now
 
     def due(self, now: float) -> list[Candidate]:
         """Candidates that may be pinged now."""
+        # All of them, in the order in which they became known: which one works is what we ask.
         return [c for c in self if c.last_ping is None or now - c.last_ping >= PROBE_INTERVAL]
 
     def unthrottle(self) -> None:
@@ -134,6 +139,7 @@ def usable(address: Address) -> bool:
     Link-local IPv6 would need our scope, overlay addresses would run the tunnel through itself.
     """
     try:
+        # Names are refused with everything else that is no address: a peer must not choose what we resolve.
         ip = ip_address(address[0])
     except ValueError:
         return False
@@ -142,4 +148,5 @@ def usable(address: Address) -> bool:
         return False
     if ip.version == 4:
         return True
+    # Private addresses stay in: both may be in one network, and a ping to a stranger's machine opens nothing.
     return not ip.is_link_local and ip not in _OVERLAY

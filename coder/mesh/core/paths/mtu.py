@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from enum import Enum
 
+# 576 less 20 of IPv4 and 8 of UDP.
 FLOOR = 548
 """What a path of 576 bytes carries, the least IPv4 promises; also the size of pings that test whether a path lives."""
 STANDARD = 1310
 """The ping every node sends: a path that carries it is taken to carry the overlay's packets of 1280 bytes (1312)."""
+# 1500 less 40 of IPv6 and 8 of UDP. With IPv4 20 more would fit; one size serves both families.
 ETHERNET = 1452
 """A whole Ethernet frame with IPv6: inner packets of 1420 bytes."""
+# 9000 less the same 48.
 JUMBO = 8952
 """A jumbo frame of 9000 bytes with IPv6, and the loopback interface."""
 PROBE_SIZES = (FLOOR, 1200, STANDARD, ETHERNET, JUMBO)
@@ -27,6 +30,7 @@ MAX_PROBES = 3
 """RFC 8899 5.1.2: probes of one size that are not answered before the size counts as too large."""
 RAISE_AFTER = 600.0
 """RFC 8899 5.1.1: PMTU_RAISE_TIMER, seconds until larger sizes are tried again."""
+# Two blocks of the padding below.
 _STEP = 32
 """Ours: a gain not worth another probe."""
 _BLOCK = 16
@@ -73,6 +77,7 @@ class MtuSearch:
         self.state = MtuState.SEARCHING
         self.carried = carried
         "The largest size proven, and in use."
+        # What this peer can prove; lower once it has shown to be no node of ours.
         self._limit = PROBE_SIZES[-1]
         self.ceiling = self._limit + 1
         "The smallest size believed to be too large."
@@ -124,6 +129,7 @@ class MtuSearch:
 
     def refused(self, size: int, now: float) -> None:
         """Our own system will not send this size: no need to wait for silence."""
+        # Only of what is being asked now: an older refusal may be about an interface that is gone.
         if size == self._pending:
             self._too_large(size)
             self.at = now
@@ -144,8 +150,10 @@ class MtuSearch:
             if self.carried < size < self.ceiling:
                 return size
         # Between two of them only where packets of ordinary networks lie: tunnels in tunnels, PPPoE.
+        # Above it there is only JUMBO, which is carried or not.
         if self.ceiling > ETHERNET or self.ceiling - self.carried <= _STEP:
             return None
+        # RFC 8899 section 5.3.2 leaves the order of sizes to us: halving, to a size that the padding makes use of.
         middle = (self.carried + self.ceiling) // 2 // _BLOCK * _BLOCK
         return middle if middle > self.carried else None
 

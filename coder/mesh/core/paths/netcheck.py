@@ -17,6 +17,7 @@ from coder.mesh.core.paths.derpmap import DerpMap
 # As long as the pause between complete looks.
 HISTORY = 300.0
 """Seconds of latency reports that count."""
+# docs/protocol/stun.md: five minutes between reports of all regions.
 FULL_REPORT_INTERVAL = 300.0
 # Many routers forget a silent UDP mapping after thirty seconds, whatever RFC 4787 section 4.3 asks of them; drawn by
 # chance, so that nodes behind one router do not ask in step.
@@ -25,6 +26,7 @@ RESTUN_INTERVAL = (20.0, 26.0)
 # A second more than the longest pause between rounds: while peers are active nothing is asked twice.
 ENDPOINTS_FRESH = 27.0
 """Own endpoints older than this are measured again before a call-me-maybe."""
+# docs/protocol/stun.md. Peers hear of a move from the coordinator, later than it happens: it has to be worth it.
 KEEP_MARGIN = 0.010
 KEEP_RATIO = 2 / 3
 
@@ -41,6 +43,7 @@ class HomeChooser:
     __slots__ = ("_reports", "home")
 
     def __init__(self) -> None:
+        # Five minutes of them; the newest is the last.
         self._reports: deque[_Report] = deque()
         self.home = 0
         """0: none chosen yet."""
@@ -58,6 +61,7 @@ class HomeChooser:
         while self._reports and now - self._reports[0].at > HISTORY:
             self._reports.popleft()
         self._reports.append(_Report(now, dict(latencies)))
+        # Of today's map: a measurement of a region that is gone, or to be avoided, chooses nothing.
         regions = {region.region_id for region in derp_map.relay_regions()}
         answered = {r: self._score(derp_map, r) for r in latencies if r in regions}
         if answered:
@@ -73,10 +77,13 @@ class HomeChooser:
         return best * _factor(derp_map, region)
 
     def _choose(self, derp_map: DerpMap, answered: Mapping[int, float], latencies: Mapping[int, float]) -> int:
+        # By number where equal, so that nodes in one place choose alike.
         best = min(answered, key=lambda region: (answered[region], region))
         old = self.home
         if old == best or old not in answered:
             return best
+        # The old one by this report, its rivals by their best: a home that has become slow is noticed at once, and a
+        # rival's one good moment is five minutes old at most.
         current = latencies[old] * _factor(derp_map, old)
         # Both margins: ten milliseconds matter little on a far relay, a third little on a near one.
         clearly = current - answered[best] >= KEEP_MARGIN and answered[best] <= current * KEEP_RATIO
@@ -94,6 +101,7 @@ def pick_unmeasured(derp_map: DerpMap, seed: int) -> int:
     Ours: the embedded relay where there is one, because whoever knows the map has reached its server.
     """
     regions = derp_map.relay_regions()
+    # Without a measurement the map says more than chance does.
     regions = [region for region in regions if region.embedded_relay] or regions
     return regions[seed % len(regions)].region_id if regions else 0
 
@@ -109,11 +117,13 @@ class Mappings:
 
     def start_round(self) -> None:
         """Forget the last round."""
+        # Answers of different rounds may be of different networks, and would look like a mapping that varies.
         self._seen.clear()
 
     def on_answer(self, server: Address, observed: Address, now: float) -> bool:
         """A server answered; -> whether this address is news."""
         news = observed not in self._seen.values()
+        # The last answer of each server: it may have been asked again after our network changed.
         self._seen[server] = observed
         self._at = now
         return news
@@ -142,6 +152,7 @@ class Mappings:
 
     def observed(self) -> list[Address]:
         """Each address once, IPv4 first."""
+        # Servers mostly agree; each address is published once.
         unique = dict.fromkeys(self._seen.values())
         return sorted(unique, key=lambda address: ":" in address[0])
 
@@ -162,6 +173,7 @@ def own_endpoints(
     has no other, as upstream does.
     """
     observed = list(observed)
+    # The router's own word first: that port is open to whoever sends there.
     found: dict[Address, None] = dict.fromkeys([mapped, *observed] if mapped else observed)
     # Whoever forwarded our port by hand did it under the same number, and STUN cannot see that.
     if port4:

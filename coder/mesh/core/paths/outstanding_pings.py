@@ -34,6 +34,7 @@ class SendPing:
 
     to: Address | None
     tx: bytes
+    # The whole datagram: what paths and sockets count. The payload is the envelope less.
     size: int = STANDARD
     """Bytes of the datagram."""
 
@@ -55,6 +56,7 @@ class OutstandingPings:
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self._random = random
+        # In the order of sending, which a dictionary keeps: the first is the next to be lost.
         self._sent: dict[bytes, SentPing] = {}
 
     def begin(self, to: Address | None, now: float, purpose: Purpose, size: int) -> SendPing:
@@ -68,6 +70,7 @@ class OutstandingPings:
 
     def take(self, tx: bytes) -> SentPing | None:
         """It was answered, or could not be sent; None: nobody asked."""
+        # Once: a pong that arrives twice proves and measures nothing the second time.
         return self._sent.pop(tx, None)
 
     def forget_lost(self, now: float) -> None:

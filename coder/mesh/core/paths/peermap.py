@@ -29,6 +29,7 @@ class PeerMap(Generic[Peer]):
 
     def learn(self, address: Address, peer: Peer) -> None:
         """The peer proved that it sends from this address."""
+        # Asked with every ping and pong; nearly always it is the same peer.
         owner = self.by_address.get(address)
         if owner is peer:
             return

@@ -60,6 +60,7 @@ TABLE: dict[tuple[MappingState, MappingEvent], MappingState] = {
     (MappingState.ASKING_PCP, MappingEvent.GRANTED): MappingState.MAPPED,
     (MappingState.ASKING_PCP, MappingEvent.REFUSAL): MappingState.REFUSED,
     (MappingState.ASKING_PCP, MappingEvent.OLDER_VERSION): MappingState.ASKING_PMP,
+    # A router may drop what it does not know instead of saying so.
     (MappingState.ASKING_PCP, MappingEvent.NO_ANSWER): MappingState.ASKING_PMP,
     (MappingState.ASKING_PMP, MappingEvent.GRANTED): MappingState.MAPPED,
     (MappingState.ASKING_PMP, MappingEvent.REFUSAL): MappingState.REFUSED,
@@ -87,12 +88,15 @@ class PortMapping:
         """`PCP` or `NAT-PMP` once it has answered."""
         self._random = random
         self._client, self._port = "", 0
+        # PCP's alone; NAT-PMP knows mappings by port and source address.
         self._nonce = b""
+        # How it was granted, which is how it has to be given back.
         self._by_pcp = True
         self._due: float | None = None
         self._tries = 0
         self._expires: float | None = None
         self._external_ip = ""
+        # The external port: ours at first, later the granted one.
         self._wanted_port = 0
 
     def want(self, client: str, port: int, now: float) -> list[bytes]:
@@ -126,6 +130,7 @@ class PortMapping:
             return []
         if self.state not in _ASKING:
             return self._step(MappingEvent.TIME_TO_ASK, now)
+        # Under four seconds for each protocol: whoever waits for a direct path has the relay meanwhile.
         if self._tries >= len(WAITS):
             return self._step(MappingEvent.NO_ANSWER, now)
         return self._ask(now)
@@ -178,6 +183,7 @@ class PortMapping:
         self.external, self._wanted_port = external, external[1]
         more = self._step(MappingEvent.GRANTED, now)
         # RFC 6887 section 11.2.1 renews between half and five eighths of the lifetime.
+        # Both: should renewal fail, the mapping still ends when the router says so.
         self._expires, self._due = now + lifetime, now + lifetime / 2
         return more
 

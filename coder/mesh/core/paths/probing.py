@@ -20,10 +20,12 @@ from coder.mesh.core.paths.selector import Measured, PathState, Selector
 # docs/protocol/disco.md#speaking. Below any router's memory for UDP, of which 30 s are the shortest met with.
 HEARTBEAT = 3.0
 """Seconds between pings of the address in use."""
+# Fifteen heartbeats (docs/protocol/disco.md#speaking).
 SESSION_ACTIVE = 45.0
 """A peer we sent to this lately is kept warm."""
 UPGRADE_INTERVAL = 60.0
 """How often to look for something better while the path in use is slow."""
+# docs/protocol/disco.md#speaking. Beyond it what could be won is less than single measurements differ.
 GOOD_ENOUGH = 0.005
 """A path this fast (seconds) is not worth improving."""
 PATIENCE = (0.6, 2.0)
@@ -81,12 +83,14 @@ class PeerPaths:
         self.candidates = Candidates()
         self.selector = Selector()
         self.direct = direct
+        # The one thing that keeps a peer's paths warm; receiving does not, as the other side pings by itself.
         self.last_send: float | None = None
         self.relay_latency: float | None = None
         """Round trip of the last pong by relay, seconds."""
         self._full_ping_at: float | None = None
         self._heartbeat_at: float | None = None
         self._outstanding = OutstandingPings(random)
+        # The address whose heartbeat is unanswered, until when, at which size, and whether it was asked a second time.
         self._suspect: Address | None = None
         self._suspect_at = 0.0
         self._suspect_size = STANDARD
@@ -145,6 +149,7 @@ class PeerPaths:
             return []
         # Its actions are dropped: they would call back, and two nodes would call each other for ever
         # (docs/protocol/disco.md#hearing).
+        # The list replaces the last one: see docs/protocol/disco.md#hearing.
         self._replace(Source.CALLED, addresses, now)
         # The peer's own pings hold its firewall open for a moment only: all addresses at once, whatever was pinged
         # lately (docs/protocol/disco.md#hearing).
@@ -170,6 +175,7 @@ class PeerPaths:
         """A pong of `size` bytes (0: as the ping): False when nobody asked, PingAnswered when somebody waits for it."""
         sent = self._outstanding.take(tx)
         # Asked by relay and answered by UDP, or the other way round: that proves neither path.
+        # `source` itself is not compared: a router may send the answer out by another address of its own.
         if sent is None or (sent.to is None) != (source is None):
             return False
         # From the moment we asked. The peer's clock is not asked about anything.
@@ -208,6 +214,7 @@ class PeerPaths:
     def on_sending_failed(self, address: Address, now: float) -> list[Action]:
         """The operating system refused to send to this address: there is no way, or the datagram is too large."""
         was = self.selector.state
+        # The kernel knows at once what silence would tell in seconds.
         self.selector.on_sending_failed(address, now)
         best, search = self.selector.best, self._search_in_use()
         # Once for each doubt: a socket that refuses everything would have us ping with each packet.
@@ -239,6 +246,7 @@ class PeerPaths:
         """Our own addresses changed: nothing measured before holds any longer."""
         self.selector = Selector()
         self.relay_latency = None
+        # Candidates stay: where the peer is has not changed with where we are.
         self._full_ping_at = self._suspect = self._search_at = self._narrow_at = None
         # An answer under way was asked for from an address that may not be ours any more.
         self._outstanding.clear()
@@ -249,10 +257,12 @@ class PeerPaths:
     # -- pings somebody waits for ---------------------------------------------------------------------------------
     def ask(self, token: int, now: float) -> list[Action]:
         """Ping the peer for a caller: by the path in use when trusted, else by relay and every candidate."""
+        # One token for all of them: whoever asked hears each answer, and by which way it came.
         purpose = Purpose(token=token)
         best = self.selector.best
         if best is not None and self.trusted(now):
             return [self._ping(best.address, now, purpose, size=min(self.carries, STANDARD))]
+        # By relay in any case: whoever waits gets an answer from a peer that no direct path reaches, too.
         actions: list[Action] = [self._ping(None, now, purpose)]
         if self.direct:
             actions += [self._ping(c.address, now, purpose, c) for c in self.candidates.due(now)]
@@ -267,6 +277,7 @@ class PeerPaths:
             actions += self._chase(self._suspect, now)
         before = self.selector.state
         self.selector.on_timer(now)
+        # At the moment trust ends, without waiting for data: what is sent meanwhile goes twice.
         if before is PathState.DIRECT and self.selector.state is PathState.DOUBTFUL and self.active(now):
             actions += self._full_ping(now)
         if self._heartbeat_at is not None and now >= self._heartbeat_at:
@@ -301,6 +312,7 @@ class PeerPaths:
             # As large as the data: a path that has become too narrow for it is as good as dead.
             actions.append(self._ping(best.address, now, Purpose(heartbeat=True), size=self.carries))
             if self._suspect is None:
+                # One doubt at a time: another heartbeat beside it adds nothing to the verdict.
                 self._suspect, self._suspect_size = best.address, self.carries
                 self._checked = self._narrow_answered = False
                 self._suspect_at = now + self._patience(best)
@@ -331,6 +343,7 @@ class PeerPaths:
 
     @staticmethod
     def _patience(best: Measured) -> float:
+        # Four round trips: a queue on the way may double one, and a wrong verdict costs a detour by the relay.
         return min(max(PATIENCE[0], 4 * best.latency), PATIENCE[1])
 
     def _wants_full_ping(self, now: float) -> bool:
@@ -347,6 +360,7 @@ class PeerPaths:
         self._narrow_at = None
         if self.trusted(now):
             return []
+        # Those that were asked in this round and no others: a candidate may be silent because nobody asked it.
         pinged = [c for c in self.candidates if c.last_ping is not None and now - c.last_ping < PROBE_INTERVAL]
         return [self._ping(c.address, now, size=FLOOR) for c in pinged]
 
@@ -363,6 +377,7 @@ class PeerPaths:
 
     # -- sending ----------------------------------------------------------------------------------------------------
     def _full_ping(self, now: float) -> list[Action]:
+        # Here rather than by a timer of its own: an address that nobody is about to ping may be as old as it likes.
         for address in self.candidates.expire(now):
             self.selector.on_withdrawn(address, now)
         self._full_ping_at = now
@@ -397,6 +412,7 @@ class PeerPaths:
         if not self.direct or not self.active(now) or self.trusted(now):
             return []
         # Ours: while data waits on the relay, a new candidate is tried as soon as it is known.
+        # The others wait for the next full ping, as ever.
         fresh = [c for c in self.candidates if c.address not in before]
         actions: list[Action] = [self._ping(c.address, now, candidate=c) for c in fresh]
         if actions:

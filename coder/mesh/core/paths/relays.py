@@ -5,6 +5,8 @@ Obeys docs/protocol/derp.md, "What a client does". Connections themselves are ma
 
 from __future__ import annotations
 
+# docs/protocol/derp.md#what-a-client-does. A relay keeps a queue for each connection, so one that nobody uses is given
+# back; the home one stays, as others find us there.
 IDLE_CLOSE = 60.0
 """Seconds after which an unused connection to a region that is not home is closed."""
 # A quarter of the limit: a connection lives at most so much longer than it should, and looking costs nothing.
@@ -21,6 +23,7 @@ class RelayRoutes:
 
     def learn(self, key: bytes, region: int) -> None:
         """A packet of this (installed) peer came through the region."""
+        # Written for every relayed packet: an assignment is cheaper than asking first whether it changes anything.
         self._regions[key] = region
 
     def forget(self, key: bytes, region: int | None = None) -> None:

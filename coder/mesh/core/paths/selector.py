@@ -30,6 +30,7 @@ class PathState(Enum):
 
     RELAYED = "relayed"
     """No UDP address is known to work: relay only."""
+    # The only state in which the relay carries nothing.
     DIRECT = "direct"
     """A UDP address answered lately: UDP only."""
     DOUBTFUL = "doubtful"
@@ -64,15 +65,18 @@ class Step(NamedTuple):
 _R, _D, _Q = PathState.RELAYED, PathState.DIRECT, PathState.DOUBTFUL
 
 TABLE: dict[tuple[PathState, PathEvent], Step] = {
+    # The only way out of the relay. Without a best address any answer is a better one.
     (_R, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
     (_D, PathEvent.PONG_FROM_BEST): Step(_D, trust=True),
     (_D, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
     # No trust for the best: it was another address that answered.
     (_D, PathEvent.PONG_FROM_WORSE): Step(_D),
+    # Nothing is given up yet: data goes both ways until the address answers or doubt ends.
     (_D, PathEvent.TRUST_ENDED): Step(_Q),
     # Ours: trust alone would leave a broken path in use for up to 6.5 s; two unanswered pings are proof enough.
     (_D, PathEvent.HEARTBEAT_LOST): Step(_Q),
     (_D, PathEvent.SENDING_FAILED): Step(_Q),
+    # Straight to the relay: the peer itself says that it is not there any more.
     (_D, PathEvent.BEST_WITHDRAWN): Step(_R, forget=True),
     (_Q, PathEvent.PONG_FROM_BEST): Step(_D, trust=True),
     (_Q, PathEvent.PONG_FROM_BETTER): Step(_D, adopt=True, trust=True),
@@ -81,6 +85,7 @@ TABLE: dict[tuple[PathState, PathEvent], Step] = {
     # Doubt does not begin anew: its end is the first silence's.
     (_Q, PathEvent.HEARTBEAT_LOST): Step(_Q),
     (_Q, PathEvent.SENDING_FAILED): Step(_Q),
+    # Forgotten: on the relay any answer has to count as a better one, this address's, too.
     (_Q, PathEvent.DOUBT_ENDED): Step(_R, forget=True),
     (_Q, PathEvent.BEST_WITHDRAWN): Step(_R, forget=True),
 }
@@ -100,6 +105,8 @@ class Measured:
 def standing(ip: str) -> int:
     """Points an address has whatever its speed: loopback 50, private 20, IPv6 10 more."""
     parsed = ip_address(ip)
+    # In the measure of `is_better`, one point a per cent: a private address keeps its place against one that is up to a
+    # fifth faster.
     points = 50 if parsed.is_loopback else 20 if _is_private(ip) else 0
     return points + (10 if parsed.version == 6 else 0)
 
@@ -142,9 +149,11 @@ class Selector:
 
     def __init__(self) -> None:
         self.state = PathState.RELAYED
+        # None in RELAYED and only there: the table's `forget` sees to it.
         self.best: Measured | None = None
         self.until = 0.0
         """When trust (DIRECT) or doubt (DOUBTFUL) ends."""
+        # For people: how long the path has been what it is.
         self.changed_at = 0.0
 
     def route(self, now: float) -> tuple[Address | None, bool]:
@@ -196,6 +205,7 @@ class Selector:
             self.best = None
         elif (step.adopt or event is PathEvent.PONG_FROM_BEST) and answer is not None:
             self.best = answer
+        # From the answer's arrival, not from the question's time: a slow path is not trusted for less.
         if step.trust:
             self.until = now + TRUST
         # On entering only: see the table.

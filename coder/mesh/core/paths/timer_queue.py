@@ -19,6 +19,7 @@ class TimerQueue(Generic[Key]):
     __slots__ = ("_at", "_count", "_heap")
 
     def __init__(self) -> None:
+        # The truth; the heap below is an index of it that may also hold what was true before.
         self._at: dict[Key, float] = {}
         self._heap: list[tuple[float, int, Key]] = []
         self._count = 0
@@ -58,6 +59,7 @@ class TimerQueue(Generic[Key]):
         due = []
         while (at := self.next()) is not None and at <= now:
             key = heappop(self._heap)[2]
+            # A deadline comes once: whoever wants another look says so (`PathActions.settle`).
             del self._at[key]
             due.append(key)
         return due

@@ -64,6 +64,7 @@ class DiscoInput:
             if not peers or peers[0].box is None:
                 return
             message = disco.open_untrusted(peers[0].box, datagram)
+        # Nothing is answered and nothing logged: whoever can send us datagrams could fill either.
         except (WireError, CryptoError):
             return
         # Which of several peers with one disco key pings, its own word decides: whoever has the key may speak for
@@ -88,9 +89,11 @@ class DiscoInput:
         # A ping that came by two ways is two pings; the same one twice from one address is a repeat by the network.
         if peer.last_ping == seen:
             return
+        # The last one alone is remembered: a repeat behind another ping costs one more pong, and no harm.
         peer.last_ping = seen
         if isinstance(origin, int):
             pong = disco.DiscoPong(ping.tx_id, UdpAddress(_PSEUDO_RELAY, origin))
+            # Back the way it came, not by the peer's home: the question was whether this region reaches us.
             self._sink.relay(origin, peer.config.public_key, [self._actions.seal(peer, pong)])
             return
         # The box has proved the sender. A recorded ping sent again from elsewhere would be learnt as well: it gains an
@@ -103,6 +106,7 @@ class DiscoInput:
         self._actions.carry_out(peer, peer.paths.on_ping(origin, now, ping.size), now)
 
     def _on_pong(self, peers: list[Peer], pong: disco.DiscoPong, origin: Address | int, now: float) -> None:
+        # By relay there is no address to learn, only that the peer is alive and how far it is.
         source = None if isinstance(origin, int) else origin
         for peer in peers:
             # Twelve random bytes: only who opened our ping can name them, so the answer finds its peer by them alone.
@@ -110,6 +114,7 @@ class DiscoInput:
             if answer is False:
                 continue
             if source is not None:
+                # Proved by an answer to our own question, which a recorded packet cannot be.
                 self._by_address.learn(source, peer)
             self._actions.settle(peer, now)
             if isinstance(answer, PingAnswered):

@@ -66,8 +66,10 @@ class PathActions:
     # -- our own addresses ------------------------------------------------------------------------------------------
     def set_own_endpoints(self, endpoints: Iterable[Address], now: float, fresh_for: float) -> None:
         """What peers are told in call-me-maybe, and for how many seconds from now on it may be told."""
+        # In the wire's form, as each call has all of them.
         self._own_endpoints = tuple(UdpAddress(*address) for address in endpoints)
         self._endpoints_fresh_until = now + fresh_for
+        # Taken as a whole first: a peer whose call has to wait once more is put into the new one.
         waiting, self._waiting_calls = self._waiting_calls, {}
         for peer in waiting:
             self._call(peer, now)
@@ -101,6 +103,7 @@ class PathActions:
 
     def settle(self, peer: Peer, now: float) -> None:
         """After a change of a peer's paths: when to look again, and what the stack should know."""
+        # After every step: paths answer when they want to be asked, so that nobody walks all peers to find out.
         self.timer_queue.set(peer, peer.paths.next_wake())
         state, carries = peer.paths.selector.state, peer.paths.carries
         if state is not peer.seen_state:
@@ -159,6 +162,7 @@ class PathActions:
         if key.is_zero:
             return None
         try:
+            # Made once for a peer: the agreement costs more than a message.
             return SharedBox(self._disco_private, key)
         except CryptoError:
             return None  # an unusable key: the peer is reached by relay, like one that speaks no disco

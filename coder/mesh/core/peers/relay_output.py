@@ -24,6 +24,7 @@ class RelayOutput:
         self._routes = routes
         self._stack = stack
         self._sink = sink
+        # By peer, not by region: one whose region changes meanwhile is still waiting for the queue it was stopped for.
         self._paused: dict[Peer, int] = {}
         """Peers whose bulk data waits, and for the queue of which region."""
 
@@ -32,18 +33,23 @@ class RelayOutput:
         region = self._routes.region(peer.config.public_key, peer.config.home_derp)
         if not region:
             return
+        # Counted as handed over: what a full queue drops later (drivers/derp_client_queue.py) was still meant to go by
+        # relay.
         peer.relayed_bytes += sum(map(len, packets))
         # The packets are taken in any case: the sign only says that more would make the queue longer
         # (docs/decisions/relay-pushback.md).
         is_short = self._sink.relay(region, peer.config.public_key, packets)
         # Not where the path is direct: a keepalive or a ping by relay must not stop data that does not go there.
         if not is_short and peer not in self._paused and peer.paths.selector.state is not PathState.DIRECT:
+            # Only what the stack has to send waits. Handshakes and keepalives are the tunnel's and go on, or the pause
+            # would look like a dead peer to the tunnel's timers.
             self._paused[peer] = region
             for address in peer.tunnel.allowed:
                 self._stack.pause(address)
 
     def drained(self, region: int) -> None:
         """A region's queue is short again."""
+        # A copy: resuming takes the peer out of what is walked.
         for peer in [peer for peer, waits_for in self._paused.items() if waits_for == region]:
             self.resume(peer)
 

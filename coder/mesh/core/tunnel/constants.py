@@ -21,11 +21,14 @@ REKEY_JITTER = 0.333
 """Up to this much is added to a retry, so that two peers do not collide for ever."""
 REKEY_ATTEMPT_TIME = 90.0
 """Seconds after which an unanswered handshake is given up."""
+# Ours, as the next: the paper knows nobody on the way who could say so.
 UNDELIVERED_RETRY = 0.25
 """Seconds before the next initiation when a relay had nobody to give the last one to; doubles each time."""
 MAX_UNDELIVERED = 5
 """How often in one handshake that is believed."""
+# Counted instead of timed, so that a machine that slept in between still has its tries.
 MAX_ATTEMPTS = int(REKEY_ATTEMPT_TIME / REKEY_TIMEOUT)
+# WireGuard paper, section 6.1.
 KEEPALIVE_TIMEOUT = 10.0
 """Seconds a receiver may stay silent."""
 # Only the initiator renews, so an initiator that receives and never sends has to notice age by what comes in: early
@@ -34,6 +37,7 @@ REKEY_ON_RECEIVE = REJECT_AFTER_TIME - KEEPALIVE_TIMEOUT - REKEY_TIMEOUT
 """Age of keys at which the initiator renews them because data came in."""
 NEW_HANDSHAKE_TIMEOUT = KEEPALIVE_TIMEOUT + REKEY_TIMEOUT
 """Seconds after data went out and nothing came back."""
+# WireGuard paper, section 6.3: nine minutes.
 ZERO_KEYS_AFTER = 3 * REJECT_AFTER_TIME
 """Seconds after the last handshake at which all keys are forgotten."""
 # Against a peer that floods with genuine initiations. The paper has no number; genuine peers use this one.
@@ -42,6 +46,7 @@ MIN_INITIATION_INTERVAL = 0.020
 # As the kernel's: 8192 bits, less the one word that is being cleared (RFC 6479).
 REPLAY_WINDOW = 8128
 """How many packets may arrive late."""
+# As the kernel's. Enough for the first flight of a few connections; more would be old before it left.
 MAX_STAGED = 128
 """Packets kept per peer while there is no session; the oldest go first."""
 

@@ -42,6 +42,7 @@ from coder.mesh.core.wire.wireguard import (
 _unpack_header_from = TRANSPORT_HEADER.unpack_from
 _IPV6_PREFIX = 8
 """Bytes of an IPv6 address that name a network (RFC 4291 section 2.5.4)."""
+# The other two have no mac1: a cookie reply proves itself by the mac1 of what it answers, data by its tag.
 _SIGNED_SIZES = (INITIATION_SIZE, RESPONSE_SIZE)
 _SIGNED_INITIATION = Struct(f"{INITIATION_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
 _SIGNED_RESPONSE = Struct(f"{RESPONSE_SIZE - 2 * MAC_SIZE}s{MAC_SIZE}s").unpack_from
@@ -88,15 +89,19 @@ class Device:
         "Ask everybody for cookies (tests; an operator under attack)."
         self._random = random
         self._mtu = mtu
+        # Only handshakes need the world's time: their timestamps are compared by the peer, over restarts of ours.
         self._wall_offset = wall_offset
         self._indices: IndexTable[Keypair[Tunnel], Tunnel] = IndexTable(random)
+        # The table itself: asked once for each batch, without a call.
         self._sessions = self._indices.sessions
         self._routes: dict[bytes, Tunnel] = {}
+        # The receiver's mac1 key is a constant of ours: every handshake that arrives is checked with it.
         self._mac1 = blake2s(key=mac1_key(local.public), digest_size=MAC_SIZE)
         "With the key already in: copying it is half of what making it costs."
         self._cookies = CookieMaker(local.public, random)
         self._gauge = LoadGauge()
         self._limiter = SourceLimiter()
+        # Of all tunnels. The serial number between keeps the heap from comparing tunnels.
         self._heap: list[tuple[float, int, Tunnel]] = []
         self._serial = 0
 
@@ -111,6 +116,7 @@ class Device:
         persistent_keepalive: float = 0.0,
     ) -> Tunnel:
         """A new peer with these overlay addresses (16 bytes each). CryptoError when its key is unusable."""
+        # A defect of the caller's, not the peer's: hence no error of the wire's kind.
         if remote in self.peers:
             raise ValueError("the peer is already there")
 
@@ -137,6 +143,7 @@ class Device:
 
     def remove_peer(self, remote: PublicKey) -> None:
         """Forget a peer and its keys; nothing happens when there is none."""
+        # Out of the table first, so that nothing that arrives meanwhile finds it.
         tunnel = self.peers.pop(remote, None)
         if tunnel is not None:
             self.set_allowed(tunnel, ())
@@ -201,6 +208,7 @@ class Device:
         """
         if total < TRANSPORT_OVERHEAD or segment < TRANSPORT_OVERHEAD:
             return 0
+        # The first speaks for all: `open_run` stops at one that is not like it.
         kind, receiver, _ = _unpack_header_from(view, 0)
         keypair = self._sessions.get(receiver)
         if kind != TYPE_TRANSPORT or keypair is None or not keypair.tunnel.is_settled(keypair, source, now):
@@ -225,6 +233,7 @@ class Device:
         # Silence is a virtue (paper, section 5.1): who sends nothing we can open learns nothing of us.
         if keypair is None or not keypair.is_usable(now):
             self.stats.unknown_receiver += 1
+            # This one datagram; the next may be for other keys.
             return min(offset + segment, total)
         packets: list[bytes] = []
         after, genuine, data = keypair.open_run(view, offset, total, segment, packets)
@@ -250,6 +259,7 @@ class Device:
             if isinstance(message, CookieReply):
                 self._cookie_reply(message, now)
             elif not isinstance(message, Transport) and self._is_admitted(datagram, message, source, now, result):
+                # The two that cost key agreements; both have passed the door above.
                 if isinstance(message, Initiation):
                     self._initiation(message, source, now, result)
                 else:
@@ -281,6 +291,7 @@ class Device:
         if not self._gauge.count(now) and not self.always_under_load:
             return True
         _, mac1, covered2, mac2 = split_macs(datagram)
+        # With its port: a cookie is this sender's alone. The rate below is its host's, which has many ports.
         place = _source_bytes(source)
         if not self._cookies.is_mac2_valid(covered2, mac2, place, now):
             nonce, cookie = self._cookies.seal_reply(mac1, place, now)
@@ -319,6 +330,7 @@ class Device:
                 self.stats.unknown_receiver += 1
                 return
             tunnel = keypair.tunnel
+        # Not checked for load of ours: a forged one costs an XChaCha20 and changes nothing.
         tunnel.accept_cookie_untrusted(message, now)
 
     # -- time -------------------------------------------------------------------------------------------------------

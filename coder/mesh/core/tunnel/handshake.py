@@ -71,10 +71,14 @@ class Handshaker:
         # secret as the private key and lives as long.
         self._shared = local.exchange(remote)
         self.jar = CookieJar(remote)
+        # What only our side knows of an initiation; the answer is nothing without it.
         self._initiated: Initiated | None = None
         self.pending_index: int | None = None
         "Under which the answer to our last initiation will come."
+        # The last timestamp we sent, as (seconds, nanoseconds).
         self._said = (0, 0)
+        # Zeros are less than any timestamp. Kept in memory only: after a restart a recorded initiation is answered
+        # once, and comes to nothing, as who plays it back has not the keys to go on.
         self._heard_stamp = bytes(12)
         self._heard_at: float | None = None
 
@@ -94,6 +98,7 @@ class Handshaker:
     def accept_response_untrusted(self, message: HandshakeResponse) -> TransportKeys:
         """The keys our initiation led to; CryptoError when forged or not awaited."""
         # An answer to an initiation we have replaced: its ephemeral key is gone, and that is the point.
+        # Not an error to tell: who guesses an index learns nothing from silence.
         if self._initiated is None or message.receiver != self.pending_index:
             raise CryptoError("not_awaited")
         keys = read_response_untrusted(self._initiated, self._local, message.ephemeral, message.empty, self._psk)
@@ -111,12 +116,14 @@ class Handshaker:
             raise CryptoError("initiation_flood")
         self._heard_stamp = stamp
         self._heard_at = now
+        # Noted only here, behind the proof: a stranger moves neither.
         return accepted
 
     def respond(
         self, accepted: Accepted, initiation: Initiation, index: int, now: float
     ) -> tuple[bytes, TransportKeys]:
         """The response and the keys."""
+        # A key for this session alone; with it goes, when the session ends, what could open a recording of it.
         ephemeral = PrivateKey.generate(self._random)
         # Our own initiation, if one is under way, is left alone: see the head of this file.
         empty, keys = write_response(accepted, ephemeral, self._psk)

@@ -23,6 +23,7 @@ class IndexTable(Generic[Session, Handshake]):
     def __init__(self, random: Random) -> None:
         self._random = random
         self.sessions: dict[int, Session] = {}
+        # Apart, as a handshake has no keys yet; one number is never in both.
         self.handshakes: dict[int, Handshake] = {}
 
     def allocate(self) -> int:

@@ -29,7 +29,10 @@ _nonce = NONCE.pack
 _VERSION_MASK = 0xF0
 _VERSION_6 = 0x60
 _VERSION_4 = 0x40
+# An IPv4 packet's source is compared as the IPv6 address it is mapped to (RFC 4291 section 2.5.5.2): one list of what a
+# peer may bear serves both.
 _MAPPED = bytes(10) + b"\xff\xff"
+# Eight bytes of fixed header, sixteen of source address (RFC 8200 section 3).
 _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
@@ -86,7 +89,9 @@ class Keypair(Generic[Owner]):
         self.local_index = local_index
         self.remote_index = remote_index
         self.is_initiator = is_initiator
+        # By the caller's clock; `slept` makes up for what that did not count.
         self.created = now
+        # Also the nonce (WireGuard paper, section 5.4.6): never set back, never shared.
         self.counter = 0
         "Of the next datagram sent."
         # For each pair of its own: counters begin anew with the keys.
@@ -135,6 +140,8 @@ class Keypair(Generic[Owner]):
         counter = self.counter
         offset = 0
         full = packets if last == size else packets - 1
+        # In place: the ciphertext takes the plaintext's room, and the tag what the stride leaves behind it
+        # (wire/batch.py).
         for plain, cipher in zip(layout.plain[:full], layout.cipher, strict=False):
             _pack_header_into(buf, offset, TYPE_TRANSPORT, remote, counter)
             encrypt(_nonce(counter), plain, None, cipher)
@@ -166,6 +173,7 @@ class Keypair(Generic[Owner]):
         append = out.append
         head = _NO_HEAD
         genuine = data = 0
+        # What the kernel put together (GRO): datagrams of one source end to end, equal in size but for the last.
         for at in range(offset, total, segment):
             end = at + segment
             if end > total:
@@ -175,6 +183,7 @@ class Keypair(Generic[Owner]):
                     offset = total
                     break
             kind, receiver, counter = _unpack_header_from(view, at)
+            # Another session's, or a handshake between: the caller looks anew from here.
             if receiver != index or kind != TYPE_TRANSPORT:
                 offset = at
                 break
@@ -199,6 +208,7 @@ class Keypair(Generic[Owner]):
                 replay.newest = newest
                 replay.accept(counter)
                 newest = replay.newest
+            # Counted before the source address is looked at: the datagram was the peer's, whatever it put inside.
             genuine += 1
             # Packets of one stream begin alike, up to the end of the source address: one comparison instead of two.
             if plain.startswith(head):
@@ -258,9 +268,12 @@ class Keypairs(Generic[Owner]):
         if keypair is not self.next:
             return None
         gone = self.previous
+        # The old keys go on opening: datagrams that were sealed with them may still be under way (WireGuard paper,
+        # section 6).
         self.previous, self.current, self.next = self.current, keypair, None
         if self.previous is not None:
             self.previous.retire()
+        # One handshake back and no further: who is two behind has missed a renewal.
         return [gone] if gone is not None else []
 
     def clear(self) -> list[Keypair[Owner]]:
@@ -274,6 +287,7 @@ class Keypairs(Generic[Owner]):
         gone = []
         for name in ("previous", "current", "next"):
             keypair: Keypair[Owner] | None = getattr(self, name)
+            # By age or by count (WireGuard paper, section 6.2): both end a key for good.
             if keypair is not None and not keypair.is_usable(now):
                 gone.append(keypair)
                 setattr(self, name, None)

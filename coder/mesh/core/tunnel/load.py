@@ -2,7 +2,7 @@
 
 Lives here: the gauge of all handshakes, the bucket per source.
 Does not live here: cookies themselves (crypto/handshake_cookie.py).
-Obeys: the WireGuard paper, section 5.3; rates as genuine peers have them (reference, section 8).
+Obeys: the WireGuard paper, section 5.3; rates as genuine peers have them (constants.py).
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class SourceLimiter:
         room, at = self._buckets.get(source, (float(LIMIT_BURST), now))
         room = min(float(LIMIT_BURST), room + max(0.0, now - at) * LIMIT_RATE)
         allowed = room >= 1
+        # Noted whether allowed or not: the refill counts from here.
         self._buckets[source] = (room - 1 if allowed else room, now)
         return allowed
 

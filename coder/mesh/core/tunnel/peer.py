@@ -128,6 +128,7 @@ class Tunnel(KeyOwner):
             self._stage(packets)
             return self._initiate(now)
         mtu = self._mtu
+        # The common case of a keystroke: no list of one to sum over.
         if len(packets) == 1:
             packet = packets[0]
             datagrams = [keypair.seal_one(packet, mtu)]
@@ -149,6 +150,7 @@ class Tunnel(KeyOwner):
             self._stage(_plaintexts(txbuf, batch))
             self._initiate_soon(now)
             return 0
+        # Counted behind it, as whole datagrams: stats are what went over the wire.
         total = keypair.seal_into(txbuf, batch.packets, batch.size, batch.last)
         self._sent(total, now, data=True)
         if keypair.wants_renewal(now):
@@ -174,6 +176,7 @@ class Tunnel(KeyOwner):
         return keypair if keypair is not None and keypair.is_usable(now) else None
 
     def _stage(self, packets: list[bytes]) -> None:
+        # Kept as plaintext: with which keys they will be sealed is not known yet.
         self._staged.extend(packets)
         # The oldest goes first: whoever sent it has the least use for it by now.
         while len(self._staged) > MAX_STAGED:
@@ -209,6 +212,7 @@ class Tunnel(KeyOwner):
         self._is_hastened = False
         # Drawn anew for each attempt, from the caller's randomness: two peers that restart together would otherwise
         # cross their initiations again and again, each throwing away what the other began.
+        # WireGuard paper, section 6.1 has the third of a second.
         self._timers.jitter = int.from_bytes(self._random(2), "little") / 0xFFFF * REKEY_JITTER
         self._forget_initiation()
         index = self._indices.allocate()
@@ -263,6 +267,7 @@ class Tunnel(KeyOwner):
         accepted = self._handshaker.accept_initiation_untrusted(heard, message, now)
         index = self._indices.allocate()
         response, keys = self._handshaker.respond(accepted, message, index, now)
+        # Under an index of its own; the peer's is what we put into headers.
         keypair = Keypair(self, keys, index, message.sender, is_initiator=False, now=now)
         self._adopt(keypair, self._keypairs.add_responded(keypair), now)
         # A later initiation of ours would only make a second session of the same moment.
@@ -385,6 +390,7 @@ class Tunnel(KeyOwner):
             outcome.events.append(HandshakeGaveUp(self.remote))
             return
         self._attempts += 1
+        # With new ephemeral keys and a new timestamp: a repeated message would be refused as a replay.
         outcome.datagrams += self._initiate(now, is_retry=True)
 
     def _on_passive_keepalive(self, now: float, outcome: Outcome) -> None:
@@ -427,6 +433,7 @@ class Tunnel(KeyOwner):
 
         Whatever is sent next begins a handshake instead of being lost until the silence is noticed.
         """
+        # In the caller's clock the last initiation is fresh still, and would hold up the next.
         self._initiated_at -= seconds
         # A cookie lives by the responder's clock, which did not stand still.
         self._handshaker.jar.slept(seconds)

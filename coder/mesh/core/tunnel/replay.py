@@ -52,9 +52,11 @@ class ReplayWindow:
             self._open_gap(after, gap)
 
     def _open_gap(self, start: int, gap: int) -> None:
+        # Nothing missing so far: the integer begins where the gap does, and stays small.
         if not self._missing:
             self._base = start
         elif start + gap - self._base > _SLACK:
+            # What falls out of the window is shifted away in one step.
             drop = start + gap - REPLAY_WINDOW - self._base
             self._missing >>= drop
             self._base += drop

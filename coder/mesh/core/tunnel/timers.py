@@ -64,7 +64,9 @@ INITIATION_SENT: Rules = ((_RESTART, Timer.RETRY, REKEY_TIMEOUT), *PACKET_SENT)
 # Completed is what the initiator knows from the response and the responder from the first data: until then the
 # responder's keys may answer a replayed initiation, and nothing must be sent with them (WireGuard paper, section 5).
 HANDSHAKE_COMPLETED: Rules = ((_DISARM, Timer.RETRY, 0),)
+# From the keys' birth, not from their last use: nine minutes are a promise about secrets.
 SESSION_DERIVED: Rules = ((_RESTART, Timer.ZERO_KEYS, ZERO_KEYS_AFTER),)
+# WireGuard paper, section 6.4.
 GAVE_UP: Rules = (
     (_DISARM, Timer.RETRY, 0),
     (_DISARM, Timer.PASSIVE_KEEPALIVE, 0),
@@ -88,6 +90,7 @@ class SessionTimers:
         "No deadline is nearer than this."
         self.interval = 0.0
         "Of persistent keepalives; 0 is off."
+        # Set with each initiation (peer.py); nothing is random here.
         self.jitter = 0.0
         "Added where two peers could act in step."
 

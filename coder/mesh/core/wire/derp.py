@@ -27,6 +27,7 @@ MAX_FRAME = MAX_INFO + KEY_SIZE + NONCE_SIZE + OVERHEAD
 """Largest body accepted of any frame, known or not."""
 
 # A type nobody knows is skipped (docs/protocol/derp.md#frames): later ones can come without a new version.
+# docs/protocol/derp.md#frames, with who sends each.
 SERVER_KEY = 0x01
 CLIENT_INFO = 0x02
 SERVER_INFO = 0x03
@@ -46,11 +47,15 @@ RESTARTING = 0x15
 
 # A relay that is older than reasons gives none, which means the first one.
 GONE_DISCONNECTED = 0
+# Answers a packet that could not be delivered; the first tells of somebody who was heard before.
 GONE_NOT_HERE = 1
 
+# Big endian and without padding: `!` makes five bytes of it where the native alignment would make eight. The length
+# counts the body alone.
 HEADER = Struct("!BI")
 """Frame type, body length."""
 
+# Milliseconds both: how long to wait, and for how long trying is worth the while (docs/protocol/derp.md#frames).
 RESTARTING_BODY = Struct("!II")
 
 
@@ -118,6 +123,7 @@ class RecvPacket:
 
 @dataclass(frozen=True, slots=True)
 class ForwardPacket:
+    # With its source, unlike SendPacket: the connection is another relay's, and names nobody.
     """Relay to relay: deliver this to your client."""
 
     source: PublicKey
@@ -142,6 +148,8 @@ class KeepAlive:
 class NotePreferred:
     """Client to relay: whether this is my home."""
 
+    # One byte. A relay moves packets by who is connected, so this changes no route: it is for what a relay tells of
+    # itself.
     preferred: bool
 
     def encode(self) -> bytes:
@@ -155,6 +163,7 @@ class PeerGone:
 
     key: PublicKey
     reason: int = GONE_DISCONNECTED
+    # What we do is the same for both: the learnt route is forgotten (paths/relays.py).
     "GONE_DISCONNECTED or GONE_NOT_HERE; others may come."
 
     def encode(self) -> bytes:
@@ -168,6 +177,7 @@ class PeerPresent:
 
     key: PublicKey
     address: bytes = b""
+    # For people who look at a relay. Packets go by key, never to this address.
     "Optional: 16 address bytes and a port, big endian."
 
     def encode(self) -> bytes:
@@ -200,6 +210,7 @@ class DerpPing:
     """Either way; answered by a DerpPong with the same data."""
 
     data: bytes
+    # Returned as they are: what they mean is the asker's business, and a relay need not keep anything for it.
     "8 bytes."
 
     def encode(self) -> bytes:
@@ -223,6 +234,7 @@ class Health:
     """Relay to client: a problem, or none."""
 
     problem: str
+    # The all-clear is the same frame, so that one which says less than was known before needs no type of its own.
     "Empty: healthy."
 
     def encode(self) -> bytes:

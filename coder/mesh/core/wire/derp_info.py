@@ -14,6 +14,8 @@ from coder.mesh.core.crypto.keys import PublicKey
 from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.wire.derp import SealedClientInfo, SealedServerInfo
 
+# Told and not compared: a type that is not known is skipped, so either side may be ahead of the other
+# (docs/protocol/derp.md#frames).
 PROTOCOL_VERSION = 2
 
 
@@ -25,10 +27,14 @@ class ClientInfo:
     can_ack_pings: bool = True
     is_prober: bool = False
     mesh_key: str = ""
+    # Inside the box, so that nobody on the way learns it; compared in constant time by the driver
+    # (drivers/derp_server.py).
     "Hex; only relays of one mesh have it. A secret."
 
     def encode(self) -> bytes:
         """The JSON inside the box; defaults left out."""
+        # The names are the wire's, of two manners: one in lower case beside two in upper case. A reader that does not
+        # find its own spelling takes the field as absent.
         fields: dict[str, object] = {"version": self.version}
         if self.mesh_key:
             fields["meshKey"] = self.mesh_key
@@ -45,7 +51,9 @@ class ServerInfo:
 
     version: int = PROTOCOL_VERSION
     rate_bytes_per_second: int = 0
+    # A promise of the relay about itself: who sends more than this is slowed down by unread bytes, not told.
     "0: no limit."
+    # How much may come at once before the rate holds.
     rate_burst_bytes: int = 0
 
     def encode(self) -> bytes:
@@ -60,11 +68,13 @@ class ServerInfo:
 
 def seal_client_info(box: SharedBox, key: PublicKey, nonce: bytes, info: ClientInfo) -> SealedClientInfo:
     """`box` is between the client's node key and the server's key; nonce 24 random bytes."""
+    # The key goes in front of the box in the clear: without it the relay could not make the shared key that opens it.
     return SealedClientInfo(key, nonce, box.seal(nonce, info.encode()))
 
 
 def seal_server_info(box: SharedBox, nonce: bytes, info: ServerInfo) -> SealedServerInfo:
     """`box` is between the server's key and the client's node key; nonce 24 random bytes."""
+    # No key in front: the client has had it in the first frame, and a second one could only contradict it.
     return SealedServerInfo(nonce, box.seal(nonce, info.encode()))
 
 
@@ -75,6 +85,7 @@ def open_client_info_untrusted(box: SharedBox, sealed: SealedClientInfo) -> Clie
         version=_integer(fields, "version"),
         # A promise is not guessed at: anything but a plain true is none.
         can_ack_pings=fields.get("CanAckPings") is True,
+        # Of a monitor; a relay of ours serves it like anybody.
         is_prober=fields.get("IsProber") is True,
         mesh_key=_mesh_key(fields),
     )
@@ -96,6 +107,7 @@ def _open_json(box: SharedBox, nonce: bytes, sealed: bytes) -> dict[str, object]
         fields = json.loads(box.open_untrusted(nonce, sealed))
     except CryptoError as error:
         raise WireError("forged") from error
+    # RecursionError: brackets nested a hundred thousand deep are a short text, and Python's reader gives up by it.
     except (ValueError, RecursionError) as error:
         raise WireError("bad_info") from error
     if not isinstance(fields, dict):

@@ -54,11 +54,14 @@ from coder.mesh.core.wire.derp import (
     WatchConns,
 )
 
+# What is in front of the packet differs: one key, or two where another relay says for whom as well as from whom.
+# Everything else may be as long as the longest box.
 _MAX_BODY = {
     SEND_PACKET: MAX_PACKET + KEY_SIZE,
     RECV_PACKET: MAX_PACKET + KEY_SIZE,
     FORWARD_PACKET: MAX_PACKET + 2 * KEY_SIZE,
 }
+# docs/protocol/derp.md#frames; longer ones are answered with their first eight bytes.
 _PING_SIZE = 8
 
 
@@ -88,6 +91,7 @@ class FrameReader:
         unpack = HEADER.unpack_from
         # Released before the buffer is resized: a bytearray with living views cannot shrink.
         with memoryview(buffer) as view:
+            # Five is the header's size, written out: this loop sees every byte that is relayed.
             while end - at >= 5:
                 kind, size = unpack(buffer, at)
                 # Nearly all frames are short: the table is asked about long ones only.
@@ -96,6 +100,8 @@ class FrameReader:
                 # An unfinished frame waits in the buffer, whose size the check above has bounded.
                 if end - at - 5 < size:
                     break
+                # Copied once, here: a packet outlives the buffer it came in, and a view of it would keep the whole read
+                # alive.
                 frames.append((kind, bytes(view[at + 5 : at + 5 + size])))
                 at += 5 + size
         if at:
@@ -126,18 +132,23 @@ def _server_key(body: bytes) -> Frame:
     # Five bytes of an error page may pass for a header; its text does not pass for this.
     if not body.startswith(MAGIC):
         raise WireError("bad_magic")
+    # Bytes behind the key are ignored: later relays may say more there.
     return ServerKey(_key(body, len(MAGIC)))
 
 
 def _client_info(body: bytes) -> Frame:
+    # Cut only. Opening needs the relay's private key, which this file must not know (derp_info.py).
     return SealedClientInfo(_key(body), body[KEY_SIZE : KEY_SIZE + NONCE_SIZE], body[KEY_SIZE + NONCE_SIZE :])
 
 
 def _peer_gone(body: bytes) -> Frame:
+    # The byte may be missing; see GONE_DISCONNECTED.
     return PeerGone(_key(body), body[KEY_SIZE] if len(body) > KEY_SIZE else GONE_DISCONNECTED)
 
 
 # type: (least, most bytes of the body, how to read it)
+# The least is what the fields need, the most what a stranger may make us keep: only packets are bounded tighter than a
+# frame, as everything else is rare.
 _PARSERS = {
     SERVER_KEY: (len(MAGIC) + KEY_SIZE, MAX_FRAME, _server_key),
     CLIENT_INFO: (KEY_SIZE + NONCE_SIZE, MAX_FRAME, _client_info),
@@ -155,6 +166,7 @@ _PARSERS = {
     ),
     WATCH_CONNS: (0, MAX_FRAME, lambda _: WatchConns()),
     CLOSE_PEER: (KEY_SIZE, MAX_FRAME, lambda body: ClosePeer(_key(body))),
+    # Cut to eight bytes: an answer as long as the question would let anybody have us send as much as he does.
     PING: (_PING_SIZE, MAX_FRAME, lambda body: DerpPing(body[:_PING_SIZE])),
     PONG: (_PING_SIZE, MAX_FRAME, lambda body: DerpPong(body[:_PING_SIZE])),
     # For people: a wrong byte is shown as one, and ends nothing.

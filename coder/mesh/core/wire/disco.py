@@ -20,6 +20,8 @@ from coder.mesh.core.wire.address import UdpAddress, endpoint_of_bytes
 # cookie), hence one socket serves all three.
 MAGIC = b"TS\xf0\x9f\x92\xac"
 TX_ID_SIZE = 12
+# 1310 bytes on the wire with the envelope below: two less than the transport packet around a full inner one of 1280,
+# and what every other node sends (docs/protocol/disco.md#messages).
 PADDED_PAYLOAD = 1230
 """Payload size of pings and pongs, without the two bytes of type and version."""
 
@@ -27,14 +29,18 @@ TYPE_PING = 1
 TYPE_PONG = 2
 TYPE_CALL_ME_MAYBE = 3
 
+# Of pings and pongs since they are padded. Readers do not look at it: padding is behind the fields either way.
 _PADDED_VERSION = 1
+# Compared, unlike the one above: a later list may have entries of another size.
 _CALL_VERSION = 0
+# Sixteen bytes of address, IPv4 mapped into IPv6, and a port: one layout for both families.
 _ENDPOINT_SIZE = 18
 _KEY_AT = len(MAGIC)
 _NONCE_AT = _KEY_AT + KEY_SIZE
 _BOX_AT = _NONCE_AT + NONCE_SIZE
 ENVELOPE = _BOX_AT + OVERHEAD + 2
 """Bytes of a datagram around a ping's payload: mark, key, nonce, tag, type and version."""
+# What an absent key is told as. The point zero is nobody's: no private key has it as its public one.
 _NO_KEY = PublicKey(bytes(KEY_SIZE))
 
 
@@ -45,6 +51,8 @@ class DiscoPing:
     tx_id: bytes
     "12 bytes, random."
     node_key: PublicKey = _NO_KEY
+    # The disco key is a process's, the node key a machine's: of several peers with one disco key this says which is
+    # meant.
     "The sender's WireGuard key; zero when it did not say."
     payload: int = PADDED_PAYLOAD
     "Bytes of payload, padding included."
@@ -64,8 +72,10 @@ class DiscoPong:
     """I am, and I see you at `source`."""
 
     tx_id: bytes
+    # The only thing that ties a pong to a question; see `OutstandingPings`.
     "Of the ping."
     source: UdpAddress
+    # Told and not used: our own addresses come from STUN (paths/netcheck.py), where no peer has a say.
     "Where the ping came from; 127.3.3.40:<region> when by relay."
     payload: int = PADDED_PAYLOAD
     "Bytes of payload, padding included: as many as the ping had."
@@ -80,6 +90,7 @@ class CallMeMaybe:
     """DiscoPing me at these addresses, now: sent by relay while our own pings open the way."""
 
     endpoints: tuple[UdpAddress, ...] = ()
+    # The hearer pings all of them at once, up to a bound (paths/candidates.py); their order decides nothing else.
     "Empty makes the peer forget what it knew."
 
     def encode(self) -> bytes:
@@ -92,6 +103,7 @@ Message = DiscoPing | DiscoPong | CallMeMaybe
 
 def is_disco(datagram: bytes) -> bool:
     """Whether it starts like a disco packet and is long enough to be one."""
+    # The length is asked as well, so that what follows may slice without looking. A shorter one is WireGuard's to drop.
     return datagram.startswith(MAGIC) and len(datagram) >= _BOX_AT + OVERHEAD
 
 
@@ -126,6 +138,7 @@ def parse_untrusted(clear: bytes) -> Message:
     """The message in an opened box; WireError when short or of unknown type. Trailing bytes are padding."""
     if len(clear) < 2:
         raise WireError("short_message")
+    # Both bytes are inside the box: nobody on the way can make a ping of a pong.
     kind, version, body = clear[0], clear[1], clear[2:]
     if kind == TYPE_PING:
         if len(body) < TX_ID_SIZE:
@@ -136,12 +149,15 @@ def parse_untrusted(clear: bytes) -> Message:
     if kind == TYPE_PONG:
         if len(body) < TX_ID_SIZE + _ENDPOINT_SIZE:
             raise WireError("short_message")
+        # How long it is says how much came through in this direction: the hearer's probe of the path's size
+        # (paths/mtu.py).
         return DiscoPong(body[:TX_ID_SIZE], _endpoint(body, TX_ID_SIZE), len(body))
     if kind == TYPE_CALL_ME_MAYBE:
         # A list that is not a whole number of entries, or of a later version, counts as empty.
         if version != _CALL_VERSION or len(body) % _ENDPOINT_SIZE:
             return CallMeMaybe()
         return CallMeMaybe(tuple(_endpoint(body, at) for at in range(0, len(body), _ENDPOINT_SIZE)))
+    # Dropped by who asked: types of later versions are nothing to us (docs/protocol/disco.md#messages).
     raise WireError("unknown_type", f"unknown message type 0x{kind:02x}")
 
 

@@ -67,6 +67,7 @@ class Options:
         if self.mss is not None:
             out += bytes((KIND_MSS, 4)) + _SHORT.pack(self.mss)
         if self.sack_permitted:
+            # Two bytes that fill up the ten of timestamps; alone, two NOPs do (RFC 7323 appendix A).
             out += bytes((KIND_SACK_PERMITTED, 2)) if self.timestamps else bytes((1, 1, KIND_SACK_PERMITTED, 2))
         if self.timestamps is not None:
             out += b"" if self.sack_permitted else b"\x01\x01"
@@ -108,6 +109,7 @@ class Segment:
             self.port,
             self.seq & SEQUENCE_MASK,
             self.ack & SEQUENCE_MASK,
+            # Words in the upper half of a byte: divided by four, shifted by four.
             (HEADER_SIZE + len(options)) << 2,
             self.flags,
             self.window,
@@ -119,6 +121,7 @@ class Segment:
     @property
     def length(self) -> int:
         """Sequence numbers it takes: payload, SYN and FIN (RFC 9293: SEG.LEN)."""
+        # RFC 9293 section 3.4: both have a number of their own, to be acknowledged and repeated like data.
         return len(self.payload) + (self.flags & SYN != 0) + (self.flags & FIN != 0)
 
 
@@ -128,10 +131,12 @@ def parse_untrusted(data: bytes, start: int = 0, end: int | None = None) -> Segm
     if stop - start < HEADER_SIZE:
         raise WireError("short_segment")
     source_port, port, seq, ack, offset, flags, window, checksum, urgent = _HEADER.unpack_from(data, start)
+    # In words, in the upper half of the byte; the lower one is reserved and not looked at (RFC 9293 section 3.1).
     size = (offset >> 4) * 4
     if size < HEADER_SIZE or start + size > stop:
         raise WireError("bad_data_offset")
     options = parse_options_untrusted(data[start + HEADER_SIZE : start + size]) if size > HEADER_SIZE else _NONE
+    # The tunnel's padding lies behind `end`, which the IP header has told.
     payload = memoryview(data)[start + size : stop]
     return Segment(source_port, port, seq, ack, flags, window, options, payload, urgent, checksum)
 

@@ -45,6 +45,8 @@ class Initiation:
     """The first handshake message."""
 
     sender: int
+    # Drawn at random and good for one session: who listens on the path sees which datagrams belong together, not whose
+    # they are.
     "Index the sender wants to be answered under."
     ephemeral: bytes
     static: bytes
@@ -92,6 +94,8 @@ class CookieReply:
     receiver: int
     nonce: bytes
     cookie: bytes
+    # Sixteen of cookie, sixteen of tag. The whole reply is smaller than either message that provokes it: it amplifies
+    # nothing.
     "The cookie, encrypted, 32 bytes."
 
     def encode(self) -> bytes:
@@ -106,6 +110,7 @@ class Transport:
     receiver: int
     counter: int
     ciphertext: bytes
+    # Sixteen are a keepalive: nothing, sealed.
     "Padded plaintext and tag, at least 16 bytes."
 
     def encode(self) -> bytes:
@@ -119,6 +124,7 @@ Message = Initiation | HandshakeResponse | CookieReply | Transport
 def parse_untrusted(datagram: bytes) -> Message:
     """Any of the four messages; WireError when the type is unknown or the size is not the type's."""
     size = len(datagram)
+    # The type's word. Of longer ones the exact size tells garbage, below.
     if size < 4:
         raise WireError("short_datagram")
     # The paper has one byte of type and three reserved zeros; read as one little-endian word they are checked at once.
@@ -135,6 +141,7 @@ def parse_untrusted(datagram: bytes) -> Message:
         return CookieReply(*_COOKIE_REPLY.unpack(datagram)[1:])
     known = kind in (TYPE_INITIATION, TYPE_RESPONSE, TYPE_COOKIE_REPLY, TYPE_TRANSPORT)
     # Both are only counted. The paper (section 5.1) has a peer stay silent to whatever does not prove itself.
+    # Told apart for who debugs; the device counts both alike.
     raise WireError("bad_size" if known else "unknown_type")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.kit.coderd import running_coderd
 from tests.kit.schema import check
 
@@ -54,11 +52,14 @@ async def test_strange_paths_and_tokens() -> None:
             assert answer.status_code == 401, token
 
 
-@pytest.mark.parametrize("name", ["' OR 1=1 --", "%", "_", '";DROP TABLE users;--', "\\"])
-async def test_search_is_data(name: str) -> None:
+STRANGE_NAMES = ["' OR 1=1 --", "%", "_", '";DROP TABLE users;--', "\\"]
+
+
+async def test_search_is_data() -> None:
     async with running_coderd(first_user=True) as world:
-        answer = await world.get("/api/v2/users", params={"q": f'search:"{name}"'})
-        if answer.status_code == 200:
-            assert answer.json()["users"] == []
-        else:
-            assert answer.status_code == 400
+        for name in STRANGE_NAMES:
+            answer = await world.get("/api/v2/users", params={"q": f'search:"{name}"'})
+            if answer.status_code == 200:
+                assert answer.json()["users"] == [], name
+            else:
+                assert answer.status_code == 400, name

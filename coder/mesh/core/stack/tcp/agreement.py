@@ -22,6 +22,7 @@ class Agreement:
         self.timestamps = False
         "Every segment carries timestamps (RFC 7323: Snd.TS.OK)."
         self.sack = False
+        # RFC 7323 section 2.2: Rcv.Wind.Shift, and Snd.Wind.Shift below; each direction has its own.
         self.rcv_scale = 0
         "By how many bits windows we advertise are shifted."
         self.snd_scale = 0

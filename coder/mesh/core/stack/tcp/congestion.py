@@ -56,6 +56,7 @@ class Cubic:
         # matter.
         self.window = INITIAL_WINDOW_SEGMENTS * mss
         "Bytes that may be in flight."
+        # RFC 5681 section 3.1: as high as can be, so that the path itself ends the first slow start.
         self.ssthresh = _MAX_WINDOW
         self._max = 0.0
         "W_max, segments; 0: the curve begins where congestion avoidance does."
@@ -64,6 +65,7 @@ class Cubic:
         self._epoch = -1.0
         self._k = 0.0
         self._reno = 0.0
+        # A round ends when what was SND.NXT at its begin is acknowledged (RFC 9406 section 4.2).
         self._round_end = 0
         self._round_rtt = self._last_round_rtt = float("inf")
         self._round_samples = 0
@@ -99,6 +101,7 @@ class Cubic:
         if self._reno > _C * (elapsed - self._k) ** 3 + self._max:
             grown = max(segments, self._reno)
         else:
+            # RFC 9438 sections 4.4 and 4.5: (target - cwnd) / cwnd for each segment acknowledged.
             grown = segments + (target - segments) / segments * (size / mss)
         self.window = min(int(grown * mss), _MAX_WINDOW)
 
@@ -160,12 +163,14 @@ class Cubic:
         self._max = segments * (1 + _BETA) / 2 if segments < self._max else segments
         self._epoch = -1.0
         self._css_rounds = 0
+        # RFC 9438 section 4.6, in whole segments; not below two (RFC 5681 section 3.1).
         self.ssthresh = max(int(segments * _BETA) * self.mss, 2 * self.mss)
         self.window = self.ssthresh
 
     def timed_out(self, in_flight: int) -> None:
         """A retransmission timeout: begin again with one segment."""
         self.lost(in_flight)
+        # RFC 5681 section 3.1: the loss window is one segment, whatever the initial one was.
         self.window = self.mss
         # RFC 9438 section 4.8: the curve begins anew where slow start ends (K = 0), not below the old maximum: a path
         # that fell silent may be another one now.

@@ -108,6 +108,7 @@ class TcpSocket:
         self.accepted_by: object | None = None
         "The listener it waits in."
         settings, burst = host.settings, host.routes.burst
+        # One for both halves: what the peer may send is bounded by the round trip, too (burst.py).
         rtt = RoundTrip(settings)
         self.agreed = Agreement()
         self.timers = Timers()
@@ -137,6 +138,7 @@ class TcpSocket:
     def eof(self) -> bool:
         """Whether the peer finished and everything it sent was read."""
         receiver = self.receiver
+        # A FIN behind a hole is known and not yet reached.
         return not receiver.rx.unread and 0 <= receiver.fin_at < receiver.rx.next
 
     @property
@@ -159,6 +161,7 @@ class TcpSocket:
         if self.error is not None or self.sender.write_closed or self.state is TcpState.CLOSED:
             return True
         # A dead connection counts as writable, as with kernels: whoever waits has to wake up to hear of it.
+        # FIN-WAIT and later: nothing may be written any more, which `write_closed` above has said.
         return self.state in SENDING and len(self.sender.queue) < self.send_limit
 
     @property
@@ -241,6 +244,7 @@ class TcpSocket:
         room += self.host.settings.max_write
         if len(data) > room:
             data = data[:room]
+        # A bytearray may change under our hands before it is acknowledged: that one alone is copied.
         queue.append(data if type(data) is bytes else bytes(data))
         self.host.make_ready(self)
         return len(data)
@@ -295,6 +299,7 @@ class TcpSocket:
         """Drop everything and reset the peer."""
         if self.state is TcpState.CLOSED:
             return
+        # RFC 9293 section 3.10.5: the peer is told, and what is queued goes nowhere.
         self.send_reset()
         self.die(StackError("aborted"))
 
@@ -352,11 +357,13 @@ class TcpSocket:
     def retune(self) -> None:
         """Path or peer changed: how large segments are."""
         agreed = self.agreed
+        # The smaller of what the peer announced and what the path to it carries now (RFC 9293 section 3.7.1).
         limit = self.host.routes.segment_limit(self.remote, agreed.peer_mss, agreed.peer_packet)
         self.builder.retune(limit)
         self.recovery.resize(self.builder.mss)
 
     def choose_checksums(self) -> None:
         """The peer's SYN is known: whether segments carry checksums."""
+        # Only where both ends run this stack (docs/decisions/tcp.md): the tunnel has authenticated every byte.
         self.builder.skip(self.host.settings.skip_checksums and self.agreed.peer_packet > 0)
         self.retune()

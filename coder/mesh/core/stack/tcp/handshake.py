@@ -41,6 +41,7 @@ def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
     """Passive open: answer a SYN."""
     c.open_passively()
     read_offer(c, syn, now)
+    # RFC 7323 section 2.2: a scale in one SYN alone would have the ends count differently.
     if syn.options.window_scale is not None:  # RFC 7323 2.2: our option only in answer to theirs
         c.agreed.scale_receiving(scale_for(c.receiver.rcv_wnd))
     _begin(c, now)
@@ -48,6 +49,7 @@ def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
 
 
 def _begin(c: TcpSocket, now: float) -> None:
+    # The number first: what acknowledges the SYN is acceptable from now on, whenever the packet goes out.
     c.sender.send_syn()
     c.receiver.start_clock(now)
     c.timers.send_syn(-NEVER)  # due whatever the clock says
@@ -67,6 +69,7 @@ def read_offer(c: TcpSocket, syn: Segment, now: float) -> None:
     )
     c.receiver.begin(syn, now)
     c.sender.begin(syn.seq, syn.window)  # its window is never scaled (RFC 7323 2.2)
+    # Before the first packet is built: templates are made for what both sides take.
     c.choose_checksums()
     c.recovery.begin(c.builder.mss)
 
@@ -77,6 +80,7 @@ def established(c: TcpSocket, now: float) -> None:
     c.recovery.established(now)
     c.timers.send_syn(NEVER)
     c.take(TcpEvent.HANDSHAKE_DONE)
+    # Silence is counted from here: a SYN has retransmissions of its own.
     if c.timers.keepalive:
         c.timers.start_keepalive(now + c.timers.keepalive[0])
 
@@ -95,6 +99,7 @@ def syn_packet(c: TcpSocket, now: float) -> bytes | None:
     # In a SYN-ACK only to a peer that offered: a foreign stack gets no option that it has not shown to bear.
     is_offered = settings.skip_checksums and (is_active or agreed.peer_packet)
     options = Options(
+        # RFC 9293 section 3.7.1 wants it in every SYN: without it the peer would send 536 bytes at a time.
         mss=c.host.routes.own_mss,
         window_scale=agreed.rcv_scale if may_scale else None,
         sack_permitted=agreed.sack,

@@ -38,6 +38,7 @@ class ListeningSocket:
 
     def opens(self) -> None:
         """A handshake begins."""
+        # Counted with those that are done: together they are what `backlog` bounds.
         self.opening += 1
 
     def opened(self, socket: TcpSocket | None) -> None:
@@ -68,6 +69,7 @@ class ListeningSocket:
             return
         self.closed = True
         while self.queue:
+            # A reset, as a kernel does it: its sender believes to be connected, and would wait for an answer.
             self.queue.popleft().abort()
         self._release(self)
 

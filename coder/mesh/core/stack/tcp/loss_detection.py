@@ -50,6 +50,7 @@ class LossDetector:
         # At most four blocks fit into a header (RFC 2018 section 3), so a hostile peer cannot make this loop long.
         for index, (left32, right32) in enumerate(blocks):
             left = una + ((left32 - una + HALF) & MASK) - HALF
+            # The length from the block alone, so that both edges lie on one side of the wrap.
             right = left + ((right32 - left32) & MASK)
             # Nearest to SND.UNA: half the space lies before it, half behind, and blocks may lie on either side.
             if right > self._sender.snd_nxt or right <= left:
@@ -68,6 +69,7 @@ class LossDetector:
 
     def _duplicate_arrived(self) -> None:
         """A D-SACK: something was sent twice for nothing."""
+        # What was sent twice for nothing had only been late: RACK is to wait longer (RFC 8985 section 6.2, step 4).
         self._reordering.duplicate(self._sender.snd_una, self._sender.snd_nxt)
         # RFC 8985 section 7.4.2: a duplicate after a probe is the probe.
         self._probe.was_duplicate()

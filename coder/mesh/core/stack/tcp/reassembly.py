@@ -25,6 +25,7 @@ class Reassembly:
         self.parts: list[Piece] = []
         "In order, unread; the hot path appends views directly."
         self.unread = 0
+        # Two lists side by side: the numbers alone are what is searched.
         self._starts: list[int] = []
         self._pieces: list[Piece] = []
         self.waiting = 0
@@ -62,6 +63,7 @@ class Reassembly:
             if isinstance(last, bytearray) and len(last) < 16 * _SMALL:
                 last += data
             else:
+                # A bytearray, as the next small payload is added to it.
                 self.parts.append(bytearray(data))
         else:
             self.parts.append(data)
@@ -106,6 +108,8 @@ class Reassembly:
         # little.
         keep = []
         for block in self.blocks:
+            # Touching counts as overlapping: RFC 2018 section 3 wants each block to be a contiguous range, with holes
+            # around.
             if block[1] < left or block[0] > right:
                 keep.append(block)
             else:
@@ -132,6 +136,7 @@ class Reassembly:
         if used:
             del starts[:used]
             del pieces[:used]
+            # Below RCV.NXT the acknowledgement says it (RFC 2018 section 4).
             self.blocks = [block for block in self.blocks if block[1] > self.next]
         return self.next - before
 

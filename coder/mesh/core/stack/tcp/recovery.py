@@ -251,9 +251,11 @@ class Recovery:
         self.rtt.sample(sample, now)
         cubic = self.cubic
         if cubic.window < cubic.ssthresh:
+            # A round ends here: with nothing left under way SND.UNA and SND.NXT are one.
             cubic.round_trip(sample, ack, ack)
         if self.limited:
             cubic.acked(delivered, now, self.rtt.smoothed)
+        # RFC 6298 rule 5.2: nothing outstanding, no timer.
         self._timers.all_arrived()
         return True
 
@@ -274,6 +276,8 @@ class Recovery:
         if progress:
             self._advance(ack, echoed, now)
         elif duplicate and not self._agreed.sack and in_flight:
+            # Without SACK the third one is all that tells of a hole (RFC 5681 section 3.2); with it the blocks say
+            # where it is.
             self._detector.duplicate()
         if self.probe.end >= 0:
             self._judge_probe(ack, tsecr, progress == 0 and not blocks)

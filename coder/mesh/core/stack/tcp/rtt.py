@@ -25,6 +25,7 @@ class RoundTrip:
     )  # fmt: skip
 
     def __init__(self, settings: TcpSettings) -> None:
+        # RFC 6298 rule 2.1.
         self.rto = settings.first_rto
         "Without backoff."
         self.smoothed = 0.0
@@ -33,7 +34,9 @@ class RoundTrip:
         self.minimum = float("inf")
         self._min_at = 0.0
         self._min_rto = settings.min_rto
+        # RFC 6298 rule 2.5.
         self._max_rto = settings.max_rto
+        # RFC 9293 section 3.8.3 calls it R2, and has it at 100 seconds at least.
         self._give_up = settings.give_up
         self.retries = 0
         "Timeouts in a row."
@@ -46,6 +49,7 @@ class RoundTrip:
         """Take a measurement of a segment that was sent once (section 3, Karn's algorithm)."""
         if self.smoothed == 0.0:
             self.smoothed = rtt  # section 2.2
+            # RFC 6298 rule 2.2: with four variances the first timeout is three round trips.
             self._variance = rtt / 2
         else:
             # Section 2.3, alpha = 1/8 and beta = 1/4; the variance first, as it uses the old mean.

@@ -21,6 +21,7 @@ class Run:
         self.start = start
         self.end = end
         self.time = time
+        # RFC 6298 section 3 (Karn): which copy arrived is not known, so it gives no sample of the round trip.
         self.retransmitted = False
         "Sent more than once."
         self.sacked = False
@@ -66,6 +67,7 @@ class Scoreboard:
         "Highest sequence number known to have arrived."
         self.reordered = False
         "Whether a segment sent once ever arrived after a later one."
+        # RACK.xmit_ts, RACK.end_seq and RACK.rtt of RFC 8985: of what was sent last among all that has arrived.
         self.rack_time = -1.0
         self.rack_end = 0
         self.rack_rtt = 0.0
@@ -187,6 +189,7 @@ class Scoreboard:
             run.sacked = True
             index = self._join(index) + 1
         self.sacked += news
+        # Counted when reported: acknowledged later, a range is in no sum a second time.
         self.delivered += news
         return news
 

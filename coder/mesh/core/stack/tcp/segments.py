@@ -78,6 +78,7 @@ class SegmentBuilder:
         mss = max(limit - options, 8) & ~1  # even, so that the checksum of a full payload needs no shift
         self.mss = mss
         size = tcp.HEADER_SIZE + options + mss
+        # Everything in front of the sequence number, 44 bytes: it changes with the size of segments only.
         self._head = ip.header(ip.PROTOCOL_TCP, self._local, self._remote, size) + self._ports
         self.slot = padded(ip.HEADER_SIZE + size, limit + ip.HEADER_SIZE + tcp.HEADER_SIZE)
         # Padding is written with the packet: a slot still holds the batch before, and its bytes are no business of the
@@ -123,6 +124,7 @@ class SegmentBuilder:
         last = len(chunk) - mss
         first = seq - base
         offset = HEADER
+        # Once for the batch: acknowledgement, window and stamp are the same for all that goes out in one moment.
         post = self._post(_ACK, now)
         if self.skip_checksums:
             for _ in range(count):
@@ -209,8 +211,11 @@ class SegmentBuilder:
     def _finish(self, seq: int, post: bytes, data: bytes) -> bytes:
         body = (seq & MASK).to_bytes(4, "big") + post + data
         size = 4 + len(body)
+        # The length is all that differs from the template.
         head = self._head[:4] + size.to_bytes(2, "big") + self._head[6:]
         if self.skip_checksums:
             return head + body
+        # RFC 9293 section 3.1: the length in the pseudo header is that of header and data.
         check = 0xFFFF - (self._pseudo + size + ip.ones_sum(body)) % 0xFFFF
+        # Sixteen bytes into the TCP header, less the four of the ports, which are in `head`.
         return head + body[:12] + check.to_bytes(2, "big") + body[14:]

@@ -33,6 +33,7 @@ class Sender:
         "Sequence number of the segment that set the window last."
         self.snd_wl2 = 0
         "Its acknowledgement."
+        # MAX.SND.WND, which RFC 5961 section 5.2 and the silly window rule both ask for.
         self._max_wnd = 0
         self.write_closed = False
         "The application has finished; a FIN follows what is queued."
@@ -60,6 +61,7 @@ class Sender:
 
     def send_syn(self) -> None:
         """Our SYN is (about to be) under way: it takes the number ISS."""
+        # RFC 9293 section 3.4: a SYN is acknowledged like a byte, so it has a number like one.
         self.snd_nxt = self.iss + 1
 
     def begin(self, syn_seq: int, window: int) -> None:

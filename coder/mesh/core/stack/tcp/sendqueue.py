@@ -20,6 +20,7 @@ class SendQueue:
         self.start = start
         self.end = start
         self._chunks: list[bytes] = []
+        # Number of each chunk's first byte, for bisecting.
         self._bases: list[int] = []
 
     def __len__(self) -> int:
@@ -66,6 +67,7 @@ class SendQueue:
         if seq >= self.end:
             return b"", self.end
         index = bisect_right(self._bases, seq) - 1
+        # The whole chunk: the hot loop cuts many segments from it.
         return self._chunks[index], self._bases[index]
 
     def slice(self, seq: int, size: int) -> bytes:

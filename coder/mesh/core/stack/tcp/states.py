@@ -51,18 +51,22 @@ _S, _E = TcpState, TcpEvent
 TABLE: dict[tuple[TcpState, TcpEvent], TcpState] = {
     (_S.CLOSED, _E.CONNECT_CALLED): _S.SYN_SENT,
     (_S.CLOSED, _E.SYN_ACCEPTED): _S.SYN_RECEIVED,
+    # The answer acknowledged our SYN and brought the peer's: the usual way, in one segment.
     (_S.SYN_SENT, _E.HANDSHAKE_DONE): _S.ESTABLISHED,
     (_S.SYN_SENT, _E.SYN_ACCEPTED): _S.SYN_RECEIVED,  # simultaneous open
     (_S.SYN_RECEIVED, _E.HANDSHAKE_DONE): _S.ESTABLISHED,
     (_S.ESTABLISHED, _E.FIN_SENT): _S.FIN_WAIT_1,
+    # We may go on for as long as we like: half-closed (RFC 9293 section 3.6.1).
     (_S.ESTABLISHED, _E.FIN_ARRIVED): _S.CLOSE_WAIT,
     # A segment that acknowledges our FIN and carries the peer's is two events, the acknowledgement first, as RFC 9293
     # section 3.10.7.4 has them. So the step from FIN-WAIT-1 to TIME-WAIT (section 3.3.2, note 2) needs no row.
     (_S.FIN_WAIT_1, _E.FIN_ACKED): _S.FIN_WAIT_2,
     (_S.FIN_WAIT_1, _E.FIN_ARRIVED): _S.CLOSING,  # simultaneous close
     (_S.FIN_WAIT_2, _E.FIN_ARRIVED): _S.TIME_WAIT,
+    # Only this end still had something to say.
     (_S.CLOSE_WAIT, _E.FIN_SENT): _S.LAST_ACK,
     (_S.CLOSING, _E.FIN_ACKED): _S.TIME_WAIT,
+    # No TIME-WAIT: that is for who finished first, and here the peer did.
     (_S.LAST_ACK, _E.FIN_ACKED): _S.CLOSED,
     (_S.TIME_WAIT, _E.TIME_WAIT_OVER): _S.CLOSED,
     (_S.FIN_WAIT_2, _E.TIME_WAIT_OVER): _S.CLOSED,  # ours: nobody reads any more and the peer never finishes

@@ -61,12 +61,14 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
     prefix = receiver.run_prefix
     total = receiver.run_size
     rx = receiver.rx
+    # IPv6 counts everything behind its own header: 32 bytes of TCP with timestamps, then data.
     size = (prefix[0] << 8 | prefix[1]) - 32
     # Never beyond what was advertised: the careful way cuts there.
     stop = min(len(packets), index + (receiver.rcv_adv - rx.next) // size)
     end = _HEADER + size
     whole = end == total
     expected = rx.next & MASK
+    # In 32 bits, as on the wire: equality needs no absolute number.
     una = c.sender.snd_una & MASK
     recent = receiver.ts_recent
     stamp = first_stamp = -1
@@ -117,6 +119,7 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     # More than this would acknowledge what was never sent: the careful way challenges it (RFC 5961 section 5.2).
     outstanding = sender.snd_nxt - sender.snd_una
     key = c.key
+    # How far the run has come, counted from SND.UNA: differences survive the wrap of the numbers.
     best = 0
     window = -1
     echo = taken_echo = -1
@@ -246,6 +249,7 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
         return
     if not flags & tcp.SYN:
         return
+    # RFC 9293 section 3.10.7.3, its fourth step: a SYN, whether it answers ours or crossed it.
     handshake.read_offer(c, segment, now)
     if acked:
         handshake.established(c, now)
@@ -302,12 +306,14 @@ def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
     sender = c.sender
     ack = nearest(sender.snd_una, segment.ack)
     if c.state is TcpState.SYN_RECEIVED:
+        # RFC 9293 section 3.10.7.4: it acknowledges what was never sent.
         if ack != sender.iss + 1:
             c.host.send_control(c.remote, stray_reset(c.local, c.remote, segment))
             return False
         handshake.established(c, now)
         _update_window(c, segment.window, seq, ack)
         return True
+    # RFC 5961 section 5.2. The challenge tells a true peer where we are, and a guesser nothing.
     if not sender.believes(ack):
         c.receiver.challenge(now)
         return False
@@ -340,6 +346,7 @@ def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     payload: memoryview | bytes = segment.payload
     end = seq + len(payload)
     if end > receiver.rcv_adv:
+        # A probe of our window (RFC 9293 section 3.8.6.1), or a peer that does not keep to it.
         payload = receiver.cut(seq, payload)  # a FIN behind what is cut off is cut off, too
     elif segment.flags & tcp.FIN:
         receiver.learn_fin(end)

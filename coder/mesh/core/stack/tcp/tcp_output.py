@@ -52,6 +52,7 @@ def emit(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     """Fill the superbuffer with what may be sent now: lost data first, then new. None: nothing (left)."""
     if c.state not in SYNCHRONIZED or c.state is TcpState.TIME_WAIT:
         return None
+    # The oldest hole first: the peer can deliver nothing behind it.
     if c.recovery.scoreboard.lost:
         batch = _resend_lost(c, txbuf, now)
         if batch is not None or c.recovery.scoreboard.lost:
@@ -63,6 +64,7 @@ def _resend_lost(c: TcpSocket, txbuf: TxBuf, now: float) -> Batch | None:
     """Send lost ranges again, as far as the window lets us; segments are cut to today's size."""
     sender, recovery, builder = c.sender, c.recovery, c.builder
     layout = txbuf.layout(builder.slot)
+    # Lost data obeys the window as well (RFC 6675 section 5, step C): `pipe` no longer counts it.
     room = recovery.room()
     count = 0
     offset = HEADER
@@ -146,7 +148,9 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
         finish = False
     start = sender.snd_nxt
     seq = start
+    # All full ones go by the hot loop, which writes no flags but ACK.
     full = size // mss
+    # What is left is shorter, and last: slots are equal but for the last one (wire/batch.py).
     rest = size - full * mss
     if full and not rest and start + size == sender.queue.end:
         full -= 1  # the last one is written with PSH (RFC 9293 3.9.1.2: when nothing more is queued), and FIN
@@ -157,6 +161,7 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
         offset = builder.fill(txbuf.buf, layout.stride, sender.queue, seq, full, now)
         seq += full * mss
     if rest or finish:
+        # RFC 9293 section 3.9.1.2: PSH with the last that is queued, so that a reader of another make is woken.
         flags = _ACK | (tcp.PSH if rest else 0) | (tcp.FIN if finish else 0)
         last = builder.write(txbuf, offset, builder.segment(seq, flags, sender.queue.slice(seq, rest), now))
         seq += rest
@@ -190,12 +195,14 @@ def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
     receiver.reported()
     c.sender.count(owed)
     # The same bytes: equal timestamps and blocks are what a duplicate is.
+    # No more than three (`Receiver.take`).
     return [packet] * owed
 
 
 def probe_packet(c: TcpSocket, now: float) -> bytes:
     """An empty segment below the window: the peer must answer with an acknowledgement and its window (keepalive,
     zero window). Linux's way; the byte RFC 9293 3.8.6.1 would send into a closed window could not be taken back."""
+    # RFC 9293 section 3.8.4 describes such a segment for keepalive: outside the window, so it has to be answered.
     return c.builder.segment(c.sender.snd_una - 1, _ACK, b"", now)
 
 
@@ -204,6 +211,7 @@ def watch_window(c: TcpSocket, now: float) -> None:
     timers = c.timers
     if c.sender.is_stalled_by_window and c.state in SENDING and c.recovery.phase is Phase.OPEN:
         if timers.persist_at == NEVER:
+            # RFC 9293 section 3.8.6.1: the first probe after a retransmission timeout, later ones further apart.
             timers.start_persist(now + c.recovery.rtt.persist_delay(timers.persist_count))
     # Something is under way again, or nothing waits: its acknowledgement or the next write asks by itself.
     elif timers.persist_at != NEVER or timers.persist_count:

@@ -18,6 +18,7 @@ def on_timer(c: TcpSocket, now: float) -> None:
     """Run every timer that is due."""
     timers = c.timers
     c.host.make_ready(c)
+    # No order among these would be wrong; where one matters it is said beside it.
     if timers.syn_at <= now:
         handshake.resend_syn(c, now)
     if timers.ack_at <= now:
@@ -83,6 +84,7 @@ def _probe_life(c: TcpSocket, now: float) -> None:
         c.die(StackError("timeout"))
         return
     timers.keepalive_probed(now, interval)
+    # RFC 9293 section 3.8.4: only where no sent data is outstanding.
     if not c.sender.in_flight:  # data under way is a probe already
         c.host.send_control(c.remote, tcp_output.probe_packet(c, now))
 

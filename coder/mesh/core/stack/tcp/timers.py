@@ -27,6 +27,8 @@ class Timers:
         "When the SYN has to be sent (again)."
         self.rto_at = NEVER
         self.probe_at = NEVER
+        # One for each purpose, not one for each segment: RFC 6298 section 5 and RFC 8985 both watch a flight as a
+        # whole.
         "When the tail is probed."
         self.reorder_at = NEVER
         "When segments given time for reordering count as lost."
@@ -42,6 +44,7 @@ class Timers:
         "(seconds of silence before the first probe, seconds between probes, probes)."
         self.keepalive_at = NEVER
         self.keepalive_probes = 0
+        # Compared with when the peer was heard last: the way in then need not touch any timer.
         self.keepalive_sent = 0.0
         self.earliest = NEVER
         "No deadline comes before it. Moving one away leaves it where it was: it is looked at again when it has come."

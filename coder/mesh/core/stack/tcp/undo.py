@@ -15,6 +15,7 @@ class SpuriousLoss:
     __slots__ = ("_before", "sent_at")
 
     def __init__(self) -> None:
+        # Of the first reduction: losses found while one is repaired do not reduce again (RFC 6675 section 5).
         self._before: Snapshot | None = None
         self.sent_at = -1
         "Our timestamp when the first range was sent again, or -1: none was yet."

@@ -28,7 +28,6 @@ from coder.coderd.store.events import inbox as inbox_store
 from coder.coderd.store.events import notifications as store
 from coder.coderd.store.events.notifications import MessageRow
 from coder.domain.events.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST
-from coder.domain.events.notification_texts import Reader, fill, render
 from tests.kit.agents import dial_link, eventually
 from tests.kit.certificates import Authority
 from tests.kit.coderd import World, running_coderd
@@ -371,18 +370,6 @@ async def test_templates_and_who_may_set_what() -> None:
                 method, f"/api/v2/notifications/{refused}", token=token, json={"notifier_paused": True}
             )
             assert answer.status_code == 403
-
-
-def test_words_are_filled_in_once() -> None:
-    values = {".Labels.name": "{{.UserEmail}}", ".UserEmail": "secret", "base_url": "https://x"}
-    assert fill("{{base_url}}/{{ .Labels.name | urlquery }}", values) == "https://x/%7B%7B.UserEmail%7D%7D"
-    assert fill("a{{if .Labels.none}}b{{end}}c{{if .Labels.name}}d{{end}}", values) == "acd"
-
-
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
-def test_every_template_renders(template: Any) -> None:
-    message = render(template, Reader(UUID(int=1), "", "maria", "m@b.c"), {"custom_title": "x"}, "https://x")
-    assert message.title and "{{" not in message.title + message.body + json.dumps(message.actions)
 
 
 def test_secrets_of_the_mail_server_do_not_show() -> None:

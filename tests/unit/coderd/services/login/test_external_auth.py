@@ -20,7 +20,6 @@ from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.coderd.services.login import external_auth, provider_tokens
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
 from coder.coderd.store.login import external_auth as store
-from coder.domain.login.external_providers import ProviderProblem, git_login, provider_for, read_providers
 from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.identity_provider import IdentityProvider, identity_provider
@@ -305,48 +304,3 @@ async def test_the_way_back_must_have_begun_here() -> None:
         assert (await browser.get(path)).status_code == 401
         page = await browser.get("/external-auth/nothing/callback")  # the dashboard says that there is no such thing
         assert page.headers["content-type"].startswith("text/html") and "set-cookie" not in page.headers
-
-
-def settings(**fields: str) -> dict[str, str]:
-    return {f"CODER_EXTERNAL_AUTH_0_{name.upper()}": value for name, value in fields.items()}
-
-
-def test_known_hosts_need_no_addresses() -> None:
-    (github,) = read_providers(settings(type="github", client_id="c", client_secret="s"), None)
-    assert github.id == "github" and github.token_url == "https://github.com/login/oauth/access_token"
-    assert provider_for([github], url="https://github.com/a/b") is github
-    assert provider_for([github], url="https://github.community/a") is None
-    assert "s" not in repr(github).split("client_secret")[-1][:4]
-    own = settings(type="gitlab", client_id="c", auth_url="https://git.acme.com/oauth/authorize", id="acme")
-    (gitlab,) = read_providers(own, None)
-    assert gitlab.token_url == "https://git.acme.com/oauth/token"
-    assert git_login(gitlab, "t") == ("oauth2", "t")
-
-
-def test_the_file_and_the_environment_give_the_same() -> None:
-    listed = [{"type": "github", "id": "hub", "clientID": "c", "clientSecret": "s", "deviceFlow": True}]
-    (one,) = read_providers({}, listed)
-    (other,) = read_providers(
-        settings(type="github", id="hub", client_id="c", client_secret="s", device_flow="true"), None
-    )
-    assert one == other and one.device_flow
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        settings(type="github"),
-        settings(id="a/b", client_id="c", auth_url="http://x", token_url="http://x"),
-        settings(id="own", client_id="c"),
-        settings(id="own", client_id="c", auth_url="http://x"),
-        settings(id="own", client_id="c", auth_url="http://x", token_url="http://x", regex="("),
-        {
-            **settings(type="github", client_id="c"),
-            "CODER_EXTERNAL_AUTH_1_TYPE": "github",
-            "CODER_EXTERNAL_AUTH_1_CLIENT_ID": "d",
-        },
-    ],
-)
-def test_settings_that_cannot_work_say_so(wrong: dict[str, str]) -> None:
-    with pytest.raises(ProviderProblem, match="external auth provider"):
-        read_providers(wrong, None)

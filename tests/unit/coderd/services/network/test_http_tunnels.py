@@ -220,6 +220,7 @@ async def raw(world: World, method: str, path: str, **headers: str) -> httpx.Res
 
 
 async def test_the_doors() -> None:
+    """What `TunnelledUpgrade` makes of an ordinary request, and how its streams are asked for."""
     async with running_coderd(first_user=True) as world:
         opened = await raw(world, "POST", "/derp", **{CARRY: "DERP"})
         assert opened.status_code == 200

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from coder.base.secret import Secret
 from tests.kit.coderd import World, running_coderd
 
@@ -50,13 +48,14 @@ async def test_a_user_comes_and_goes_with_the_provider() -> None:
         assert refused.status_code == 400 and "owner" in refused.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"userName": "x"}, {"emails": [{"value": "nonsense"}]}, [], {"emails": 1, "active": "yes"}]
-)
-async def test_documents_that_make_no_user(body: Any) -> None:
+NO_USERS: list[Any] = [{}, {"userName": "x"}, {"emails": [{"value": "nonsense"}]}, [], {"emails": 1, "active": "yes"}]
+
+
+async def test_documents_that_make_no_user() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        refused = await ask(world, "POST", body=body)
-        assert refused.status_code == 400 and refused.json()["status"] == "400"
+        for body in NO_USERS:
+            refused = await ask(world, "POST", body=body)
+            assert refused.status_code == 400 and refused.json()["status"] == "400", body
         assert (await world.get("/api/v2/users")).json()["count"] == 1
 
 

@@ -7,26 +7,11 @@ from uuid import UUID
 
 from coder.coderd.services.people import user_secrets
 from coder.coderd.store.people import user_secrets as store
-from coder.domain.people.user_secrets import explain_env_name, explain_file_path, read_pairs
 from tests.kit.coderd import running_coderd
 from tests.kit.schema import check
 
 PATH = "/api/v2/users/me/secrets"
 KEY = base64.b64encode(b"o" * 32).decode()
-
-
-def test_names_and_paths() -> None:
-    assert explain_env_name("TOKEN_1") == explain_env_name("") == ""
-    assert all(explain_env_name(name) for name in ("1A", "A-B", "path", "CODER_AGENT_TOKEN"))
-    assert explain_file_path("~/.x") == explain_file_path("/x/y") == ""
-    assert all(explain_file_path(path) for path in ("x", "~x", "/a/../b"))
-
-
-def test_imported_files() -> None:
-    assert read_pairs("env", "# c\nexport A=1\nB='x y'\n\n") == {"A": "1", "B": "x y"}
-    assert read_pairs("json", {"A": 1, "B": True}) == {"A": "1", "B": "true"}
-    assert isinstance(read_pairs("env", "nothing"), str)
-    assert isinstance(read_pairs("json", {"A": [1]}), str)
 
 
 async def test_a_secret_is_kept_sealed_and_reaches_only_its_owners_agents() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from coder.domain.people.user_skills import read_head
 from tests.kit.coderd import running_coderd
 from tests.kit.schema import check, check_list
 
@@ -11,12 +10,6 @@ PATH = "/api/experimental/users/me/skills"
 
 def _skill(name: str = "review", description: str = "how to review") -> str:
     return f"---\nname: {name}\ndescription: {description}\n---\nLook twice.\n"
-
-
-def test_heads() -> None:
-    assert (read_head(_skill()).name, read_head(_skill()).fault) == ("review", "")
-    for wrong in ("", "no head", "---\nname: x\n", _skill("Bad Name"), _skill(description=""), "x" * 70000):
-        assert read_head(wrong).fault, wrong[:20]
 
 
 async def test_a_skill_from_birth_to_death() -> None:

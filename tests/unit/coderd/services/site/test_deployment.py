@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from coder.api.base import codec
 from coder.coderd.services.site import deployment
 from coder.coderd.store.site import site
@@ -29,12 +27,15 @@ async def test_a_new_banner_needs_a_colour() -> None:
         assert taken.status_code == 200, taken.text
 
 
-@pytest.mark.parametrize("stored", [{}, {"background_color": ""}, {"background_color": "red"}], ids=str)
-async def test_a_banner_that_was_taken_without_one_does_not_keep_others_from_changing(stored: dict[str, Any]) -> None:
+STORED_BANNERS: list[dict[str, Any]] = [{}, {"background_color": ""}, {"background_color": "red"}]
+
+
+async def test_a_banner_that_was_taken_without_one_does_not_keep_others_from_changing() -> None:
     async with running_coderd(first_user=True) as world:
-        look = _look(enabled=True, message="m", **stored)
-        await world.ctx.db.run(site.put_config, deployment._APPEARANCE, codec.encode(look).decode())
-        shown = (await world.get(PATH)).json()["announcement_banners"]
-        for banners in ([*look["announcement_banners"]], shown):
-            changed = await world.put(PATH, {**look, "application_name": "x", "announcement_banners": banners})
-            assert changed.status_code == 200, changed.text
+        for stored in STORED_BANNERS:
+            look = _look(enabled=True, message="m", **stored)
+            await world.ctx.db.run(site.put_config, deployment._APPEARANCE, codec.encode(look).decode())
+            shown = (await world.get(PATH)).json()["announcement_banners"]
+            for banners in ([*look["announcement_banners"]], shown):
+                changed = await world.put(PATH, {**look, "application_name": "x", "announcement_banners": banners})
+                assert changed.status_code == 200, f"{stored}: {changed.text}"

@@ -6,8 +6,6 @@ import io
 import tarfile
 from typing import Any
 
-import pytest
-
 from coder.coderd.services.templates.examples import examples, split_front_matter
 from coder.coderd.services.templates.template_sources import unpack_untrusted
 from coder.domain.hcl.parser import parse_file_untrusted
@@ -51,29 +49,29 @@ async def test_a_template_from_creation_to_deletion() -> None:
         assert [item["id"] for item in shown] == [made["id"]]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "field"),
-    [
-        ({"name": ""}, 400, "name"),
-        ({"name": "Bad Name"}, 400, "name"),
-        ({"name": "new"}, 400, "name"),
-        ({"name": "a" * 33}, 400, "name"),
-        ({"display_name": " x"}, 400, "display_name"),
-        ({"name": "TAKEN"}, 409, "name"),
-        ({"template_version_id": NOBODY}, 404, "template_version_id"),
-        ({"default_ttl_ms": -1}, 400, "default_ttl_ms"),
-        ({"activity_bump_ms": -1}, 400, "activity_bump_ms"),
-        ({"cors_behavior": "zzz"}, 400, "cors_behavior"),
-        ({"max_port_share_level": "nobody"}, 400, "max_port_share_level"),
-    ],
-)
-async def test_templates_that_are_refused(body: dict[str, Any], status: int, field: str) -> None:
+REFUSED_TEMPLATES: list[tuple[dict[str, Any], int, str]] = [
+    ({"name": ""}, 400, "name"),
+    ({"name": "Bad Name"}, 400, "name"),
+    ({"name": "new"}, 400, "name"),
+    ({"name": "a" * 33}, 400, "name"),
+    ({"display_name": " x"}, 400, "display_name"),
+    ({"name": "TAKEN"}, 409, "name"),
+    ({"template_version_id": NOBODY}, 404, "template_version_id"),
+    ({"default_ttl_ms": -1}, 400, "default_ttl_ms"),
+    ({"activity_bump_ms": -1}, 400, "activity_bump_ms"),
+    ({"cors_behavior": "zzz"}, 400, "cors_behavior"),
+    ({"max_port_share_level": "nobody"}, 400, "max_port_share_level"),
+]
+
+
+async def test_templates_that_are_refused() -> None:
     async with running_coderd(first_user=True) as world:
         await new_template(world, "taken")
         version = await new_version(world)
-        answer = await world.post(f"{ORG}/templates", {"name": "x", "template_version_id": version["id"], **body})
-        assert answer.status_code == status, answer.text
-        assert answer.json()["validations"][0]["field"] == field
+        for body, status, field in REFUSED_TEMPLATES:
+            answer = await world.post(f"{ORG}/templates", {"name": "x", "template_version_id": version["id"], **body})
+            assert answer.status_code == status, f"{body}: {answer.text}"
+            assert answer.json()["validations"][0]["field"] == field, body
 
 
 async def test_a_version_makes_one_template() -> None:
@@ -121,23 +119,22 @@ async def test_who_may_do_what() -> None:
         assert (await world.patch(path, {"description": "x"}, token=admin)).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("", ["alpha", "beta"]),
-        ("alph", ["alpha"]),
-        ("display_name:one", ["beta"]),
-        ("name:bet", ["beta"]),
-        ("exact_name:alpha", ["alpha"]),
-        ("author:me", ["alpha", "beta"]),
-        ("author:nobody", []),
-        ("organization:coder deprecated:false", ["alpha", "beta"]),
-        ("deprecated:true", []),
-        ("has_external_agent:true", ["beta"]),
-        ("has-ai-task:true", []),
-    ],
-)
-async def test_search(query: str, names: list[str]) -> None:
+SEARCHES: list[tuple[str, list[str]]] = [
+    ("", ["alpha", "beta"]),
+    ("alph", ["alpha"]),
+    ("display_name:one", ["beta"]),
+    ("name:bet", ["beta"]),
+    ("exact_name:alpha", ["alpha"]),
+    ("author:me", ["alpha", "beta"]),
+    ("author:nobody", []),
+    ("organization:coder deprecated:false", ["alpha", "beta"]),
+    ("deprecated:true", []),
+    ("has_external_agent:true", ["beta"]),
+    ("has-ai-task:true", []),
+]
+
+
+async def test_search() -> None:
     async with running_coderd(first_user=True) as world:
 
         def found(job: Any) -> dict[str, Any]:
@@ -149,8 +146,9 @@ async def test_search(query: str, names: list[str]) -> None:
                 body = {"name": name, "display_name": display, "template_version_id": version["id"]}
                 assert (await world.post(f"{ORG}/templates", body)).status_code == 201
         for path in ("/api/v2/templates", f"{ORG}/templates"):
-            answer = await world.get(path, params={"q": query})
-            assert [item["name"] for item in answer.json()] == names
+            for query, names in SEARCHES:
+                answer = await world.get(path, params={"q": query})
+                assert [item["name"] for item in answer.json()] == names, query
 
 
 async def test_bad_searches_name_every_mistake() -> None:
@@ -291,21 +289,20 @@ async def test_values_of_the_active_version_are_kept() -> None:
             assert kept == [("image", "debian")]
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"name": "a b"}, 400),
-        ({"provisioner": "cook"}, 400),
-        ({"storage_method": "tape"}, 400),
-        ({"file_id": None}, 400),
-        ({"file_id": NOBODY}, 404),
-        ({"file_id": None, "example_id": "nope"}, 404),
-        ({"example_id": "scratch"}, 400),
-        ({"template_id": NOBODY}, 404),
-        ({"tags": {"": "x"}}, 400),
-    ],
-)
-async def test_versions_that_are_refused(body: dict[str, Any], status: int) -> None:
+REFUSED_VERSIONS: list[tuple[dict[str, Any], int]] = [
+    ({"name": "a b"}, 400),
+    ({"provisioner": "cook"}, 400),
+    ({"storage_method": "tape"}, 400),
+    ({"file_id": None}, 400),
+    ({"file_id": NOBODY}, 404),
+    ({"file_id": None, "example_id": "nope"}, 404),
+    ({"example_id": "scratch"}, 400),
+    ({"template_id": NOBODY}, 404),
+    ({"tags": {"": "x"}}, 400),
+]
+
+
+async def test_versions_that_are_refused() -> None:
     async with running_coderd(first_user=True) as world:
         wanted = {
             "storage_method": "file",
@@ -313,8 +310,9 @@ async def test_versions_that_are_refused(body: dict[str, Any], status: int) -> N
             "tags": {},
             "file_id": await upload(world, {"main.tf": ""}),
         }
-        answer = await world.post(f"{ORG}/templateversions", {**wanted, **body})
-        assert answer.status_code == status, answer.text
+        for body, status in REFUSED_VERSIONS:
+            answer = await world.post(f"{ORG}/templateversions", {**wanted, **body})
+            assert answer.status_code == status, f"{body}: {answer.text}"
 
 
 async def test_a_version_from_an_example() -> None:

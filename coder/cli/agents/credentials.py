@@ -1,0 +1,75 @@
+"""How a command inside a workspace is told which agent it speaks for: the options, and what was given by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from coder.base.config import Option
+from coder.base.errors import CoderError
+from coder.cli.command import Invocation
+
+AUTH = Option(
+    "auth",
+    "auth",
+    "CODER_AGENT_AUTH",
+    default="token",
+    help='How the agent shows the server who it is; "token" is its own token.',
+)
+NAME = Option(
+    "agent_name",
+    "agent-name",
+    "CODER_AGENT_NAME",
+    help="Name of the agent, where the machine has several and its cloud identity stands for all.",
+)
+_TOKEN = Option(
+    "agent_token",
+    "agent-token",
+    "CODER_AGENT_TOKEN",
+    secret=True,
+    help="Secret by which the server knows the agent; --agent-token-file keeps it off the list of processes.",
+)
+_TOKEN_FILE = Option(
+    "agent_token_file",
+    "agent-token-file",
+    "CODER_AGENT_TOKEN_FILE",
+    help="File with the agent's token, which nobody else should be able to read.",
+)
+_URL = Option(
+    "agent_url",
+    "agent-url",
+    "CODER_AGENT_URL",
+    kind="url",
+    help="Address of the deployment, like https://coder.example.com; --url if left out.",
+)
+CREDENTIALS = (_URL, _TOKEN, _TOKEN_FILE)
+
+
+def given_token(invocation: Invocation) -> str:
+    """The token that was given, or that lies in the file; "" without one. Raises CoderError."""
+    token, path = str(invocation["agent_token"]), invocation["agent_token_file"]
+    if token or not path:
+        return token
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
+
+
+def require_token(invocation: Invocation) -> str:
+    """As `given_token`. Raises CoderError without one."""
+    token = given_token(invocation)
+    if not token:
+        raise CoderError(
+            "agent_token",
+            "CODER_AGENT_TOKEN must be set for token auth",
+            "`coder external-workspaces agent-instructions` prints a command with it.",
+        )
+    return token
+
+
+def require_url(invocation: Invocation) -> str:
+    """The deployment's address, as it was given. Raises CoderError without one."""
+    url = invocation["agent_url"] or invocation.globals["url"]
+    if not url:
+        raise CoderError("agent_url", "CODER_AGENT_URL must be set", "It is the URL of the deployment.")
+    return str(url)

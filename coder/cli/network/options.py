@@ -1,0 +1,19 @@
+"""Options that several commands over a link to a workspace have."""
+
+from __future__ import annotations
+
+from coder.base.config import Option
+
+DISABLE_AUTOSTART = Option(
+    "disable_autostart",
+    "disable-autostart",
+    "CODER_SSH_DISABLE_AUTOSTART",
+    kind="bool",
+    default=False,
+    help="Fail when the workspace is stopped instead of starting it.",
+)
+PCAP_FILE = Option(
+    "pcap_file",
+    "pcap-file",
+    help="Also write the packets inside the tunnel to this file, for Wireshark and its kin.",
+)

@@ -1,0 +1,58 @@
+"""Sessions on their way to the connection log: which kinds there are, what is said of each, how many are kept."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from coder.agent.reports.connection_reports import LIMIT, ReportQueue
+from coder.agent.state import ConnectionEvent
+from coder.rpc.proto import agent_pb2
+
+IDENT = bytes(range(16))
+
+
+async def told_of(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
+    queue = ReportQueue()
+    for event in events:
+        queue.note(event)
+    told: list[agent_pb2.Connection] = []
+
+    async def tell(report: agent_pb2.ReportConnectionRequest) -> None:
+        told.append(report.connection)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(queue.send_loop, tell)
+        await queue.wait_sent()
+        nursery.cancel_scope.cancel()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("ssh", agent_pb2.Connection.SSH),
+        ("vscode", agent_pb2.Connection.VSCODE),
+        ("jetbrains", agent_pb2.Connection.JETBRAINS),
+        ("reconnecting_pty", agent_pb2.Connection.RECONNECTING_PTY),
+    ],
+)
+async def test_begin_and_end_of_a_session_are_told_in_order(kind: str, told: agent_pb2.Connection.Type) -> None:
+    begin = ConnectionEvent(id=IDENT, connect=True, kind=kind, ip="192.0.2.7")
+    end = ConnectionEvent(id=IDENT, connect=False, kind=kind, ip="192.0.2.7", status_code=130, reason="gone")
+    first, last = await told_of(begin, end)
+    assert (first.action, last.action) == (agent_pb2.Connection.CONNECT, agent_pb2.Connection.DISCONNECT)
+    assert {first.type, last.type} == {told} and {first.id, last.id} == {IDENT} and first.ip == "192.0.2.7"
+    assert not first.HasField("reason") and (last.status_code, last.reason) == (130, "gone")
+    assert first.timestamp.ToNanoseconds() <= last.timestamp.ToNanoseconds()
+
+
+async def test_what_the_log_has_no_word_for_is_not_told() -> None:
+    assert await told_of(ConnectionEvent(id=IDENT, connect=True, kind="speedtest")) == []
+
+
+def test_sessions_of_a_long_silence_are_bounded() -> None:
+    queue = ReportQueue()
+    for _ in range(LIMIT + 5):
+        queue.note(ConnectionEvent(id=IDENT, connect=True, kind="ssh"))
+    assert len(queue) == LIMIT

@@ -1,0 +1,31 @@
+"""What a secret may be called, where it may appear, and files of several."""
+
+from __future__ import annotations
+
+from coder.domain.people.user_secrets import MAX_VALUE, explain_env_name, explain_faults, explain_file_path, read_pairs
+
+
+def test_names_and_paths() -> None:
+    assert explain_env_name("TOKEN_1") == explain_env_name("") == ""
+    assert all(explain_env_name(name) for name in ("1A", "A-B", "path", "CODER_AGENT_TOKEN"))
+    assert explain_file_path("~/.x") == explain_file_path("/x/y") == ""
+    assert all(explain_file_path(path) for path in ("x", "~x", "/a/../b"))
+
+
+def test_imported_files() -> None:
+    assert read_pairs("env", "# c\nexport A=1\nB='x y'\n\n") == {"A": "1", "B": "x y"}
+    assert read_pairs("json", {"A": 1, "B": True}) == {"A": "1", "B": "true"}
+    assert isinstance(read_pairs("env", "nothing"), str)
+    assert isinstance(read_pairs("json", {"A": [1]}), str)
+
+
+def test_every_fault_is_told_with_its_field() -> None:
+    assert explain_faults("db", "x", "DB", "", enabled=True) == []
+    assert explain_faults("db", "x", "", "", enabled=False) == []
+
+    def fields(name: str, value: str, env_name: str, file_path: str) -> list[str]:
+        return [field for field, _ in explain_faults(name, value, env_name, file_path, enabled=True)]
+
+    assert fields("", "", "1A", "x") == ["name", "value", "env_name", "file_path"]
+    assert fields("db", "x", "", "") == ["env_name"]
+    assert fields("db", "a\0b", "DB", "") == fields("db", "x" * (MAX_VALUE + 1), "DB", "") == ["value"]

@@ -1,0 +1,28 @@
+"""Every state a job or workspace can be in has a way out for its owner."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime
+
+from coder.domain.provisioning.allowed_actions import SILENT_AFTER, allowed_actions, is_silent
+from coder.domain.provisioning.jobs import HUNG_AFTER, STATUSES
+from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES, build_status, is_active
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def test_every_state_has_a_way_out() -> None:
+    seen = set()
+    for transition, status, silent, allows in itertools.product(TRANSITIONS, STATUSES, (False, True), (False, True)):
+        seen.add(build_status(transition, status))
+        ways = allowed_actions(status, silent=silent, template_allows_cancel=allows)
+        works = is_active(status) and status != "pending" and not silent  # a daemon that is alive is at it
+        bounded = works and (status == "canceling" or not allows)
+        assert ways or bounded, (transition, status, silent, allows)
+    assert seen == set(WORKSPACE_STATUSES)
+    # What is bounded ends as silence, and silence always has a way out.
+    assert SILENT_AFTER < HUNG_AFTER
+    assert all(allowed_actions(status, silent=True, template_allows_cancel=False) for status in STATUSES)
+    assert is_silent(NOW - SILENT_AFTER, NOW)
+    assert not is_silent(NOW, NOW)
