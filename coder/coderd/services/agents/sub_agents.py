@@ -23,6 +23,7 @@ from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.agents import sub_agents as laws
+from coder.domain.apps.external_addresses import explain_made_address
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -157,6 +158,8 @@ def _app_row(app: Request.App, agent: AgentRow, index: int, most: str, now: date
     for name in _APP_TEXTS:
         if problem := _explain_text(getattr(app, name)):
             raise _AppError(name, f"{name} {problem}")
+    if app.external and (problem := explain_made_address(app.url)):
+        raise _AppError("url", f"url {problem}")
     if problem := _explain_text(app.healthcheck.url):
         raise _AppError("healthcheck", f"its URL {problem}")
     if (level := _LEVELS.get(app.share)) is None:
