@@ -28,6 +28,7 @@ from coder.coderd.store.tables.agents import (
     workspace_agent_scripts,
     workspace_agent_tokens,
     workspace_agents,
+    workspace_apps,
 )
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import users
@@ -249,6 +250,14 @@ def _detail(row: Any) -> AgentDetail:
 async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
     query = select(*AGENT_COLUMNS).where(_agents.c.parent_id == parent_id, ~_agents.c.deleted)
     return [AgentRow(*row) for row in await tx.execute(query.order_by(_agents.c.name))]
+
+
+async def count_sub_agents_made(tx: Tx, job_id: UUID) -> tuple[int, int]:
+    """How many were made since a build, with their applications; also those that are hidden now."""
+    made = select(_agents.c.id).where(_agents.c.job_id == job_id, _agents.c.parent_id.is_not(None))
+    apps = select(func.count()).where(workspace_apps.c.agent_id.in_(made)).scalar_subquery()
+    row = (await tx.execute(select(func.count(), apps).select_from(made.subquery()))).one()
+    return row[0], row[1]
 
 
 async def insert_agents(

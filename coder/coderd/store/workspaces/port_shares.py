@@ -50,6 +50,13 @@ async def delete_port_shares(tx: Tx, workspace_id: UUID) -> None:
     await tx.execute(workspace_port_shares.delete().where(workspace_port_shares.c.workspace_id == workspace_id))
 
 
+async def delete_port_shares_of(tx: Tx, workspace_id: UUID, agent_name: str) -> bool:
+    """All of one agent. False when there was none."""
+    table = workspace_port_shares
+    statement = table.delete().where(table.c.workspace_id == workspace_id, table.c.agent_name == agent_name)
+    return bool((await tx.execute(statement)).rowcount)
+
+
 async def delete_port_share(tx: Tx, workspace_id: UUID, agent_name: str, port: int) -> bool:
     """False when there was none."""
     table = workspace_port_shares
