@@ -1,4 +1,5 @@
-"""Queries on ports of agents that owners let others see. A share whose time is over is none, whoever asks."""
+"""Queries on ports of agents that owners let others see. A share whose time is over is none, whoever asks;
+that it was one is remembered for a day."""
 
 from __future__ import annotations
 
@@ -32,6 +33,17 @@ async def list_port_shares(tx: Tx, workspace_id: UUID, now: datetime) -> list[Po
     holds = or_(table.c.expires_at.is_(None), table.c.expires_at > now)
     query = select(*(table.c[f.name] for f in fields(PortShareRow))).where(table.c.workspace_id == workspace_id, holds)
     return [PortShareRow(*row) for row in await tx.execute(query.order_by(table.c.agent_name, table.c.port))]
+
+
+async def end_of_port_share(tx: Tx, share: PortShareRow) -> datetime | None:
+    """When the stored share of the same port ends, or did; None for none, and for one without an end."""
+    table = workspace_port_shares
+    query = select(table.c.expires_at).where(
+        table.c.workspace_id == share.workspace_id,
+        table.c.agent_name == share.agent_name,
+        table.c.port == share.port,
+    )
+    return (await tx.execute(query)).scalar_one_or_none()
 
 
 async def put_port_share(tx: Tx, share: PortShareRow) -> None:
