@@ -9,7 +9,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from coder.domain.workspaces.workspaces import SHARE_LEVELS
@@ -70,7 +69,7 @@ def shared_at_most(level: str, limit: str) -> str:
     return min(level, limit, key=SHARE_LEVELS.index)
 
 
-def is_templates(child: UUID, devcontainers: Iterable[Mapping[str, Any]]) -> bool:
+def is_templates(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:
     """Whether a sub-agent was made by the template, by the dev containers of its build: then its applications are, too,
     and are shared as the template says."""
     return any(item.get("subagent_id") == str(child) for item in devcontainers)

@@ -122,29 +122,30 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
     return body
 
 
-def _check_times(value: Any, sent: Any) -> None:
+def _check_times(value: object, sent: object) -> None:
     """Every time is one as Go reads it: with its zone, and one in UTC, too. The decoder takes more, which can be
     compared with no clock, or stored in no database. Raises Invalid."""
     if isinstance(value, datetime):
-        if isinstance(sent, str) and parse_rfc3339(sent) is None:
-            raise Invalid(BAD_BODY, explain_time(sent))
-    elif isinstance(value, msgspec.Struct):
+        text = sent if isinstance(sent, str) else value.isoformat()
+        if parse_rfc3339(text) is None:
+            raise Invalid(BAD_BODY, explain_time(text))
+    elif isinstance(value, msgspec.Struct) and isinstance(sent, dict):
         for info in msgspec.structs.fields(value) if _holds_times(type(value)) else ():
             if info.encode_name in sent:
                 _check_times(getattr(value, info.name), sent[info.encode_name])
-    elif isinstance(value, list):
-        for one, text in zip(value, sent, strict=True):
-            _check_times(one, text)
-    elif isinstance(value, dict):
-        for one, text in zip(value.values(), sent.values(), strict=True):
-            _check_times(one, text)
+    elif isinstance(value, list) and isinstance(sent, list):
+        for one, other in zip(value, sent, strict=True):
+            _check_times(one, other)
+    elif isinstance(value, dict) and isinstance(sent, dict):
+        for key, one in value.items():
+            _check_times(one, sent.get(key))  # None for an id in another spelling
 
 
 @functools.cache
 def _holds_times(kind: type[msgspec.Struct]) -> bool:
     """Whether any part of a body may be a time: most have none, and are not looked through."""
-    seen: set[Any] = set()
-    waiting: list[Any] = [msgspec.inspect.type_info(kind)]
+    seen: set[type] = set()
+    waiting: list[msgspec.inspect.Type] = [msgspec.inspect.type_info(kind)]
     while waiting:
         found = waiting.pop()
         if isinstance(found, msgspec.inspect.DateTimeType):

@@ -116,6 +116,19 @@ def _first(kind: Any) -> Any:
     return kind.values[0] if isinstance(kind, msgspec.inspect.LiteralType) else None
 
 
+class Keyed(msgspec.Struct):
+    by_id: dict[UUID, datetime]
+
+
+def test_times_by_ids_in_any_spelling_are_looked_at() -> None:
+    ident = str(UUID(int=10))
+    both = {ident: "2030-01-01T00:00:00Z", ident.upper(): "2030-01-01T00:00:00Z"}
+    assert len(parse_body(msgspec.json.encode({"by_id": both}), Keyed).by_id) == 1
+    for key in both:
+        with pytest.raises(Invalid, match="valid JSON"):
+            parse_body(msgspec.json.encode({"by_id": {key: "2030-01-01T00:00:00"}}), Keyed)
+
+
 TIMED = {kind.__name__: kind for kind in _bodies() if any(_with_time(msgspec.inspect.type_info(kind), ""))}
 
 

@@ -274,9 +274,8 @@ async def test_shared_ports_end_by_themselves() -> None:
         gone = {"agent_name": "main", "port": 8080}
         assert (await world.request("DELETE", path, json=gone)).status_code == 200
         assert "expires_at" not in (await world.post(path, share)).json(), "nothing is left of it"
-        for odd in ("2030-01-01T00:00:00", "0001-01-01T00:00:00+23:59"):
-            refused = await world.post(path, {**share, "expires_at": odd})
-            assert refused.status_code == 400 and "parsing time" in refused.json()["detail"]
+        refused = await world.post(path, {**share, "expires_at": later.removesuffix("Z")})
+        assert refused.status_code == 400 and "parsing time" in refused.json()["detail"]
 
 
 async def test_search() -> None:
