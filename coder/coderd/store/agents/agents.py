@@ -361,6 +361,13 @@ async def delete_agent(tx: Tx, agent_id: UUID) -> None:
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(deleted=True))
 
 
+async def count_log_sources(tx: Tx, agent_id: UUID) -> int:
+    """Nobody else adds one until the transaction ends."""
+    await tx.execute(select(_agents.c.id).where(_agents.c.id == agent_id).with_for_update())
+    query = select(func.count()).where(_sources.c.agent_id == agent_id)
+    return int((await tx.execute(query)).scalar_one())
+
+
 async def add_log_source(tx: Tx, source: LogSourceRow) -> None:
     """Makes a source; one that is there stays as it is."""
     await tx.execute(insert(workspace_agent_log_sources).values(column_values(source)).on_conflict_do_nothing())
