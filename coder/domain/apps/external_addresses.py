@@ -1,4 +1,4 @@
-"""Where an external application may lead: a link of a template, or of an agent, that somebody opens on their own machine.
+"""Where an external application may lead: a link of a template, or of an agent, opened on somebody's own machine.
 
 The dashboard has the same rule in `pages/workspace/agent/app-address.ts`, and there which programs are given a key.
 """
