@@ -18,6 +18,7 @@ from coder.cli.command import Command, Invocation
 from coder.cli.output import say
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
+from coder.domain.apps.external_addresses import explain_address
 
 
 def _agent_of(workspace: Workspace, wanted: str) -> WorkspaceAgent:
@@ -90,6 +91,9 @@ def _app(invocation: Invocation) -> int:
     regions = read(client.request("GET", "/api/v2/regions"), RegionsResponse).regions
     region = _region(regions, invocation["region"])
     url = _app_url(region, workspace, agent, app)
+    # Somebody else may have written it, and what it is handed to runs programs and reads files.
+    if app.external and (problem := explain_address(url)):
+        raise CoderError("no_link", f'the address of "{slug}" {problem}: {url}')
     say(f"Opening {url}")
     if not invocation.globals["no_open"] and not _open(url):
         raise CoderError("no_opener", "no program to open a web page was found", f"Open it yourself: {url}")

@@ -17,6 +17,9 @@ INACTIVE_DISCONNECT_TIMEOUT = timedelta(seconds=30)
 
 MAX_LOGS_LENGTH = 1 << 20
 """Bytes of output kept per agent; one more and the agent's log is closed for ever."""
+MAX_LOG_SOURCES = 256
+MAX_SOURCE_TEXT = 1024
+"""Ours: of one agent, with its scripts' own, and characters of a name or an icon: every view of an agent shows all."""
 MIN_LINE_BYTES = 1
 """Ours: what a line counts for at least, so that lines with nothing in them have an end. More would be seen: the sum is
 an agent's `logs_length`, as recorded."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from coder.domain.workspaces.workspaces import SHARE_LEVELS
 
@@ -16,6 +18,10 @@ MAX_APPS = 100
 MAX_TEXT = 8192
 MAX_NAME = 64
 """Ours: of one agent, applications of one of them, characters of each text and of a name."""
+MAX_MADE = 1000
+MAX_APPS_MADE = 5000
+"""Ours: made during one build, with those that were removed since, whose rows stay: thirty containers made anew every
+day for a month."""
 _NAME = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.IGNORECASE | re.ASCII)
 _SLUG = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.ASCII)
 
@@ -46,6 +52,24 @@ def stored_slug(agent_name: str, slug: str) -> str:
     return f"{base64.b32hexencode(digest).decode().lower()[:8]}-{slug}"
 
 
+def explain_total(agents: int, apps: int, more_apps: int) -> str:
+    """Why a build that has made so many may make no other with `more_apps`; "" when it may."""
+    if agents >= MAX_MADE:
+        return f"{MAX_MADE} sub-agents were made since this build, and no more may be: restart the workspace"
+    if apps + more_apps > MAX_APPS_MADE:
+        return (
+            f"{apps} applications of sub-agents were made since this build, and {MAX_APPS_MADE} may be: "
+            "restart the workspace"
+        )
+    return ""
+
+
 def shared_at_most(level: str, limit: str) -> str:
     """The level, or the template's limit where that is narrower."""
     return min(level, limit, key=SHARE_LEVELS.index)
+
+
+def is_templates(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:
+    """Whether a sub-agent was made by the template, by the dev containers of its build: then its applications are, too,
+    and are shared as the template says."""
+    return any(item.get("subagent_id") == str(child) for item in devcontainers)

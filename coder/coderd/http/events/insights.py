@@ -26,7 +26,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.events import insights
 from coder.coderd.services.events.insights import Window
 from coder.coderd.services.foundation.errors import Invalid, NotFound
-from coder.domain.foundation.search import explain_time
+from coder.domain.foundation.search import explain_time, parse_rfc3339
 
 blueprint = Blueprint("insights", __name__, url_prefix="/api/v2")
 
@@ -164,15 +164,9 @@ def _window(*others: str) -> Window:
 def _time(name: str, text: str) -> datetime:
     """A full day in its own zone; the end may be a full hour of today."""
     label = f'Query param "{name}"'
-    try:
-        moment = datetime.fromisoformat(text) if "T" in text else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise _wrong(
-            name,
-            f"{label} must be a valid date format ({_LAYOUT}): {explain_time(text, _LAYOUT)}",
-        )
+    if parse_rfc3339(text) is None:
+        raise _wrong(name, f"{label} must be a valid date format ({_LAYOUT}): {explain_time(text, _LAYOUT)}")
+    moment = datetime.fromisoformat(text)
     now = context().clock.now().astimezone(moment.tzinfo)
     if moment > now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1):
         raise _wrong(name, f"{label} must not be in the future")

@@ -12,6 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Sequence, Set
+from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -28,7 +29,7 @@ from coder.coderd.http.server.declarations import declared
 from coder.coderd.services.foundation.errors import BAD_BODY, Invalid, InvalidFields, Refusal
 from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
-from coder.domain.foundation.search import explain_time
+from coder.domain.foundation.search import explain_time, parse_rfc3339
 from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -116,8 +117,49 @@ def parse_body(raw: bytes, kind: type[T], required: Sequence[str] = (), *, allow
         if missing_field:
             raise InvalidFields((missing_field[1], required_detail())) from error
         raise Invalid(BAD_BODY, _explain_type(str(error), filled)) from error
+    _check_times(body, filled)
     check_new(body, required)
     return body
+
+
+def _check_times(value: object, sent: object) -> None:
+    """Every time is one as Go reads it: with its zone, and one in UTC, too. The decoder takes more, which can be
+    compared with no clock, or stored in no database. Raises Invalid."""
+    if isinstance(value, datetime):
+        text = sent if isinstance(sent, str) else value.isoformat()
+        if parse_rfc3339(text) is None:
+            raise Invalid(BAD_BODY, explain_time(text))
+    elif isinstance(value, msgspec.Struct) and isinstance(sent, dict):
+        for info in msgspec.structs.fields(value) if _holds_times(type(value)) else ():
+            if info.encode_name in sent:
+                _check_times(getattr(value, info.name), sent[info.encode_name])
+    elif isinstance(value, list) and isinstance(sent, list):
+        for one, other in zip(value, sent, strict=True):
+            _check_times(one, other)
+    elif isinstance(value, dict) and isinstance(sent, dict):
+        for key, one in value.items():
+            _check_times(one, sent.get(key))  # None for an id in another spelling
+
+
+@functools.cache
+def _holds_times(kind: type[msgspec.Struct]) -> bool:
+    """Whether any part of a body may be a time: most have none, and are not looked through."""
+    seen: set[type] = set()
+    waiting: list[msgspec.inspect.Type] = [msgspec.inspect.type_info(kind)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, msgspec.inspect.DateTimeType):
+            return True
+        if isinstance(found, msgspec.inspect.StructType):
+            if found.cls not in seen:
+                seen.add(found.cls)
+                waiting += [part.type for part in found.fields]
+        else:
+            waiting += getattr(found, "types", ())
+            waiting += [
+                part for name in ("item_type", "value_type") if (part := getattr(found, name, None)) is not None
+            ]
+    return False
 
 
 _FAULT = re.compile(r"Invalid (UUID|RFC3339 encoded datetime) - at `\$((?:\.\w+|\[\d+\])+)`")

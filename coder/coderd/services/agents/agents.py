@@ -35,7 +35,7 @@ from coder.coderd.store.agents.agents import LogSourceRow
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.people import git_ssh_keys as ssh_key_store
 from coder.domain.access.policy import Subject
-from coder.domain.agents.agents import MAX_LOGS_LENGTH
+from coder.domain.agents.agents import MAX_LOG_SOURCES, MAX_LOGS_LENGTH, MAX_SOURCE_TEXT
 
 if TYPE_CHECKING:
     from coder.coderd.services.access.credentials import Credentials
@@ -183,9 +183,14 @@ async def store_logs(tx: Tx, place: AgentPlace, source_id: UUID, lines: Sequence
 async def add_log_source(
     ctx: Context, place: AgentPlace, source_id: UUID, display_name: str, icon: str
 ) -> WorkspaceAgentLogSource:
-    """Makes a source of logs; giving it again changes nothing."""
-    row = LogSourceRow(place.agent.id, source_id, ctx.clock.now(), display_name, icon)
-    await ctx.db.run(agent_store.add_log_source, row)
+    """Makes a source of logs; giving it again changes nothing. Raises Invalid (a long text, too many)."""
+    for name, text in (("display_name", display_name), ("icon", icon)):
+        if len(text) > MAX_SOURCE_TEXT:
+            said = f"May have {MAX_SOURCE_TEXT} characters."
+            raise Invalid("Invalid log source.", said, [(name, said)])
+    texts = (text.replace("\x00", REPLACEMENT) for text in (display_name, icon))
+    row = LogSourceRow(place.agent.id, source_id, ctx.clock.now(), *texts)
+    await ctx.db.run(_add_log_source, row)
     return WorkspaceAgentLogSource(
         workspace_agent_id=row.agent_id,
         id=row.id,
@@ -193,6 +198,14 @@ async def add_log_source(
         display_name=row.display_name,
         icon=row.icon,
     )
+
+
+async def _add_log_source(tx: Tx, row: LogSourceRow) -> None:
+    before = await agent_store.count_log_sources(tx, row.agent_id)
+    await agent_store.add_log_source(tx, row)
+    # A template may have given it more; those it may go on naming.
+    if await agent_store.count_log_sources(tx, row.agent_id) > max(before, MAX_LOG_SOURCES):
+        raise Invalid("Too many log sources.", f"An agent may have {MAX_LOG_SOURCES}.")
 
 
 def gets_user_data(place: AgentPlace) -> bool:

@@ -1,7 +1,8 @@
 """Agents that an agent makes for its dev containers: made, listed, removed (docs/protocol/agents.md#sub-agents).
 
-They belong to their parent's resource and build, and end with it. Refusals are RpcErrors with upstream's words where
-they are known; what is wrong with an application alone is told beside the answer.
+They belong to their parent's resource and build, and end with it; a rotation of its token gives them others. Refusals
+are RpcErrors with upstream's words where they are known; what is wrong with an application alone is told beside the
+answer.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from uuid import UUID
 
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents.agent_reports import uuid_untrusted
+from coder.coderd.services.agents.agents import find_again
 from coder.coderd.services.events import audit
 from coder.coderd.services.events.audit import AuditEvent, Origin
 from coder.coderd.services.provisioning.resources import new_app_row
+from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agents import AgentPlace, AgentRow
 from coder.coderd.store.events import audit as audit_store
+from coder.coderd.store.events.audit import AuditSnapshot
 from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import port_shares as share_store
 from coder.domain.agents import sub_agents as laws
+from coder.domain.apps.external_addresses import explain_made_address
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 
 Request = agent_pb2.CreateSubAgentRequest
 _NOT_ITS_OWN = "subagent does not belong to this parent agent"
+_NO_RIGHT = "the agent's token is good no longer"
 _TEXTS = ("directory", "architecture", "operating_system")
 # Numbers of newer releases are in none of these.
 _DISPLAY_APPS: dict[int, str] = {number: name.lower() for name, number in Request.DisplayApp.items()}
@@ -68,7 +75,7 @@ async def create_sub_agent(ctx: Context, place: AgentPlace, request: Request) ->
 
 
 async def list_sub_agents(ctx: Context, place: AgentPlace) -> agent_pb2.ListSubAgentsResponse:
-    rows = await ctx.db.read(agent_store.list_sub_agents, place.agent.id)
+    rows = await ctx.db.read(_list, place)
     return agent_pb2.ListSubAgentsResponse(agents=[_message(row) for row in rows])
 
 
@@ -77,23 +84,47 @@ async def delete_sub_agent(ctx: Context, place: AgentPlace, sub_agent_id: UUID) 
     await ctx.db.run(_delete, place, sub_agent_id, ctx.clock.now())
 
 
+async def _require_right(tx: Tx, place: AgentPlace) -> None:
+    """A rotation of the parent's token gives its children others, for whoever has the new one. Raises RpcError."""
+    if await find_again(tx, place) is None:
+        raise RpcError(0, _NO_RIGHT)
+
+
+async def _list(tx: Tx, place: AgentPlace) -> list[AgentRow]:
+    rows = await agent_store.list_sub_agents(tx, place.agent.id)
+    await _require_right(tx, place)  # afterwards: what a rotation changes meanwhile is not told to the older token
+    return rows
+
+
 async def _create(
     tx: Tx, place: AgentPlace, request: Request, display_apps: list[str], now: datetime
 ) -> agent_pb2.CreateSubAgentResponse:
     parent = place.agent
-    # Held, so that of two that are made side by side the second sees the first.
-    await job_store.get_job(tx, parent.job_id, lock=True)
+    await _hold(tx, place)
     others = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [parent.job_id])]
     if request.name.lower() in {other.name.lower() for other in others}:
         raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
     if sum(other.parent_id == parent.id for other in others) >= laws.MAX_SUB_AGENTS:
         raise RpcError(0, f"an agent may have {laws.MAX_SUB_AGENTS} sub-agents")
+    made = await agent_store.count_sub_agents_made(tx, parent.job_id)
+    if problem := laws.explain_total(*made, len(request.apps)):
+        raise RpcError(0, problem)
     template = await template_store.get_template(tx, place.template_id)
     row = _row(parent, request, display_apps, now)
     apps, faults = _judged(request, row, template.max_port_share_level if template is not None else "owner", now)
+    before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
     await agent_store.insert_agents(tx, [row], apps=apps)
-    await _tell(tx, place, row, "an agent made it for a dev container", now)
+    # Of one that had the name in an earlier build: they were given for that one's ports.
+    await _end_shares(tx, place, row)
+    await _tell(tx, place, row, "an agent made it for a dev container", before, now)
     return agent_pb2.CreateSubAgentResponse(agent=_message(row), app_creation_errors=faults)
+
+
+async def _hold(tx: Tx, place: AgentPlace) -> None:
+    """Of two that are made side by side the second sees the first, and either what became of its parent's token. Raises
+    RpcError."""
+    await job_store.get_job(tx, place.agent.job_id, lock=True)
+    await _require_right(tx, place)
 
 
 def _row(parent: AgentRow, request: Request, display_apps: list[str], now: datetime) -> AgentRow:
@@ -158,6 +189,8 @@ def _app_row(app: Request.App, agent: AgentRow, index: int, most: str, now: date
     for name in _APP_TEXTS:
         if problem := _explain_text(getattr(app, name)):
             raise _AppError(name, f"{name} {problem}")
+    if app.external and (problem := explain_made_address(app.url)):
+        raise _AppError("url", f"url {problem}")
     if problem := _explain_text(app.healthcheck.url):
         raise _AppError("healthcheck", f"its URL {problem}")
     if (level := _LEVELS.get(app.share)) is None:
@@ -191,6 +224,7 @@ def _explain_text(text: str) -> str:
 
 async def _change(tx: Tx, place: AgentPlace, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
     """One that the template has made: only where it is and what it shows is the container's to say."""
+    await _hold(tx, place)
     row = await _child(tx, place, ident)
     changed = replace(row, display_apps=display_apps, directory=directory or row.directory)
     await agent_store.update_agent(tx, ident, display_apps=changed.display_apps, directory=changed.directory)
@@ -199,9 +233,18 @@ async def _change(tx: Tx, place: AgentPlace, ident: UUID, directory: str, displa
 
 
 async def _delete(tx: Tx, place: AgentPlace, ident: UUID, now: datetime) -> None:
+    await _hold(tx, place)
     row = await _child(tx, place, ident)
+    before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
     await agent_store.delete_agent(tx, ident)
-    await _tell(tx, place, row, "the agent that made it removed it", now)
+    await _end_shares(tx, place, row)
+    await _tell(tx, place, row, "the agent that made it removed it", before, now)
+
+
+async def _end_shares(tx: Tx, place: AgentPlace, row: AgentRow) -> None:
+    """Shares go by an agent's name, and the next of that name is another container."""
+    if await share_store.delete_port_shares_of(tx, place.workspace_id, row.name):
+        await notify_shared_less(tx)
 
 
 async def _child(tx: Tx, place: AgentPlace, ident: UUID) -> AgentRow:
@@ -212,12 +255,14 @@ async def _child(tx: Tx, place: AgentPlace, ident: UUID) -> AgentRow:
     return found
 
 
-async def _tell(tx: Tx, place: AgentPlace, row: AgentRow, reason: str, now: datetime) -> None:
-    """Watchers and the audit log: the workspace has an agent more, or less."""
+async def _tell(
+    tx: Tx, place: AgentPlace, row: AgentRow, reason: str, before: AuditSnapshot | None, now: datetime
+) -> None:
+    """Watchers and the audit log: the workspace has an agent more, or less, and maybe shared ports less."""
     await notify_change(tx, "state", owner_id=place.owner_id, workspace_id=place.workspace_id)
-    state = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
+    after = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
     said = {"agent_name": row.name, "parent_agent_name": place.agent.name, "reason": reason}
-    await audit.write(tx, AuditEvent("workspace", "write", Origin(), 200, state, state, additional=said), now)
+    await audit.write(tx, AuditEvent("workspace", "write", Origin(), 200, before, after, additional=said), now)
 
 
 def _message(row: AgentRow) -> agent_pb2.SubAgent:

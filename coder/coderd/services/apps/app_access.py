@@ -2,15 +2,17 @@
 
 What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
 share the dashboard's origin. Where a level comes from: a template's `coder_app`
-(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py), and shares of ports
-(services/workspaces/workspace_settings.py). Not here: bytes (`coderd/apps`), tickets (`app_tokens.py`), addresses
-(`domain/apps/app_addresses.py`).
+(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py); shares of ports
+(services/workspaces/workspace_settings.py) and what agents make for dev containers (services/agents/sub_agents.py),
+which hold as far as the template lets ports be shared now, whatever it said then. Not here: bytes (`coderd/apps`),
+tickets (`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -26,8 +28,9 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import NIL, Subject, allowed_ids, decide, scope_allows
+from coder.domain.agents.sub_agents import is_templates, shared_at_most
 from coder.domain.apps.app_addresses import AppRequest, parse_port
-from coder.domain.workspaces.workspaces import MIN_SHARED_PORT, SHARE_LEVELS
+from coder.domain.workspaces.workspaces import MIN_SHARED_PORT
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -115,7 +118,7 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
         level = "owner"
         for share in await share_store.list_port_shares(tx, view.workspace.id, now):
             if share.port == port.number and agent is not None and share.agent_name == agent.name:
-                level = _narrower(share.share_level, view.template.max_port_share_level)
+                level = shared_at_most(share.share_level, view.template.max_port_share_level)
         # A stopped workspace has no agents: its owner should hear that it is stopped.
         return AppContext(request, view, agent, None, level, port.url, cors)
     apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id for agent in agents])]
@@ -128,7 +131,10 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     if not exact:
         return AppContext(request, view, None, None, "owner", "", cors)
     app = exact[0]
-    return AppContext(request, view, by_id[app.agent_id], app, app.sharing_level, app.url, cors)
+    agent, level = by_id[app.agent_id], app.sharing_level
+    if agent.parent_id is not None and not is_templates(agent.id, chain.from_iterable(a.devcontainers for a in agents)):
+        level = shared_at_most(level, view.template.max_port_share_level)
+    return AppContext(request, view, agent, app, level, app.url, cors)
 
 
 def _same(name: str, wanted: str, identity: UUID) -> bool:
@@ -153,11 +159,6 @@ async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
     """The living workspace an address names; says nothing about who may know of it."""
     view = await ctx.db.read(_find_workspace, request)
     return view.workspace.id if view else None
-
-
-def _narrower(level: str, limit: str) -> str:
-    """The template's limit may have become smaller since a port was shared."""
-    return min(level, limit, key=SHARE_LEVELS.index)
 
 
 def _effective_level(ctx: Context, view_context: AppContext) -> str:

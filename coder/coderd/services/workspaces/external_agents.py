@@ -90,7 +90,9 @@ async def _external_agent(tx: Tx, view: WorkspaceView, agent_name: str) -> Agent
     if not view.latest.build.has_external_agent:
         raise NotFound("Workspace does not have an external agent.")
     details = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
-    agent = next((detail.agent for detail in details if detail.agent.name == agent_name), None)
+    # What an agent made for a dev container is attached by that agent, and ends with its token.
+    own = (detail.agent for detail in details if detail.agent.parent_id is None)
+    agent = next((agent for agent in own if agent.name == agent_name), None)
     if agent is None:
         raise NotFound(f"External agent '{agent_name}' not found in workspace.")
     if agent.auth_instance_id is not None:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _OVER = "The share would be over before it begins."
+_ENDED = "The share has ended. Say until when it holds anew, or null for no end."
 _APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
 
 
@@ -226,15 +227,16 @@ async def _share_port(tx: Tx, subject: Subject, share: PortShareRow, now: dateti
     refusal = explain_port_share(share.port, share.share_level, share.protocol, view.template.max_port_share_level)
     if refusal is not None:
         raise Invalid(refusal.detail, validations=[(refusal.field, refusal.detail)])
+    if keep_expiry:
+        share = replace(share, expires_at=await share_store.end_of_port_share(tx, share))
     if share.expires_at is not None and share.expires_at <= now:
-        raise Invalid(_OVER, validations=[("expires_at", _OVER)])
+        # Kept, too: whoever changes a share that has just ended must not make it one for ever.
+        said = _ENDED if keep_expiry else _OVER
+        raise Invalid(said, validations=[("expires_at", said)])
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
     before = await share_store.list_port_shares(tx, share.workspace_id, now)
-    if keep_expiry:
-        same = [one for one in before if (one.agent_name, one.port) == (share.agent_name, share.port)]
-        share = replace(share, expires_at=same[0].expires_at if same else None)
     await share_store.put_port_share(tx, share)
     # Who shares more, of before there was a limit, may make each of them less.
     if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MOST_SHARED_PORTS, len(before)):

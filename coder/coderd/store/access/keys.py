@@ -273,16 +273,17 @@ async def notify_shared_less(tx: Tx) -> None:
     await notify(tx, ENDED, "sharing")
 
 
-async def delete_keys(tx: Tx, condition: ColumnElement[bool]) -> int:
+async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool = False) -> int:
     """Deletes the keys the condition selects and cuts what each of them holds open, on every replica.
 
-    The one way to delete keys that may still be good. Returns how many there were.
+    The one way to delete keys that may still be good. `renewed`: tokens of an application, in whose place others come,
+    which takes back nothing the person agreed to. Returns how many there were.
     """
-    columns = api_keys.c.id, api_keys.c.user_id, api_keys.c.login_type
+    columns = api_keys.c.id, api_keys.c.user_id
     gone = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
     await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
-    # Tokens of an application end when they are renewed, too: that takes back nothing the person agreed to.
-    await _end_unused_codes(tx, {row.user_id for row in gone if row.login_type != APPLICATION})
+    if not renewed:
+        await _end_unused_codes(tx, {row.user_id for row in gone})
     return len(gone)
 
 
@@ -305,8 +306,9 @@ async def _end_unused_codes(tx: Tx, user_ids: Collection[UUID]) -> None:
         await tx.execute(delete(codes).where(codes.c.user_id.in_(user_ids), codes.c.used_at.is_(None)))
 
 
-async def delete_key(tx: Tx, key_id: str) -> bool:
-    return bool(await delete_keys(tx, api_keys.c.id == key_id))
+async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
+    """See `delete_keys`."""
+    return bool(await delete_keys(tx, api_keys.c.id == key_id, renewed=renewed))
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:

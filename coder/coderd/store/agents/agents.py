@@ -28,6 +28,7 @@ from coder.coderd.store.tables.agents import (
     workspace_agent_scripts,
     workspace_agent_tokens,
     workspace_agents,
+    workspace_apps,
 )
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import users
@@ -251,6 +252,14 @@ async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
     return [AgentRow(*row) for row in await tx.execute(query.order_by(_agents.c.name))]
 
 
+async def count_sub_agents_made(tx: Tx, job_id: UUID) -> tuple[int, int]:
+    """How many were made since a build, with their applications; also those that are hidden now."""
+    made = select(_agents.c.id).where(_agents.c.job_id == job_id, _agents.c.parent_id.is_not(None))
+    apps = select(func.count()).where(workspace_apps.c.agent_id.in_(made)).scalar_subquery()
+    row = (await tx.execute(select(func.count(), apps).select_from(made.subquery()))).one()
+    return row[0], row[1]
+
+
 async def insert_agents(
     tx: Tx,
     agents: Sequence[AgentRow],
@@ -350,6 +359,13 @@ async def mark_disconnected(tx: Tx, agent_id: UUID, now: datetime) -> None:
 async def delete_agent(tx: Tx, agent_id: UUID) -> None:
     """Hides a sub agent; its history stays."""
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(deleted=True))
+
+
+async def count_log_sources(tx: Tx, agent_id: UUID) -> int:
+    """Nobody else adds one until the transaction ends."""
+    await tx.execute(select(_agents.c.id).where(_agents.c.id == agent_id).with_for_update())
+    query = select(func.count()).where(_sources.c.agent_id == agent_id)
+    return int((await tx.execute(query)).scalar_one())
 
 
 async def add_log_source(tx: Tx, source: LogSourceRow) -> None:

@@ -1,4 +1,5 @@
-"""Queries on ports of agents that owners let others see. A share whose time is over is none, whoever asks."""
+"""Queries on ports of agents that owners let others see. A share whose time is over is none, whoever asks;
+that it was one is remembered for a day."""
 
 from __future__ import annotations
 
@@ -34,6 +35,17 @@ async def list_port_shares(tx: Tx, workspace_id: UUID, now: datetime) -> list[Po
     return [PortShareRow(*row) for row in await tx.execute(query.order_by(table.c.agent_name, table.c.port))]
 
 
+async def end_of_port_share(tx: Tx, share: PortShareRow) -> datetime | None:
+    """When the stored share of the same port ends, or did; None for none, and for one without an end."""
+    table = workspace_port_shares
+    query = select(table.c.expires_at).where(
+        table.c.workspace_id == share.workspace_id,
+        table.c.agent_name == share.agent_name,
+        table.c.port == share.port,
+    )
+    return (await tx.execute(query)).scalar_one_or_none()
+
+
 async def put_port_share(tx: Tx, share: PortShareRow) -> None:
     values = {f.name: getattr(share, f.name) for f in fields(PortShareRow)}
     statement = insert(workspace_port_shares).values(values)
@@ -48,6 +60,13 @@ async def put_port_share(tx: Tx, share: PortShareRow) -> None:
 async def delete_port_shares(tx: Tx, workspace_id: UUID) -> None:
     """All of a workspace."""
     await tx.execute(workspace_port_shares.delete().where(workspace_port_shares.c.workspace_id == workspace_id))
+
+
+async def delete_port_shares_of(tx: Tx, workspace_id: UUID, agent_name: str) -> bool:
+    """All of one agent. False when there was none."""
+    table = workspace_port_shares
+    statement = table.delete().where(table.c.workspace_id == workspace_id, table.c.agent_name == agent_name)
+    return bool((await tx.execute(statement)).rowcount)
 
 
 async def delete_port_share(tx: Tx, workspace_id: UUID, agent_name: str, port: int) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
+from coder.domain.agents import sub_agents as laws
 from coder.domain.agents.sub_agents import MAX_NAME, explain_name, explain_slug, shared_at_most, stored_slug
 from coder.domain.workspaces.workspaces import SHARE_LEVELS
 
@@ -32,3 +35,17 @@ def test_nothing_is_shared_beyond_the_templates_limit(level: str) -> None:
     for limit in SHARE_LEVELS:
         rank = SHARE_LEVELS.index(shared_at_most(level, limit))
         assert rank == min(SHARE_LEVELS.index(level), SHARE_LEVELS.index(limit))
+
+
+def test_a_build_makes_so_many_whatever_was_removed_since() -> None:
+    most, apps = laws.MAX_MADE, laws.MAX_APPS_MADE
+    assert laws.explain_total(0, 0, laws.MAX_APPS) == laws.explain_total(most - 1, apps - 1, 1) == ""
+    assert "restart the workspace" in laws.explain_total(most, 0, 0)
+    assert "restart the workspace" in laws.explain_total(0, apps - 1, 2)
+    assert most > laws.MAX_SUB_AGENTS and apps > laws.MAX_SUB_AGENTS * laws.MAX_APPS
+
+
+def test_which_sub_agents_are_the_templates() -> None:
+    child = uuid4()
+    assert laws.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(child)}])
+    assert not laws.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(uuid4())}])

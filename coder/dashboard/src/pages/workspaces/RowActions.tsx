@@ -31,14 +31,15 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
   const mayEnter = useMayEnter(workspace);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
   const may = useListRights()(workspace);
-  const own = useMe().id === workspace.owner_id;
+  const me = useMe().id;
+  const own = me === workspace.owner_id;
   const [deleting, setDeleting] = useState(false);
   const asking = useAskingForValues();
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
   const agent = agentsOf(workspace).find((item) => item.status === "connected");
   const apps = (agent && place ? agent.apps : []).flatMap((app) => {
-    const address = agent && place ? addressOf(app, workspace, agent, place) : null;
+    const address = agent && place ? addressOf(app, workspace, agent, place, me) : null;
     return app.hidden || app.health === "unhealthy" || address === null ? [] : [{ app, address }];
   }).slice(0, SHOWN_APPS);
   const home = `/@${workspace.owner_name}/${workspace.name}`;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -78,3 +78,78 @@ def test_ids_and_times_within_lists_are_found() -> None:
         with pytest.raises(Invalid) as refused:
             parse_body(msgspec.json.encode(sent), Outer)
         assert refused.value.detail == detail
+
+
+ODD_TIMES = [
+    "2030-01-01T00:00:00", "2030-01-01 00:00:00Z", "2030-01-01t00:00:00z", "2030-01-01", "2030-13-01T00:00:00Z",
+    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "x", "",
+]  # fmt: skip
+"Without a zone, in other spellings, and with no such moment in UTC."
+
+
+def _bodies() -> set[type[msgspec.Struct]]:
+    said = (route_of(view) for view in application().view_functions.values())
+    kinds = {one.body for one in said if one is not None and isinstance(one.body, type)}
+    return {kind for kind in kinds if issubclass(kind, msgspec.Struct)}
+
+
+def _with_time(kind: Any, text: str) -> Iterator[Any]:
+    """What is sent for a type, with `text` as the one time in it; nothing for a type that holds none."""
+    if isinstance(kind, msgspec.inspect.DateTimeType):
+        yield text
+    elif isinstance(kind, msgspec.inspect.StructType):
+        chosen = {part.encode_name: _first(part.type) for part in kind.fields if part.required}
+        rest = {name: value for name, value in chosen.items() if value is not None}
+        for part in kind.fields:
+            yield from ({**rest, part.encode_name: value} for value in _with_time(part.type, text))
+    elif isinstance(kind, msgspec.inspect.UnionType):
+        for option in kind.types:
+            yield from _with_time(option, text)
+    elif isinstance(kind, msgspec.inspect.ListType):
+        yield from ([value] for value in _with_time(kind.item_type, text))
+    elif isinstance(kind, msgspec.inspect.DictType):
+        yield from ({"key": value} for value in _with_time(kind.value_type, text))
+
+
+def _first(kind: Any) -> Any:
+    """For a field that reads as nothing we take when it is left out: one of few words."""
+    return kind.values[0] if isinstance(kind, msgspec.inspect.LiteralType) else None
+
+
+class Keyed(msgspec.Struct):
+    by_id: dict[UUID, datetime]
+
+
+def test_times_by_ids_in_any_spelling_are_looked_at() -> None:
+    ident = str(UUID(int=10))
+    both = {ident: "2030-01-01T00:00:00Z", ident.upper(): "2030-01-01T00:00:00Z"}
+    assert len(parse_body(msgspec.json.encode({"by_id": both}), Keyed).by_id) == 1
+    for key in both:
+        with pytest.raises(Invalid, match="valid JSON"):
+            parse_body(msgspec.json.encode({"by_id": {key: "2030-01-01T00:00:00"}}), Keyed)
+
+
+TIMED = {kind.__name__: kind for kind in _bodies() if any(_with_time(msgspec.inspect.type_info(kind), ""))}
+
+
+def test_the_requests_with_times() -> None:
+    assert {"UpsertWorkspaceAgentPortShareRequest", "AgentVitals", "ReportAppStatsRequest"} <= set(TIMED)
+
+
+@pytest.mark.parametrize("text", ODD_TIMES)
+@pytest.mark.parametrize("name", sorted(TIMED))
+def test_every_time_of_a_request_is_a_moment(name: str, text: str) -> None:
+    kind = TIMED[name]
+    for body in _with_time(msgspec.inspect.type_info(kind), text):
+        with pytest.raises(Invalid) as refused:
+            parse_body(msgspec.json.encode(body), kind)
+        assert refused.value.message == BAD_BODY and refused.value.detail.startswith("parsing time"), body
+
+
+@pytest.mark.parametrize(
+    "text", ["2030-01-01T00:00:00Z", "2030-01-01T00:00:00.123456789+05:30", "0001-01-01T00:00:00Z"]
+)
+@pytest.mark.parametrize("name", sorted(TIMED))
+def test_other_times_are_read(name: str, text: str) -> None:
+    for body in _with_time(msgspec.inspect.type_info(TIMED[name]), text):
+        parse_body(msgspec.json.encode(body), TIMED[name])

@@ -11,10 +11,12 @@ from uuid import uuid4
 
 import h11
 import httpx
+import pytest
 import trio
 
 from coder.base.secret import Secret
 from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.agents import agents
 from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.net.dial import DialPolicy
@@ -49,6 +51,22 @@ async def test_tokens_are_good_for_the_newest_build_only() -> None:
         assert set(key.json()) == {"public_key", "private_key"}
         await build(world, workspace["id"], "stop")
         assert (await as_agent(world, "GET", "gitsshkey")).status_code == 401
+
+
+async def test_sources_of_logs_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with workspace_world() as (world, _):
+        found = agent_of(await new_workspace(world, "w"))
+        monkeypatch.setattr(agents, "MAX_LOG_SOURCES", len(found["log_sources"]) + 2)
+        made = [
+            {"id": f"22222222-2222-4222-8222-22222222222{number}", "display_name": f"{number}\x00", "icon": ""}
+            for number in range(3)
+        ]
+        statuses = [(await as_agent(world, "POST", "log-source", source)).status_code for source in (*made, made[0])]
+        assert statuses == [201, 201, 400, 201]
+        long = await as_agent(world, "POST", "log-source", {**made[0], "display_name": "x" * 1025})
+        assert (long.status_code, long.json()["validations"][0]["field"]) == (400, "display_name")
+        shown = (await world.get(f"/api/v2/workspaceagents/{found['id']}")).json()["log_sources"]
+        assert {"0❌", "1❌"} < {source["display_name"] for source in shown} | {""}
 
 
 async def test_logs_sources_and_the_limit() -> None:

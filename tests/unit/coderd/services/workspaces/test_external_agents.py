@@ -6,9 +6,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import pytest
 
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.token_generations import Generation, good
+from coder.rpc.errors import RpcError
+from coder.rpc.proto import agent_pb2 as pb
+from tests.kit.agents import AgentWorld, connected_agent
 from tests.kit.coderd import World
 from tests.kit.daemon import Answers, agent, resource
 from tests.kit.workspaces import TOKEN, build, external_answer, new_workspace, workspace_world
@@ -119,3 +123,36 @@ async def test_the_query_and_the_rule_agree() -> None:
                 if await world.ctx.db.read(agent_store.get_agent_by_token, UUID(token))
             ]
             assert tuple(found) == good(states[1:]), states
+
+
+async def test_what_an_agent_made_ends_with_the_token_it_was_made_by() -> None:
+    """Whoever had the old token was told those of the agents of dev containers, too."""
+    async with workspace_world(_answers()) as (world, _):
+        workspace = await new_workspace(world, "machine")
+        place = await world.ctx.db.read(agent_store.get_agent_by_token, UUID(TOKEN))
+        assert place is not None
+        async with connected_agent(AgentWorld(world, workspace, place.agent.id, TOKEN)) as old:
+            request = pb.CreateSubAgentRequest(name="api", directory="/w")
+            made = await old.call("CreateSubAgent", request, pb.CreateSubAgentResponse)
+            child = str(UUID(bytes=made.agent.auth_token))
+            for path in ("credentials", "rotate-token"):
+                method = "GET" if path == "credentials" else "POST"
+                named = f"/api/v2/workspaces/{workspace['id']}/external-agent/api/{path}"
+                assert (await world.request(method, named)).status_code == 404, "its parent attaches it"
+            fresh = (await _rotate(world, workspace)).json()["agent_token"]
+            assert await _as_agent(world, child) == 200, "nobody is cut off by a rotation"
+            assert await _as_agent(world, fresh) == 200
+            assert await _as_agent(world, child) == 401
+            request.name = "other"
+            for name, asked, reply in (
+                ("CreateSubAgent", request, pb.CreateSubAgentResponse),
+                ("CreateSubAgent", pb.CreateSubAgentRequest(id=made.agent.id), pb.CreateSubAgentResponse),
+                ("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse),
+                ("DeleteSubAgent", pb.DeleteSubAgentRequest(id=made.agent.id), pb.DeleteSubAgentResponse),
+            ):
+                with pytest.raises(RpcError, match="good no longer"):
+                    await old.call(name, asked, reply)
+        async with connected_agent(AgentWorld(world, workspace, place.agent.id, fresh)) as new:
+            (listed,) = (await new.call("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse)).agents
+        assert listed.id == made.agent.id and listed.auth_token != made.agent.auth_token
+        assert await _as_agent(world, str(UUID(bytes=listed.auth_token))) == 200

@@ -266,7 +266,16 @@ async def test_shared_ports_end_by_themselves() -> None:
         over = PortShareRow(UUID(workspace["id"]), "main", 8080, "public", "http", now - timedelta(seconds=1))
         await world.ctx.db.run(put_port_share, over)
         assert await ends() == []
-        assert "expires_at" not in (await world.post(path, share)).json(), "what was over is not gone on with"
+        refused = await world.post(path, share)
+        assert (refused.status_code, refused.json()["validations"][0]["field"]) == (400, "expires_at")
+        assert await ends() == [], "who changes what has just ended does not make it one for ever"
+        assert (await world.post(path, {**share, "expires_at": later})).json()["expires_at"] == later
+        await world.ctx.db.run(put_port_share, over)
+        gone = {"agent_name": "main", "port": 8080}
+        assert (await world.request("DELETE", path, json=gone)).status_code == 200
+        assert "expires_at" not in (await world.post(path, share)).json(), "nothing is left of it"
+        refused = await world.post(path, {**share, "expires_at": later.removesuffix("Z")})
+        assert refused.status_code == 400 and "parsing time" in refused.json()["detail"]
 
 
 async def test_search() -> None:

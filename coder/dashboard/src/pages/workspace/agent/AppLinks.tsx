@@ -4,6 +4,7 @@ import type { MouseEvent, ReactNode } from "react";
 
 import { useAppPlace } from "../../../api/app-place";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
+import { useMe } from "../../../app/guards";
 import { Avatar } from "../../../ui/Avatar";
 import { StatusText } from "../../../ui/Badge";
 import { Button, buttonClass } from "../../../ui/Button";
@@ -14,11 +15,12 @@ import { appEntry, isPlainLink, openApp } from "./app-open";
 
 export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const place = useAppPlace();
+  const me = useMe().id;
   const apps = agent.apps.filter((app) => !app.hidden);
   if (apps.length === 0 || place === null) return null;
   const groups = new Map<string, WorkspaceApp[]>();
   for (const app of apps) groups.set(app.group ?? "", [...(groups.get(app.group ?? "") ?? []), app]);
-  const link = (app: WorkspaceApp) => <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, place)} />;
+  const link = (app: WorkspaceApp) => <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, place, me)} />;
   const unwell = apps.filter((app) => app.health === "unhealthy");
   return (
     <>
@@ -26,7 +28,7 @@ export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: Wo
         {[...groups].map(([group, members]) => group === "" ? members.map(link) : (
           <Menu key={group} align="start" trigger={<Button>{group}<ChevronDown /></Button>}>
             {members.map((app) => {
-              const address = addressOf(app, workspace, agent, place);
+              const address = addressOf(app, workspace, agent, place, me);
               return <MenuItem key={app.id} icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />} disabled={address === null} hint={address === null ? NO_HOST : stateOf(app)} {...appEntry(app, address)}>{nameOf(app)}</MenuItem>;
             })}
           </Menu>

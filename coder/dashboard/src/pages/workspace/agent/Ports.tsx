@@ -85,7 +85,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           <div key={item.port} className="flex items-center gap-2">
             {host ? <a className="flex items-center gap-1 font-medium text-accent-text hover:underline" href={address(item.port, protocol)} target="_blank" rel="noreferrer">{item.port}<ExternalLink className="size-3.5" aria-hidden="true" /></a> : <span className="font-medium">{item.port}</span>}
             <span className="flex-1 truncate text-sm text-muted">{item.process_name}</span>
-            {mayShare && levels.length > 0 && host ? <Button size="sm" look="quiet" onClick={() => share(item.port, levels[0]?.[0] ?? "authenticated", protocol)}>Share</Button> : null}
+            {mayShare && levels.length > 0 && host ? <Button size="sm" look="quiet" onClick={() => share(item.port, levels[0]?.[0] ?? "authenticated", protocol, "never")}>Share</Button> : null}
           </div>
         ))}
         {host ? <OpenPort onOpen={(port) => window.open(address(port, protocol), "_blank", "noreferrer")} /> : null}

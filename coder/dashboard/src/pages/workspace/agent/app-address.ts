@@ -2,11 +2,22 @@
 import type { AppPlace } from "../../../api/app-place";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
 
-// A template's author may give an external application any address; only these are links a person can want.
-const LINK = /^(?!javascript:|data:|vbscript:)[a-z][a-z0-9+.-]*:/i;
+// A template's author may give an external application any address; only these are links a person can want. The rule is
+// coder/domain/apps/external_addresses.py's, which judges what agents make and what the command line opens.
+const LINK = /^(?!(?:javascript|data|vbscript|file|blob|filesystem|about|view-source):)[a-z][a-z0-9+.-]+:/i;
 
-export function addressOf(app: WorkspaceApp, workspace: Workspace, agent: WorkspaceAgent, place: AppPlace): string | null {
-  if (app.external) return app.url && LINK.test(app.url) ? app.url : null;
+/** Stands in an external application's address for a key of whoever opens it. */
+export const TOKEN = "$SESSION_TOKEN";
+/** Programs on this machine that sign in with a key they are handed. Any other scheme may carry it to another host. */
+const SIGN_IN = /^(?:vscode|vscode-insiders|vscodium|cursor|windsurf|kiro|positron|antigravity|jetbrains|jetbrains-gateway):/i;
+
+/** `viewer` is the id of who would open it: only in one's own workspace does an address carry one's key, because its owner may
+ * have had a say in where it leads. A program that gets none asks whoever uses it to sign in. */
+export function addressOf(app: WorkspaceApp, workspace: Workspace, agent: WorkspaceAgent, place: AppPlace, viewer = ""): string | null {
+  if (app.external) {
+    if (!app.url || !LINK.test(app.url)) return null;
+    return viewer !== "" && viewer === workspace.owner_id && SIGN_IN.test(app.url) ? app.url : app.url.replaceAll(TOKEN, "");
+  }
   if (app.command) return `/@${workspace.owner_name}/${workspace.name}.${agent.name}/terminal?app=${encodeURIComponent(app.slug)}`;
   if (!app.url) return null;
   if (!app.subdomain) return `${place.path}/@${workspace.owner_name}/${workspace.name}.${agent.name}/apps/${encodeURIComponent(app.slug)}/`;

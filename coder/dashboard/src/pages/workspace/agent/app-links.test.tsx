@@ -3,13 +3,18 @@ import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
+import { SignedIn } from "../../../app/guards";
 import { visit } from "../../../test/world";
 import { AppLinks } from "./AppLinks";
 
 const app = (slug: string, more: Partial<WorkspaceApp>) => ({ id: slug, slug, display_name: slug, icon: "", url: "http://localhost:1", external: false, subdomain: false, hidden: false, health: "disabled", group: "", open_in: "tab", ...more }) as WorkspaceApp;
 const desktop = { external: true, url: "jetbrains://open?token=$SESSION_TOKEN" } as const;
-const workspace = { name: "lab", owner_name: "ana" } as Workspace;
-const show = (...apps: WorkspaceApp[]) => visit([{ path: "/", element: <AppLinks workspace={workspace} agent={{ name: "main", apps } as WorkspaceAgent} /> }], "/", { "GET /api/v2/applications/host": { host: "" }, "POST /api/v2/users/me/keys": { key: "fresh-key" } });
+const workspace = { name: "lab", owner_name: "ana", owner_id: "u" } as Workspace;
+const showIn = (where: Workspace, ...apps: WorkspaceApp[]) => visit([{ element: <SignedIn bare />, children: [{ path: "/", element: <AppLinks workspace={where} agent={{ name: "main", apps } as WorkspaceAgent} /> }] }], "/", {
+  "GET /api/v2/users/me": { id: "u", username: "ana", name: "", email: "", organization_ids: ["o"], roles: [] },
+  "GET /api/v2/applications/host": { host: "" }, "POST /api/v2/users/me/keys": { key: "fresh-key" },
+});
+const show = (...apps: WorkspaceApp[]) => showIn(workspace, ...apps);
 
 const gone = vi.fn();
 beforeEach(() => {
@@ -30,6 +35,12 @@ it.each([["alone", ""], ["in a group", "Tools"]])("%s, gives a program on this m
   expect(page.sent).toEqual([]);
   await userEvent.click(await screen.findByRole(group ? "menuitem" : "link", { name: "ide" }));
   await waitFor(() => expect(gone).toHaveBeenCalledWith("jetbrains://open?token=fresh-key"));
+});
+
+it("gives nobody's key to an application of somebody else's workspace: the program asks", async () => {
+  const page = showIn({ ...workspace, owner_name: "ben", owner_id: "v" }, app("ide", desktop));
+  expect(await screen.findByRole("link", { name: "ide" })).toHaveAttribute("href", "jetbrains://open?token=");
+  expect(page.sent).toEqual([]);
 });
 
 it.each([["alone", ""], ["in a group", "Tools"]])("%s, opens a small window where its template wants one", async (_, group) => {

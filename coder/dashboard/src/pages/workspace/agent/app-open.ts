@@ -2,11 +2,11 @@
 import { post } from "../../../api/client";
 import type { GenerateAPIKeyResponse, WorkspaceApp } from "../../../api/types";
 import { toast } from "../../../ui/toast";
+import { TOKEN } from "./app-address";
 
 const SLIM = "width=900,height=600";
-const TOKEN = "$SESSION_TOKEN";
 
-/** A program on this machine signs in with a key of its own. */
+/** A program on this machine signs in with a key of its own. Which may, `addressOf` has decided: it left the place for it. */
 const wantsKey = (app: WorkspaceApp, address: string) => app.external && address.includes(TOKEN);
 
 /** Whether a plain link is enough. */

@@ -69,3 +69,10 @@ it("says when a share ends, leaves that end when something else is changed, and 
   await userEvent.selectOptions(screen.getByLabelText("When sharing port 8080 ends"), "When I end it");
   await waitFor(() => expect(last(page)).toMatchObject({ port: 8080, share_level: "public", expires_at: null }));
 });
+
+it("shares a port that listens without an end: what another share left is none of it", async () => {
+  const page = shown([], { "GET /api/v2/workspaceagents/a/listening-ports": { ports: [{ port: 5173, process_name: "node" }] } });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.click(await screen.findByRole("button", { name: "Share" }));
+  await waitFor(() => expect(last(page)).toMatchObject({ port: 5173, expires_at: null }));
+});

@@ -1,0 +1,29 @@
+"""Where external applications may lead, as the dashboard's tests say it (`app-place.test.ts`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from coder.domain.apps.external_addresses import explain_address, explain_made_address
+
+LINKS = ["https://x", "HTTP://x", "vscode://open", "jetbrains-gateway://connect#a=b", "web+thing:x", "mailto:a@b"]
+NONE = [
+    "", "x", "/x", "//evil.test", "-x", "--help", "javascript:alert(1)", "JavaScript:alert(1)", " javascript:alert(1)",
+    "java\nscript:alert(1)", "\tjavascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "FILE:x",
+    "blob:https://x", "about:blank", "view-source:https://x", " https://x", "C:\\x.exe", "c:x", "\\\\host\\x.exe",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", LINKS)
+def test_links(url: str) -> None:
+    assert explain_address(url) == explain_made_address(url) == ""
+
+
+@pytest.mark.parametrize("url", NONE)
+def test_what_is_no_link(url: str) -> None:
+    assert explain_address(url) and explain_made_address(url)
+
+
+@pytest.mark.parametrize("scheme", ["https", "http", "vscode", "jetbrains", "ftp", "javascript"])
+def test_an_agent_makes_no_address_that_asks_for_a_key(scheme: str) -> None:
+    assert "only a template's" in explain_made_address(f"{scheme}://x/?t=$SESSION_TOKEN")
