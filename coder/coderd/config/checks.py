@@ -115,10 +115,10 @@ def check_ssh_option(text: str) -> None:
         ) from None
 
 
-def check_links(links: Any) -> None:
+def check_links(links: object) -> None:
     """Raises CoderError `bad_option`. The page on which people sign in shows them."""
     wrong = links is not None and not isinstance(links, list)
-    for link in links or () if not wrong else ():
+    for link in links if isinstance(links, list) else ():
         wrong = wrong or not isinstance(link, dict) or not all(isinstance(link.get(name), str) for name in _LINK)
         wrong = wrong or not isinstance(link.get("icon", ""), str)
     if wrong:
@@ -132,7 +132,7 @@ def check_links(links: Any) -> None:
 _LINK = ("name", "target")
 
 
-def check_parameters(found: Any) -> None:
+def check_parameters(found: object) -> None:
     """Raises CoderError `bad_option`: else nobody could sign in."""
     if not isinstance(found or {}, dict):
         raise CoderError(

@@ -80,7 +80,7 @@ def struct_value(text: Any) -> Any:
         return _yaml_value(text)
 
 
-def _yaml_value(text: str) -> Any:
+def _yaml_value(text: str) -> object:
     import yaml  # who writes JSON does not wait for it
 
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 
@@ -27,13 +26,13 @@ _TRUTH = {"true": True, "false": False}
 _PATH_END = re.compile(r"[.\[]")
 
 
-def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
+def canonical(document: Mapping[str, object]) -> dict[str, object]:
     """A user, or a change of one, by the names of RFC 7643; `active` is a boolean or None. Raises ValueError for an
     attribute that is there twice and differs, and for an `active` that is neither true nor false."""
     return _merged(_fields(document))
 
 
-def patched(document: Mapping[str, Any]) -> dict[str, Any]:
+def patched(document: Mapping[str, object]) -> dict[str, object]:
     """What a canonical PATCH sets: its operations (RFC 7644 section 3.5.2) after the fields that providers send as they
     are. Raises ValueError as `canonical`, and for an operation on `active` that is none."""
     found = {name: value for name, value in document.items() if name != "Operations"}
@@ -44,7 +43,7 @@ def patched(document: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _fields(document: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
     """Each attribute with its plain name, those below the schema's URN too."""
     for name, value in document.items():
         lowered = name.lower()
@@ -58,8 +57,8 @@ def _fields(document: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
             yield known, _read(known, value)
 
 
-def _merged(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for name, value in fields:
         if name in found and found[name] != value:
             raise ValueError(f"{name} is there twice.")
@@ -67,7 +66,7 @@ def _merged(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read(name: str, value: Any) -> Any:
+def _read(name: str, value: object) -> object:
     if name == "active":
         return None if value is None else _truth(value)
     parts = _PARTS.get(name)
@@ -78,23 +77,23 @@ def _read(name: str, value: Any) -> Any:
     return value
 
 
-def _named(item: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _named(item: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
     return _merged((names.get(name.lower(), name), value) for name, value in item.items())
 
 
-def _email(item: dict[str, Any]) -> dict[str, Any]:
+def _email(item: dict[str, object]) -> dict[str, object]:
     primary = item.get("primary")
     return {**item, "primary": _TRUTH.get(primary.lower(), False)} if isinstance(primary, str) else item
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     found = _TRUTH.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(found, bool):
         raise ValueError("active must be true or false.")
     return found
 
 
-def _set_by(operation: Mapping[str, Any]) -> dict[str, Any]:
+def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
     """The fields an operation sets. Nothing for what concerns none that we keep."""
     path, value = operation.get("path"), operation.get("value")
     kind = str(operation.get("op", "")).lower()
@@ -112,7 +111,7 @@ def _set_by(operation: Mapping[str, Any]) -> dict[str, Any]:
     return fields if sets else {}
 
 
-def _at(path: str, value: Any, *, is_removal: bool) -> dict[str, Any]:
+def _at(path: str, value: object, *, is_removal: bool) -> dict[str, object]:
     """What a path sets; of those with parts nothing is read. `active` has none: a path that goes on is a mistake."""
     lowered = path.lower()
     if lowered == _SCHEMA:

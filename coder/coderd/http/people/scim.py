@@ -222,7 +222,7 @@ def _described(row: UserRow) -> dict[str, Any]:
     }
 
 
-async def _document() -> dict[str, Any]:
+async def _document() -> dict[str, object]:
     """The body by the names we read. Raises Invalid."""
     try:
         found = await read_document()

@@ -35,7 +35,7 @@ class Described:
     active: bool | None
 
 
-def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
+def canonical(document: Mapping[str, object]) -> dict[str, object]:
     """What a provider sent, by the names `describe` reads. Raises Invalid."""
     try:
         return scim_documents.canonical(document)
@@ -43,7 +43,7 @@ def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
         raise Invalid(str(error)) from None
 
 
-def patched(document: Mapping[str, Any]) -> dict[str, Any]:
+def patched(document: Mapping[str, object]) -> dict[str, object]:
     """What a canonical change sets. Raises Invalid."""
     try:
         return scim_documents.patched(document)
