@@ -31,7 +31,7 @@ def test_every_condition_stands_where_renewed_rows_are_looked_at_again(kind: str
 
 
 async def test_what_is_renewed_meanwhile_stays() -> None:
-    async with workspace_world(clock=FakeClock(LIMIT)) as (world, _):
+    async with workspace_world(clock=FakeClock(NEW + timedelta(days=30))) as (world, _):
         ctx, workspace = world.ctx, await new_workspace(world, "w")
         ident = UUID(workspace["id"])
         key = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "t"})).json()["key"].partition("-")[0]
