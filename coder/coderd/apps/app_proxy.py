@@ -67,7 +67,7 @@ class AppProxy:
         wildcard = authorizer.settings.wildcard
         self._hosts = HostPattern(wildcard) if wildcard else None
         self.on_served: Callable[[ProxyRequest, bool], None] = lambda _proxied, _by_host: None
-        "Told of each request that was served, and whether a host named its application."
+        "Told of each request that was answered, and whether a host named its application."
 
     # ---- whose request is it
 
@@ -115,7 +115,8 @@ class AppProxy:
             _log.error("an application's request failed", path=proxied.path, error=error)
             await self._apologize(proxied)
         finally:
-            self.on_served(proxied, label is not None)
+            if proxied.answered:  # who left before had no status
+                self.on_served(proxied, label is not None)
             if leftover is None:
                 with trio.CancelScope(shield=True):
                     await _close(stream)

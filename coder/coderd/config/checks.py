@@ -78,6 +78,8 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.samesite_auth_cookie not in {"lax", "none"}:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
+    for text in config.ssh_config_options:
+        check_ssh_option(text)
     for name, what in MAPPINGS.items():
         check_mapping(name, getattr(config, name), what)
 
@@ -97,6 +99,47 @@ def check_mapping(name: str, value: Any, what: str) -> None:
             f"--{name.replace('_', '-')} does not say for each word which {what} it stands for: {value!r}",
             f'Write it as JSON, such as {{"word at the provider": ["{what}"]}}.',
         ) from None
+
+
+def check_ssh_option(text: str) -> None:
+    """Raises CoderError `bad_option`. Every client asks for them, before it writes its configuration."""
+    from coder.coderd.config.settings import ssh_option
+
+    try:
+        ssh_option(text)
+    except ValueError:
+        raise CoderError(
+            "bad_option",
+            f"--ssh-config-options: {text!r} is no setting of an SSH client",
+            "Write it as name=value, such as ServerAliveInterval=30.",
+        ) from None
+
+
+def check_links(links: object) -> None:
+    """Raises CoderError `bad_option`. The page on which people sign in shows them."""
+    wrong = links is not None and not isinstance(links, list)
+    for link in links if isinstance(links, list) else ():
+        wrong = wrong or not isinstance(link, dict) or not all(isinstance(link.get(name), str) for name in _LINK)
+        wrong = wrong or not isinstance(link.get("icon", ""), str)
+    if wrong:
+        raise CoderError(
+            "bad_option",
+            "--support-links is no list of links",
+            'Write it as JSON or YAML, such as [{"name": "Wiki", "target": "https://wiki.example.com", "icon": "docs"}].',
+        )
+
+
+_LINK = ("name", "target")
+
+
+def check_parameters(found: object) -> None:
+    """Raises CoderError `bad_option`: else nobody could sign in."""
+    if not isinstance(found or {}, dict):
+        raise CoderError(
+            "bad_option",
+            "--oidc-auth-url-params is no object of parameters",
+            'Write it as JSON, such as {"access_type": "offline"}.',
+        )
 
 
 def idle_connections(text: str) -> int | None:

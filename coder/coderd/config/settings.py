@@ -71,5 +71,27 @@ def effective_name(resolved: Resolved, name: str) -> str:
 
 
 def struct_value(text: Any) -> Any:
-    """A struct option's value: JSON text, or what the YAML file held."""
-    return json.loads(text) if isinstance(text, str) and text else text
+    """A struct option's value: JSON or YAML text, or what the YAML file held. Raises ValueError."""
+    if not isinstance(text, str) or not text:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return _yaml_value(text)
+
+
+def _yaml_value(text: str) -> object:
+    import yaml  # who writes JSON does not wait for it
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError("neither JSON nor YAML") from error
+
+
+def ssh_option(text: str) -> tuple[str, str]:
+    """Name and value of an SSH client's setting, `name=value` or `name value`. Raises ValueError."""
+    name, _, value = text.strip().partition("=" if "=" in text else " ")
+    if not name.strip() or not value.strip() or not text.isprintable():
+        raise ValueError("an SSH setting has a name and a value")
+    return name, value

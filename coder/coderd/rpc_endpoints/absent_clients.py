@@ -69,8 +69,8 @@ class AbsentClients:
         with scope:
             with trio.move_on_after(PATIENCE):
                 await self._until_shut_out(caller, is_shut_out)
-            _, agents = self._watched.pop(peer)
-            self._ctx.part(Coordinator).revoke(peer, agents)
+            if self._watched.get(peer, (None,))[0] is scope:  # else it was lost again in this very moment
+                self._ctx.part(Coordinator).revoke(peer, self._watched.pop(peer)[1])
 
     async def _until_shut_out(self, caller: Caller, is_shut_out: Callable[[], Awaitable[bool]]) -> None:
         sessions = self._ctx.part(SessionRegistry)

@@ -23,6 +23,7 @@ from coder.coderd.services.people import scim, user_views
 from coder.coderd.services.people.users import UserRow
 from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE
 from coder.domain.access.route_scopes import CLIENT, PUBLIC
+from coder.domain.people.scim_documents import USER_SCHEMA
 
 blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
 
@@ -199,53 +200,18 @@ async def change_user(ident: str) -> Response:
     """Suspends or wakes; nothing for None or where it is so already."""
     document = await _document()
     row = await scim.find(context(), ident)
-    wanted = scim.describe(_flattened(document))
-    if request.method == "PUT" and wanted.username and wanted.username != row.username:
+    wanted = scim.describe(scim.patched(document))
+    # userName is compared without regard to case (RFC 7643 section 4.1.1)
+    if request.method == "PUT" and wanted.username and wanted.username.lower() != row.username.lower():
         return _error(400, "immutable: userName cannot be changed")
     await about(row.id)
     changed = await scim.set_active(context(), row, wanted.active)
     return reply(user_views.user_view(changed))
 
 
-_READ = {name.lower(): name for name in ("active", "userName")}
-"""What a change of a user is read for, as SCIM compares names: in any case (RFC 7643 section 2.1)."""
-
-
-def _flattened(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A PATCH may send operations (RFC 7644 section 3.5.2) or, as providers do, the fields themselves."""
-    operations = document.get("Operations")
-    if not isinstance(operations, list):
-        return _named(document)
-    found: dict[str, Any] = {}
-    for item in operations:
-        if not isinstance(item, Mapping) or str(item.get("op", "")).lower() not in {"replace", "add"}:
-            continue
-        value = item.get("value")
-        if item.get("path"):
-            found |= _named({str(item["path"]): value})
-        elif isinstance(value, Mapping):
-            found |= _named(value)
-    if isinstance(found.get("active"), str):
-        found["active"] = _truth(found["active"])
-    return found
-
-
-def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """By the names we read. A provider must not be told that somebody is shut out who is not."""
-    prefix = f"{scim.USER_SCHEMA}:".lower()
-    return {_READ.get(name.lower().removeprefix(prefix), name): value for name, value in fields.items()}
-
-
-def _truth(text: str) -> bool:
-    """Raises Invalid."""
-    if text.lower() not in {"true", "false"}:
-        raise Invalid("active must be true or false.")
-    return text.lower() == "true"
-
-
 def _described(row: UserRow) -> dict[str, Any]:
     return {
-        "schemas": [scim.USER_SCHEMA],
+        "schemas": [USER_SCHEMA],
         "id": str(row.id),
         "userName": row.username,
         "name": {"givenName": row.name, "familyName": ""},
@@ -256,11 +222,12 @@ def _described(row: UserRow) -> dict[str, Any]:
     }
 
 
-async def _document() -> dict[str, Any]:
+async def _document() -> dict[str, object]:
+    """The body by the names we read. Raises Invalid."""
     try:
         found = await read_document()
     except (ValueError, RecursionError):
         raise Invalid("The body is not JSON.") from None
     if not isinstance(found, dict):
         raise Invalid("The body is not a JSON object.")
-    return found
+    return scim.canonical(found)

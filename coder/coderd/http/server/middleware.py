@@ -170,7 +170,7 @@ class Middleware:
 
     def _count(self, scope: Message, status: int, took: float) -> None:
         route = scope.get("coder_route")
-        if route is None:
+        if route is None or not status:  # who left before there was an answer has no status
             return
         # A route and never a path of one's own becomes a label.
         path, method = shown_route(route), scope.get("method", "GET")

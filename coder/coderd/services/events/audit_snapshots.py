@@ -14,6 +14,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from coder.api.base import codec
 from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.events import audit as store
 from coder.coderd.store.events.audit import AuditSnapshot as AuditSnapshot
 from coder.coderd.store.people import organizations as organization_store
@@ -131,11 +132,11 @@ def _uuid(text: str) -> UUID | None:
 async def _user_id(ctx: Context, subject: Subject, reference: str) -> UUID | None:
     if reference == "me":
         return subject.user_id
-    return _uuid(reference) or await ctx.db.read(store.find_user_id, reference)
+    return as_id(reference) or await ctx.db.read(store.find_user_id, reference)
 
 
 async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -> UUID | None:
-    found, owner_id = _uuid(reference), await _user_id(ctx, subject, owner)
+    found, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
     if found is not None or owner_id is None:
         return found
     view = await ctx.db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
@@ -153,7 +154,7 @@ async def _asset_id(ctx: Context, subject: Subject, seen: Seen, name: str) -> UU
 
 
 async def _organization_id(ctx: Context, reference: str) -> UUID | None:
-    found = _uuid(reference)
+    found = as_id(reference)
     if found is not None:
         return found
     if reference == "default":

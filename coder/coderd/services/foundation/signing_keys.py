@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.signed_tokens import SigningKey
 from coder.coderd.store.site import site
@@ -27,6 +29,8 @@ LIFETIME = timedelta(days=30)
 OVERLAP = timedelta(hours=25)
 """How long it verifies afterwards: a little longer than the longest token lives (a day)."""
 _REREAD = timedelta(minutes=10)
+PAUSE = 5.0
+"""Seconds between looks for keys that a token names and we do not know: anybody may write such tokens."""
 _PREFIX = "signing_key:"
 _KEY_SIZE = 64
 "Bytes of an HS512 key: the size of its hash (RFC 7518 section 3.2)."
@@ -56,6 +60,9 @@ class SigningKeys:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._sets: dict[str, _KeySet] = {}
+        self._looks = trio.Lock()
+        self._looked_at: dict[str, float] = {}
+        "When a feature's keys were read for the sake of one we did not know."
 
     async def get(self, feature: str) -> SigningKey:
         """The key that signs."""
@@ -67,12 +74,23 @@ class SigningKeys:
     async def find(self, feature: str, key_id: str) -> SigningKey:
         """The key a token names, if it still verifies; else the one that signs, which will refuse the token."""
         signing = await self.get(feature)
-        for keys in (self._sets[feature].keys, None):
-            # A key we do not know may be younger than our last look: another replica made it.
-            for key in keys if keys is not None else (await self._read(feature)).keys:
-                if key.id == key_id:
-                    return key
-        return signing
+        found = self._known(feature, key_id)
+        if found is None:
+            # It may be younger than our last look: another replica made it.
+            async with self._looks:
+                if self._known(feature, key_id) is None:
+                    await self._look(feature)
+            found = self._known(feature, key_id)
+        return found or signing
+
+    def _known(self, feature: str, key_id: str) -> SigningKey | None:
+        return next((key for key in self._sets[feature].keys if key.id == key_id), None)
+
+    async def _look(self, feature: str) -> None:
+        now = self._ctx.clock.monotonic()
+        if now - self._looked_at.get(feature, -PAUSE) >= PAUSE:
+            self._looked_at[feature] = now
+            await self._read(feature)
 
     async def describe(self, feature: str) -> list[DescribedKey]:
         """Every key of a feature with its times, the signing one first: for proxies, which check tokens themselves."""

@@ -118,6 +118,7 @@ async def issue_code(
         redirect_uri,
         challenge,
         asked,
+        key_id,
     )
 
     async def write(tx: Tx) -> bool:

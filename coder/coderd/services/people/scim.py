@@ -19,11 +19,10 @@ from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import SYSTEM
 from coder.domain.foundation.field_rules import is_email
 from coder.domain.login.identity import username_from
+from coder.domain.people import scim_documents
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-
-USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +35,31 @@ class Described:
     active: bool | None
 
 
+def canonical(document: Mapping[str, object]) -> dict[str, object]:
+    """What a provider sent, by the names `describe` reads. Raises Invalid."""
+    try:
+        return scim_documents.canonical(document)
+    except ValueError as error:
+        raise Invalid(str(error)) from None
+
+
+def patched(document: Mapping[str, object]) -> dict[str, object]:
+    """What a canonical change sets. Raises Invalid."""
+    try:
+        return scim_documents.patched(document)
+    except ValueError as error:
+        raise Invalid(str(error)) from None
+
+
 def describe(document: Mapping[str, Any]) -> Described:
-    """Reads a SCIM user. Raises Invalid for fields of another kind."""
-    active = document.get("active")
-    if active is not None and not isinstance(active, bool):
-        raise Invalid("active must be true or false.")
+    """Reads a canonical SCIM user."""
     name = document.get("name")
     given = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
     return Described(
         username=str(document.get("userName") or ""),
         email=_primary(document.get("emails")),
         name=" ".join(part for part in given if part)[:128].strip(),
-        active=active,
+        active=document.get("active"),
     )
 
 

@@ -158,13 +158,14 @@ class Binaries:
             made = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
         if made is None:
             return binary
-        return replace(binary, path=made, cut=Cut(made.stat().st_size, b""), encoding="gzip")
+        return replace(binary, path=made.path, cut=Cut(made.size, b""), encoding="gzip")
 
     async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
         key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
-        async with self._hashing:  # fifty machines asking at once hash the file once
-            if key not in self._hashes:
-                self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
+        if key not in self._hashes:  # what is known waits for nobody
+            async with self._hashing:  # fifty machines asking at once hash the file once
+                if key not in self._hashes:
+                    self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
         sha1, sha256 = self._hashes[key]
         return ServedBinary(path, cut, sha1, sha256, original_size=cut.size + len(cut.tail))
 

@@ -16,7 +16,7 @@ from coder.api.site.deployment import (
     UpdateAppearanceConfig,
 )
 from coder.base.version import BUILD_VERSION
-from coder.coderd.config.settings import struct_value
+from coder.coderd.config.settings import ssh_option, struct_value
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.store.people import users as user_store
@@ -66,7 +66,7 @@ def _switched_on(ctx: Context, name: str) -> bool:
 
 
 def ssh_config(ctx: Context) -> SSHConfigResponse:
-    options = dict(item.split("=", 1) if "=" in item else item.split(" ", 1) for item in ctx.config.ssh_config_options)
+    options = dict(ssh_option(item) for item in ctx.config.ssh_config_options)
     return SSHConfigResponse(
         hostname_prefix=ctx.config.ssh_hostname_prefix,
         hostname_suffix=ctx.config.workspace_hostname_suffix,

@@ -62,7 +62,7 @@ class Profiling:
         found: dict[str, str] = {}
         sampled = {"cpu", "threads"} & set(wanted)
         if sampled:
-            counts = await trio.to_thread.run_sync(_sample, seconds, threading.get_ident())
+            counts = await _sampled(seconds)
             found |= {name: text for name, text in counts.items() if name in sampled}
         for name in wanted:
             if name in _HERE:
@@ -73,7 +73,16 @@ class Profiling:
         return found
 
 
-def _sample(seconds: float, main: int) -> dict[str, str]:
+async def _sampled(seconds: float) -> dict[str, str]:
+    """Who leaves, and a server that stops, wait for no sampling that goes on for a minute."""
+    stop = threading.Event()
+    try:
+        return await trio.to_thread.run_sync(_sample, seconds, threading.get_ident(), stop, abandon_on_cancel=True)
+    finally:
+        stop.set()
+
+
+def _sample(seconds: float, main: int, stop: threading.Event) -> dict[str, str]:
     """Stacks of all threads over a while. `cpu` leaves out what only waits in the event loop."""
     own = threading.get_ident()
     busy: collections.Counter[str] = collections.Counter()
@@ -89,9 +98,8 @@ def _sample(seconds: float, main: int) -> dict[str, str]:
             every[line] += 1
             if frame.f_code.co_name not in _WAITING:
                 busy[line] += 1
-        if time.monotonic() >= until:
+        if time.monotonic() >= until or stop.wait(INTERVAL):
             break
-        time.sleep(INTERVAL)
     return {"cpu": _collapsed(busy), "threads": _collapsed(every)}
 
 

@@ -184,7 +184,11 @@ async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: st
 
 
 def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
-    return [{**msgspec.to_builtins(line), "content": line.content.replace("\x00", "❌")} for line in messages]
+    """No database takes a zero byte, wherever the app writes one."""
+    return [
+        {name: value.replace("\x00", "❌") if isinstance(value, str) else value for name, value in row.items()}
+        for row in msgspec.to_builtins(messages)
+    ]
 
 
 async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: str, raw: bytes) -> None:

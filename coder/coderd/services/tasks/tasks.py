@@ -162,9 +162,10 @@ async def _read(tx: Tx, task_id: UUID) -> TaskView:
 
 async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str, action: str = "read") -> TaskView:
     """A living task of `owner_id`, by id or name. Raises NotFound (also when it may not be read), Forbidden."""
-    task_id = as_uuid(reference)
-    view = await ctx.db.read(store.get_view, task_id) if task_id is not None else None
-    if view is None:
+    task_id = as_id(reference)
+    if task_id is not None:
+        view = await ctx.db.read(store.get_view, task_id)
+    else:
         view = await ctx.db.read(store.get_view_by_name, owner_id, reference.replace("\x00", ""))
     if view is None or view.task.owner_id != owner_id:
         raise NotFound

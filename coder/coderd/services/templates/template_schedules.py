@@ -16,7 +16,7 @@ from coder.coderd.services.events import notifications
 from coder.coderd.services.events.notifications import Notification, NotificationSite
 from coder.coderd.services.foundation.errors import InvalidFields, NotFound
 from coder.coderd.store.access.keys import notify_shared_less
-from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.events.change_feed import notify_changes
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
@@ -137,8 +137,10 @@ async def apply_template_schedule(
         await autobuild_store.set_deleting(tx, after.id, after.time_til_dormant_autodelete_ms, now, restart=False)
     if (before.autostop_days, before.autostop_weeks) != (after.autostop_days, after.autostop_weeks):
         requirement = Requirement(after.autostop_days, after.autostop_weeks)
-        for build in await autobuild_store.list_running(tx, template_id=after.id):
+        running = await autobuild_store.list_running(tx, template_id=after.id)
+        for build in running:
             await _move_maximum(tx, build, requirement, now, default_quiet)
+        await notify_changes(tx, "settings", [(build.owner_id, build.workspace_id) for build in running])
 
 
 async def _move_maximum(
@@ -150,4 +152,3 @@ async def _move_maximum(
     if maximum is not None and (deadline is None or maximum < deadline):
         deadline = maximum
     await build_store.update_build(tx, build.id, deadline=deadline, max_deadline=maximum, updated_at=now)
-    await notify_change(tx, "settings", owner_id=build.owner_id, workspace_id=build.workspace_id)

@@ -75,6 +75,9 @@ async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
         except Refusal as refusal:
             ctx.log.warn("a workspace was not built by itself", workspace=workspace_id, reason=refusal.message)
             continue
+        except Exception as error:  # the next turn comes to it again, and to those behind it only if this one does
+            ctx.log.error("a workspace could not be built by itself", workspace=workspace_id, error=error)
+            continue
         if step is not None:
             taken.append(Taken(workspace_id, step))
     return taken

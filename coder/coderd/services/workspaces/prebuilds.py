@@ -112,6 +112,9 @@ async def reconcile(ctx: Context) -> Reconciled:
         except Refusal as refusal:
             ctx.log.warn("no workspace was prebuilt", preset=one.preset_id, reason=refusal.message)
             continue
+        except Exception as error:  # presets behind it have their turn all the same
+            ctx.log.error("no workspace could be prebuilt", preset=one.preset_id, error=error)
+            continue
         done = Reconciled(done.created + len(created), done.deleted + len(deleted))
     for workspace_id in left_over:  # of versions that are active no more
         gone = await ctx.db.run(_delete, workspace_id, now)

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, litera
 
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.engine.names import as_uuid
-from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.events.change_feed import notify_changes
 from coder.coderd.store.tables.identity import (
     group_members,
     groups,
@@ -146,9 +146,8 @@ def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
 
 async def _write_and_tell(tx: Tx, statement: Update) -> None:
     """Who watches a workspace is shown, and judged by, what was read of it for everybody until a change is told."""
-    changed = await tx.execute(statement.returning(workspaces.c.id, workspaces.c.owner_id))
-    for workspace_id, owner_id in changed.all():
-        await notify_change(tx, "settings", owner_id=owner_id, workspace_id=workspace_id)
+    changed = await tx.execute(statement.returning(workspaces.c.owner_id, workspaces.c.id))
+    await notify_changes(tx, "settings", [(row.owner_id, row.id) for row in changed])
 
 
 async def available_groups(tx: Tx, organization_id: UUID) -> list[AclGroup]:

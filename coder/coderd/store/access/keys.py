@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, select, text, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
 from coder.coderd.store.tables.identity import api_keys, users
@@ -283,7 +283,7 @@ async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool =
     gone = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
     await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
     if not renewed:
-        await _end_unused_codes(tx, {row.user_id for row in gone})
+        await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
     return len(gone)
 
 
@@ -296,14 +296,17 @@ async def _notify_gone(tx: Tx, gone: Sequence[tuple[str, UUID]]) -> None:
     await notify_all(tx, ENDED, payloads)
 
 
-async def _end_unused_codes(tx: Tx, user_ids: Collection[UUID]) -> None:
-    """A code stands for what its user agreed to with a key, which nobody wrote down: any that ends takes it along.
+async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collection[UUID]) -> None:
+    """A code stands for what its user agreed to with a key, and ends with it.
 
-    Used ones stay remembered: a second use ends what the first gave.
+    One of before 0032 names no key: any of its user that ends takes it along. Used ones stay remembered: a second use
+    ends what the first gave.
     """
-    if user_ids:
+    if key_ids:
         codes = oauth2_provider_app_codes
-        await tx.execute(delete(codes).where(codes.c.user_id.in_(user_ids), codes.c.used_at.is_(None)))
+        nameless = and_(codes.c.api_key_id.is_(None), codes.c.user_id.in_(user_ids))
+        agreed = or_(codes.c.api_key_id.in_(key_ids), nameless)
+        await tx.execute(delete(codes).where(agreed, codes.c.used_at.is_(None)))
 
 
 async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
@@ -315,15 +318,16 @@ async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
     statement = update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now)
     row = (await tx.execute(statement.returning(api_keys.c.user_id))).one_or_none()
     await notify(tx, ENDED, f"key {key_id}")
-    await _end_unused_codes(tx, row or ())
+    await _end_unused_codes(tx, [key_id], row or ())
 
 
 async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
     """All keys of a user and what they agreed to that nobody used yet, or only keys with exactly one scope."""
     mine = api_keys.c.user_id == user_id
     await delete_keys(tx, and_(mine, api_keys.c.scopes == [scope]) if scope else mine)
-    if not scope:  # the key that agreed may be gone already
-        await _end_unused_codes(tx, {user_id})
+    if not scope:  # a key that agreed may be gone already, and its code with it; a nameless code's is not known
+        codes = oauth2_provider_app_codes
+        await tx.execute(delete(codes).where(codes.c.user_id == user_id, codes.c.used_at.is_(None)))
     # Applications are open by tickets, too, which name the user and no key.
     await notify_user_out(tx, user_id)
 

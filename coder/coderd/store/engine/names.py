@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from coder.coderd.store.tables.identity import groups, organizations, users
 from coder.domain.foundation.go_uuid import read_uuid
@@ -36,16 +36,25 @@ def as_id(text: str) -> UUID | None:
     return None if is_name(text) else as_uuid(text)
 
 
+def called(query: Select[Any], text: str, ident: ColumnElement[UUID], is_named: ColumnElement[bool]) -> Select[Any]:
+    """At most one row of those a query chooses among: the one of that id, or the one of that name.
+
+    Names of some kinds (groups) are long enough to look like an id as it is written: the id comes first, so that what
+    is meant for one thing never reaches another that is called so.
+    """
+    wanted = as_id(text)
+    if wanted is None:
+        return query.where(is_named)
+    return query.where(or_(ident == wanted, is_named)).order_by(ident != wanted).limit(1)
+
+
 async def find_organization(tx: Tx, text: str) -> UUID | None:
     """A living organization by id, name or the word `default`."""
     query = select(organizations.c.id).where(~organizations.c.deleted)
-    wanted = as_id(text)
-    if wanted is not None:
-        query = query.where(organizations.c.id == wanted)
-    elif text == "default":
+    if text == "default":
         query = query.where(organizations.c.is_default)
     else:
-        query = query.where(func.lower(organizations.c.name) == text.lower())
+        query = called(query, text, organizations.c.id, func.lower(organizations.c.name) == text.lower())
     return (await tx.execute(query)).scalar_one_or_none()
 
 
@@ -57,22 +66,14 @@ async def default_organization_name(tx: Tx) -> str:
 async def find_user(tx: Tx, text: str) -> UUID | None:
     """A living user by id or name."""
     query = select(users.c.id).where(~users.c.deleted)
-    wanted = as_id(text)
-    if wanted is not None:
-        query = query.where(users.c.id == wanted)
-    else:
-        query = query.where(func.lower(users.c.username) == text.lower())
+    query = called(query, text, users.c.id, func.lower(users.c.username) == text.lower())
     return (await tx.execute(query)).scalar_one_or_none()
 
 
 async def find_group(tx: Tx, name: str, organization: str = "") -> FoundGroup | None:
     """A group by id, or by exact name within an organization (the default one when none is named)."""
     query = select(groups.c.id, groups.c.organization_id)
-    wanted = as_id(name)
-    if wanted is not None:
-        query = query.where(groups.c.id == wanted)
-    else:
-        where = await find_organization(tx, organization or "default")
-        query = query.where(groups.c.name == name, groups.c.organization_id == where)
-    row = (await tx.execute(query)).first()
+    where = await find_organization(tx, organization or "default")
+    query = called(query, name, groups.c.id, and_(groups.c.name == name, groups.c.organization_id == where))
+    row = (await tx.execute(query)).one_or_none()
     return FoundGroup(*row) if row else None

@@ -24,6 +24,6 @@ async def notify(tx: Tx, channel: str, payload: str = "") -> None:
 
 
 async def notify_all(tx: Tx, channel: str, payloads: Sequence[str]) -> None:
-    """Many in one statement."""
+    """Many in one statement, delivered in their order."""
     if payloads:
         await tx.execute(_NOTIFY_ALL, {"channel": channel, "payloads": list(payloads)})

@@ -6,11 +6,12 @@ sorts changes to their watchers inside the process, is `services/events/change_f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.engine.pubsub import notify, notify_all
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -49,7 +50,16 @@ async def notify_change(
     tx: Tx, kind: Kind, *, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None
 ) -> None:
     """Delivered when `tx` commits."""
-    await notify(tx, CHANNEL, f"{kind} {owner_id} {workspace_id} {agent_id or ''}")
+    await notify(tx, CHANNEL, _payload(kind, owner_id, workspace_id, agent_id))
+
+
+async def notify_changes(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID]]) -> None:
+    """Of many workspaces at once, each with its owner before it: one statement, however many they are."""
+    await notify_all(tx, CHANNEL, [_payload(kind, owner_id, workspace_id) for owner_id, workspace_id in places])
+
+
+def _payload(kind: Kind, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None) -> str:
+    return f"{kind} {owner_id} {workspace_id} {agent_id or ''}"
 
 
 def parse_change(payload: str) -> Change:

@@ -78,6 +78,8 @@ class CodeRow:
     redirect_uri: str
     code_challenge: str
     scopes: Sequence[str]
+    api_key_id: str | None
+    "The key its user agreed with, which takes it along when it ends; None for codes given before 0032."
 
 
 @dataclass(frozen=True, slots=True)

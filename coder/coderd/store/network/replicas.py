@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.engine.pubsub import notify_all
 from coder.coderd.store.tables.large_nodes import large_nodes
 from coder.coderd.store.tables.replicas import replicas
 
@@ -62,8 +62,7 @@ async def publish(tx: Tx, payloads: Sequence[str], nodes: Mapping[UUID, bytes], 
         values = {"peer_id": peer, "node": node, "told_at": now}
         fresh = insert(large_nodes).values(values)
         await tx.execute(fresh.on_conflict_do_update(index_elements=["peer_id"], set_=values))
-    for payload in payloads:
-        await notify(tx, CHANNEL, payload)
+    await notify_all(tx, CHANNEL, payloads)
 
 
 async def get_large_node(tx: Tx, peer: UUID) -> bytes | None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 
-from coder.coderd.store.engine.names import as_id
+from coder.coderd.store.engine.names import called
 from coder.coderd.store.tables.apps import workspace_proxy_replicas
 from coder.coderd.store.tables.user_assets import workspace_proxies
 
@@ -60,9 +60,8 @@ async def list_proxies(tx: Tx) -> list[ProxyRow]:
 
 async def find_proxy(tx: Tx, reference: str) -> ProxyRow | None:
     """By id or name."""
-    known = as_id(reference)
-    condition = workspace_proxies.c.id == known if known else func.lower(workspace_proxies.c.name) == reference.lower()
-    row = (await tx.execute(_SELECT.where(condition))).one_or_none()
+    is_named = func.lower(workspace_proxies.c.name) == reference.lower()
+    row = (await tx.execute(called(_SELECT, reference, workspace_proxies.c.id, is_named))).one_or_none()
     return None if row is None else ProxyRow(*row)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, text
+from sqlalchemy import TextClause, bindparam, text
 
 from coder.coderd.store.engine.metadata import Timestamp
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BATCH = 10_000
 _BEFORE = bindparam("before", type_=Timestamp)
 
+# Lines never change: there is nothing to look at again.
 _AGENT_LOGS = text(
     """DELETE FROM workspace_agent_logs WHERE id IN (
         SELECT l.id FROM workspace_agent_logs l JOIN workspace_agents a ON a.id = l.agent_id
@@ -26,63 +27,38 @@ _AGENT_LOGS = text(
             WHERE b.job_id = a.job_id AND NOT w.deleted)
         LIMIT :batch)"""
 ).bindparams(_BEFORE)
-_STATS = text(
-    "DELETE FROM workspace_agent_stats WHERE id IN "
-    "(SELECT id FROM workspace_agent_stats WHERE created_at < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_APP_STATS = text(
-    "DELETE FROM workspace_app_stats WHERE session_id IN "
-    "(SELECT session_id FROM workspace_app_stats WHERE session_ended_at < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_KEYS = text(
-    """DELETE FROM api_keys WHERE id IN (
-        SELECT k.id FROM api_keys k WHERE k.expires_at < :before AND NOT EXISTS (
-            SELECT 1 FROM oauth2_provider_app_tokens t WHERE t.api_key_id = k.id AND t.expires_at >= :before)
-        LIMIT :batch)"""
-).bindparams(_BEFORE)
-"An application's refresh token goes with its access token, and lives longer: while it is good, both stay."
-_CODES, _USED_TOKENS = (
-    text(
-        f"DELETE FROM {table} WHERE prefix IN "  # noqa: S608 - a constant below, nothing of a caller
-        f"(SELECT prefix FROM {table} WHERE expires_at < :before LIMIT :batch)"
+
+
+def _batch(table: str, key: str, is_over: str) -> TextClause:
+    """Deletes a batch of the rows that are over.
+
+    The condition stands twice. A row that somebody renews while the batch waits for its lock is looked at again as it
+    is then, by the outer condition alone: the list of keys was made before.
+    """
+    return text(
+        f"DELETE FROM {table} WHERE {key} IN (SELECT {key.strip('()')} FROM {table} WHERE {is_over} LIMIT :batch) "  # noqa: S608 - constants below, nothing of a caller
+        f"AND {is_over}"
     ).bindparams(_BEFORE)
-    for table in ("oauth2_provider_app_codes", "oauth2_provider_app_used_refresh_tokens")
-)
-_AUDIT = text(
-    "DELETE FROM audit_logs WHERE id IN (SELECT id FROM audit_logs WHERE time < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_CONNECTIONS = text(
-    "DELETE FROM connection_logs WHERE id IN (SELECT id FROM connection_logs WHERE connect_time < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_MESSAGES = text(
-    "DELETE FROM notification_messages WHERE id IN (SELECT id FROM notification_messages "
-    "WHERE status <> 'pending' AND updated_at < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_NODE_KEYS = text(
-    "DELETE FROM node_keys WHERE key IN (SELECT key FROM node_keys WHERE seen_at < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_LARGE_NODES = text(
-    "DELETE FROM large_nodes WHERE peer_id IN (SELECT peer_id FROM large_nodes WHERE told_at < :before LIMIT :batch)"
-).bindparams(_BEFORE)
-_PORT_SHARES = text(
-    "DELETE FROM workspace_port_shares WHERE (workspace_id, agent_name, port) IN "
-    "(SELECT workspace_id, agent_name, port FROM workspace_port_shares WHERE expires_at < :before LIMIT :batch)"
-).bindparams(_BEFORE)
+
+
+_KEY_IS_OVER = """expires_at < :before AND NOT EXISTS (
+    SELECT 1 FROM oauth2_provider_app_tokens t WHERE t.api_key_id = api_keys.id AND t.expires_at >= :before)"""
+"An application's refresh token goes with its access token, and lives longer: while it is good, both stay."
 _LOCK = text("SELECT pg_try_advisory_xact_lock(7306)")
 
 STATEMENTS = {
     "workspace_agent_logs": _AGENT_LOGS,
-    "workspace_agent_stats": _STATS,
-    "workspace_app_stats": _APP_STATS,
-    "expired_api_keys": _KEYS,
-    "oauth2_codes": _CODES,
-    "used_oauth2_refresh_tokens": _USED_TOKENS,
-    "audit_logs": _AUDIT,
-    "connection_logs": _CONNECTIONS,
-    "notification_messages": _MESSAGES,
-    "node_keys": _NODE_KEYS,
-    "large_nodes": _LARGE_NODES,
-    "expired_port_shares": _PORT_SHARES,
+    "workspace_agent_stats": _batch("workspace_agent_stats", "id", "created_at < :before"),
+    "workspace_app_stats": _batch("workspace_app_stats", "session_id", "session_ended_at < :before"),
+    "expired_api_keys": _batch("api_keys", "id", _KEY_IS_OVER),
+    "oauth2_codes": _batch("oauth2_provider_app_codes", "prefix", "expires_at < :before"),
+    "used_oauth2_refresh_tokens": _batch("oauth2_provider_app_used_refresh_tokens", "prefix", "expires_at < :before"),
+    "audit_logs": _batch("audit_logs", "id", "time < :before"),
+    "connection_logs": _batch("connection_logs", "id", "connect_time < :before"),
+    "notification_messages": _batch("notification_messages", "id", "status <> 'pending' AND updated_at < :before"),
+    "node_keys": _batch("node_keys", "key", "seen_at < :before"),
+    "large_nodes": _batch("large_nodes", "peer_id", "told_at < :before"),
+    "expired_port_shares": _batch("workspace_port_shares", "(workspace_id, agent_name, port)", "expires_at < :before"),
 }
 """By record type, as metrics name them."""
 

@@ -56,7 +56,9 @@ oauth2_provider_app_codes = Table(
     Column("code_challenge", Text, nullable=False, server_default=""),
     Column("scopes", TextArray, nullable=False, server_default="{}"),
     Column("used_at", Timestamp),
+    Column("api_key_id", Text, index=True),
 )
+"`api_key_id` is the key its user agreed with; none for codes of before 0032."
 
 oauth2_provider_app_tokens = Table(
     "oauth2_provider_app_tokens",

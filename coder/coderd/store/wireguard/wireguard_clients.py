@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, case, delete, func, insert, select, update
 
+from coder.coderd.store.engine.names import called
 from coder.coderd.store.tables.identity import users
 from coder.coderd.store.tables.wireguard import wireguard_clients, wireguard_reach
 
@@ -82,13 +83,9 @@ async def count_clients(tx: Tx, user_id: UUID) -> int:
 
 async def get_client(tx: Tx, user_id: UUID, reference: str) -> WireguardClientRow | None:
     """By name (without regard to case) or id, among a user's."""
-    condition: Any = func.lower(wireguard_clients.c.name) == reference.lower()
-    try:
-        condition = condition | (wireguard_clients.c.id == UUID(reference))
-    except ValueError:
-        pass  # not an id: a name
-    query = select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id, condition)
-    row = (await tx.execute(query)).first()
+    mine = select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id)
+    is_named = func.lower(wireguard_clients.c.name) == reference.lower()
+    row = (await tx.execute(called(mine, reference, wireguard_clients.c.id, is_named))).one_or_none()
     return WireguardClientRow(*row) if row else None
 
 

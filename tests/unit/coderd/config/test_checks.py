@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.coderd.config.checks import MAPPINGS, check_config
-from coder.coderd.config.settings import ServerConfig
+from coder.coderd.config.reading import server_config
+from coder.coderd.config.settings import ServerConfig, struct_value
 
 AN_ID = "2f3c0a1e-0000-4000-8000-000000000001"
 
@@ -42,3 +45,60 @@ def test_a_server_needs_a_connection(most: int) -> None:
     with pytest.raises(CoderError, match="--postgres-conn-max-open"):
         check_config(ServerConfig(postgres_conn_max_open=most))
     check_config(ServerConfig(postgres_conn_max_open=1))
+
+
+LINK = '{"name": "Wiki", "target": "https://wiki.example.com"}'
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("support-links", "["),
+        ("support-links", "1"),
+        ("support-links", '{"name": "Wiki"}'),
+        ("support-links", "[1]"),
+        ("support-links", '[{"target": "https://wiki.example.com"}]'),
+        ("support-links", '[{"name": "Wiki", "target": 1}]'),
+        ("support-links", '[{"name": "Wiki", "target": "https://wiki.example.com", "icon": 1}]'),
+        ("oidc-auth-url-params", "{"),
+        ("oidc-auth-url-params", "[1]"),
+        ("external-auth-providers", "["),
+        ("external-auth-providers", "1"),
+        ("external-auth-providers", '{"id": "github"}'),
+        ("ssh-config-options", "ForwardX11"),
+        ("ssh-config-options", "=yes"),
+        ("ssh-config-options", "ForwardX11="),
+    ],
+)
+def test_what_every_visitor_is_shown_is_looked_at_before_the_start(flag: str, value: str) -> None:
+    """Else the page on which people sign in, or each client that asks, would be answered with an internal error."""
+    for inputs in (Inputs(flags={flag: value}), Inputs(env={f"CODER_{flag.upper().replace('-', '_')}": value})):
+        if flag == "external-auth-providers" and inputs.env:
+            continue  # its variables are numbered
+        with pytest.raises(CoderError, match=f"--{flag} is|--{flag}: ") as refused:
+            server_config(inputs, Path("/nowhere"))
+        assert refused.value.code == "bad_option"
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("support-links", f"[{LINK}]"),
+        ("support-links", "- name: Wiki\n  target: https://wiki.example.com\n  icon: docs"),
+        ("support-links", "[]"),
+        ("support-links", "null"),
+        ("oidc-auth-url-params", '{"access_type": "offline"}'),
+        ("oidc-auth-url-params", "access_type: offline"),
+        ("oidc-auth-url-params", "null"),
+        ("external-auth-providers", "[]"),
+        ("ssh-config-options", "ServerAliveInterval=30"),
+        ("ssh-config-options", "ServerAliveInterval 30"),
+        ("ssh-config-options", "SetEnv=A=b"),
+    ],
+)
+def test_values_that_can_be_used_are_taken(flag: str, value: str) -> None:
+    server_config(Inputs(flags={flag: value}), Path("/nowhere"))
+
+
+def test_what_is_more_than_a_word_is_json_or_yaml() -> None:
+    assert struct_value(f"[{LINK}]") == struct_value("- name: Wiki\n  target: https://wiki.example.com")

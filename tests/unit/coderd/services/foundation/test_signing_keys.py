@@ -5,10 +5,16 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+import trio
 
+from coder.base.clock import FakeClock
 from coder.coderd.services.foundation.signed_tokens import SigningKey, TokenRefused, header_untrusted, sign, verify
+from coder.coderd.services.foundation.signing_keys import LIFETIME, SigningKeys, rotate_due
+from coder.coderd.services.network.resume_tokens import FEATURE
+from tests.kit.coderd import running_coderd
 
 KEY = SigningKey("1", b"k" * 64)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -46,3 +52,31 @@ def test_headers_that_are_no_objects() -> None:
     listed = base64.urlsafe_b64encode(b"[]").decode().rstrip("=")
     with pytest.raises(TokenRefused):
         header_untrusted(f"{listed}.x.y")
+
+
+async def test_names_of_keys_that_somebody_invents_cost_one_look_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, looks = FakeClock(NOW), 0
+    async with running_coderd(clock=clock) as world:
+        keys, other = SigningKeys(world.ctx), SigningKeys(world.ctx)
+        first = await keys.get(FEATURE)
+        really = SigningKeys._read
+
+        async def read(self: SigningKeys, feature: str) -> Any:
+            nonlocal looks
+            looks += 1
+            return await really(self, feature)
+
+        monkeypatch.setattr(SigningKeys, "_read", read)
+
+        async def ask(name: str) -> None:
+            assert await keys.find(FEATURE, name) == first
+
+        async with trio.open_nursery() as nursery:
+            for number in range(100):
+                nursery.start_soon(ask, f"invented-{number}")
+        assert looks == 1
+        clock.advance(LIFETIME.total_seconds())
+        await rotate_due(world.ctx)  # by another replica
+        fresh = await other.get(FEATURE)
+        assert await keys.find(FEATURE, fresh.id) == fresh != first
+        assert await keys.find(FEATURE, first.id) == first

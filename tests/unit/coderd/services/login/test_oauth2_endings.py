@@ -279,6 +279,46 @@ async def test_a_code_ends_with_the_token_of_an_application_that_agreed_to_it(
         assert refusal(await it.exchange(agreed)) == (400, "invalid_grant")
 
 
+async def _end_another_session(it: Client, key: str) -> None:
+    assert (await it.world.delete(f"/api/v2/users/alice/keys/{key.partition('-')[0]}")).status_code == 204
+
+
+async def _expire_another_session(it: Client, key: str) -> None:
+    assert (await it.world.put(f"/api/v2/users/alice/keys/{key.partition('-')[0]}/expire")).status_code == 204
+
+
+async def _start_a_workspace(it: Client, _key: str) -> None:
+    """Its last session token ends with each build."""
+    user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
+    await it.world.ctx.db.run(key_store.replace_token, user_id, "ws_session")
+
+
+@pytest.mark.parametrize("names_its_key", (True, False))
+@pytest.mark.parametrize(
+    "end", (_end_another_session, _expire_another_session, _start_a_workspace), ids=lambda end: end.__name__
+)
+async def test_a_code_outlives_other_keys_of_whoever_agreed(
+    end: Callable[[Client, str], Awaitable[None]], names_its_key: bool
+) -> None:
+    """A code of before 0032 names no key: any may be the one."""
+    async with client() as it:
+        body = {"token_name": "ws_session"}
+        other = await it.world.post("/api/v2/users/me/keys/tokens", body, token=it.user_token)
+        code = await it.code()
+        if not names_its_key:
+            await it.world.ctx.db.run(_forget_keys)
+        await end(it, other.json()["key"])
+        answer = await it.exchange(code)
+        if names_its_key:
+            assert answer.status_code == 200, answer.text
+        else:
+            assert refusal(answer) == (400, "invalid_grant")
+
+
+async def _forget_keys(tx: Any) -> None:
+    await tx.execute(update(oauth2_provider_app_codes).values(api_key_id=None))
+
+
 @pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=lambda end: getattr(end, "__name__", end))
 async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> None:
     async with client() as it:

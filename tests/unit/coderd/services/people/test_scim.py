@@ -74,7 +74,9 @@ _SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 _OPERATION: dict[str, Any] = {"op": "replace", "path": "active", "value": False}
 ENDS: tuple[dict[str, Any], ...] = (
     # every way in which a provider says that somebody is not to come in any more
-    {"active": False}, {"Active": False}, {"ACTIVE": False}, {f"{_SCHEMA}:active": False},
+    {"active": False}, {"Active": False}, {"ACTIVE": False}, {f"{_SCHEMA}:active": False}, {"active": "False"},
+    {_SCHEMA: {"active": False}}, {"operations": [_OPERATION]}, {"OPERATIONS": [{"OP": "Replace", "PATH": "active",
+    "Value": False}]},
     *[{"Operations": [{**_OPERATION, **more}]} for more in (
         {}, {"op": "Replace"}, {"op": "ADD"}, {"value": "False"}, {"value": "false"}, {"path": "Active"},
         {"path": f"{_SCHEMA}:active"}, {"path": f"{_SCHEMA.upper()}:Active"}, {"path": "", "value": {"active": False}},
@@ -85,8 +87,12 @@ ENDS: tuple[dict[str, Any], ...] = (
 _NEITHER: tuple[Any, ...] = ("no", "", 0, [], {}, "False ", [False])
 NONSENSE: tuple[Any, ...] = (
     # said of somebody's being active, and not to be understood: refused rather than passed over
-    {"active": "False"}, {"active": 0}, {"active": []}, {"active": {}}, [], "x", 1, None, [{"active": False}],
-    *[{"Operations": [{**_OPERATION, "value": value}]} for value in _NEITHER],
+    {"active": "no"}, {"active": 0}, {"active": []}, {"active": {}}, [], "x", 1, None, [{"active": False}],
+    {"active": True, "Active": False}, {"operations": [{**_OPERATION, "value": 1}]},
+    *[{"Operations": [{**_OPERATION, "value": value}]} for value in (*_NEITHER, None)],
+    *[{"Operations": [{**_OPERATION, **more}]} for more in (
+        {"op": "remove"}, {"op": "Remove", "path": f"{_SCHEMA}:active"}, {"op": "move"}, {"op": ""},
+        {"op": "remove", "path": None}, {"path": 'active[value eq "' + "(" * 5000})],
 )  # fmt: skip
 IGNORED: tuple[dict[str, Any], ...] = (
     # what may not change anybody: names, addresses, ways to log in, roles
@@ -96,9 +102,9 @@ IGNORED: tuple[dict[str, Any], ...] = (
     *[{"Operations": [{"op": op, "path": path, "value": value}]} for op, path, value in (
         ("replace", "userName", "admin"), ("replace", "USERNAME", "admin"), ("add", "emails", [{"value": "a@b.c"}]),
         ("replace", 'emails[type eq "work"].value', "a@b.c"), ("replace", "roles", ["owner"]), ("remove", "emails", 1),
-        ("replace", "password", "SomeSecure123!"), ("move", "active", False), ("", "active", False),
+        ("replace", "password", "SomeSecure123!"), ("move", "emails", 1),
         ("replace", {"active": 1}, False), ("replace", ["active"], False), ("replace", "x" * 9000, False),
-        ("replace", 'active[value eq "' + "(" * 5000, False), ("add", "groups", [{"value": "owner"}]))],
+        ("replace", 'emails[value eq "' + "(" * 5000, False), ("add", "groups", [{"value": "owner"}]))],
 )  # fmt: skip
 FILTERS = ('userName eq "admin"', "active eq true", "(" * 3000, '" or 1 eq 1', "\x00", "x" * 9000, "id pr", "é" * 500)
 
@@ -135,6 +141,26 @@ async def test_changes_of_every_shape_do_what_they_say_or_nothing() -> None:
 
 def _lasting(user: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in user.items() if name not in {"updated_at", "last_seen_at"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"Active": False}, {"active": "False"}, {_SCHEMA: {"Active": "false"}}, {f"{_SCHEMA.upper()}:active": False}],
+)
+async def test_who_is_shut_out_from_the_start(change: dict[str, Any]) -> None:
+    """Names are compared without regard to case when a user is made, too."""
+    sent = {name.upper(): value for name, value in ADA.items() if name != "active"}
+    async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
+        made = await ask(world, "POST", body={**sent, **change})
+        assert made.status_code == 200, made.text
+        assert (made.json()["active"], made.json()["userName"]) == (False, "ada-l")
+        assert len({name.lower() for name in made.json()}) == len(made.json()), "no name twice"
+        user = (await world.get("/api/v2/users/ada-l")).json()
+        assert (user["status"], user["name"], user["email"]) == ("suspended", "Ada L", "ada@example.com")
+        path = f"{USERS}/{user['id']}"
+        same = await ask(world, "PUT", path, {**sent, "USERNAME": "ADA-L", "ACTIVE": "True"})
+        assert (same.status_code, same.json()["status"]) == (200, "dormant")
+        assert (await ask(world, "PUT", path, {"username": "else", "active": False})).status_code == 400
 
 
 async def test_who_was_deleted_is_not_there() -> None:

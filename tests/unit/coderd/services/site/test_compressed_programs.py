@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import os
+import threading
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from coder.coderd.services.site import compressed_programs
-from coder.coderd.services.site.compressed_programs import SMALLEST, CompressedPrograms
+from coder.coderd.services.site.compressed_programs import AGAIN, LEFT, SMALLEST, CompressedPrograms, Form
 
 CODE = b"much the same " * (SMALLEST // 10)
 
@@ -34,7 +36,7 @@ async def test_many_who_ask_at_once_get_one_form(
 
     monkeypatch.setattr(gzip, "GzipFile", count)
     forms = CompressedPrograms(tmp_path / "cache" / "compressed")
-    found: list[Path | None] = []
+    found: list[Form | None] = []
 
     async def ask() -> None:
         found.append(await forms.gzipped(program, len(CODE), "aa"))
@@ -42,9 +44,10 @@ async def test_many_who_ask_at_once_get_one_form(
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(ask)
-    assert found == [tmp_path / "cache" / "compressed" / "aa.gz"] * 5
+    path = tmp_path / "cache" / "compressed" / "aa.gz"
+    assert found == [Form(path, path.stat().st_size)] * 5
     assert made == 1
-    assert found[0] is not None and gzip.decompress(found[0].read_bytes()) == CODE
+    assert gzip.decompress(path.read_bytes()) == CODE
     later = CompressedPrograms(tmp_path / "cache" / "compressed")  # the next server of this folder
     assert await later.gzipped(program, len(CODE), "aa") == found[0]
     assert made == 1
@@ -78,3 +81,81 @@ async def test_the_form_used_longest_ago_goes_first(program: Path, tmp_path: Pat
     names = {path.stem for path in folder.iterdir()}
     assert len(names) == compressed_programs.KEPT
     assert {"0", "new"} <= names and "1" not in names
+
+
+class Held:
+    """A program whose compression waits in its thread for `go`, with its first piece written."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
+        self.began, self.go = threading.Event(), threading.Event()
+        self.halves: list[Path] = []
+        really, folder = gzip.GzipFile.write, program.parent / "forms"
+
+        def write(packed: gzip.GzipFile, data: bytes) -> int:
+            written = really(packed, data)
+            self.halves = list(folder.glob("*.half"))
+            self.began.set()
+            self.go.wait()
+            return written
+
+        monkeypatch.setattr(gzip.GzipFile, "write", write)
+
+    async def runs(self) -> None:
+        await trio.to_thread.run_sync(self.began.wait)
+
+
+async def test_what_is_ready_does_not_wait_for_what_is_being_made(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forms = CompressedPrograms(tmp_path / "forms")
+    ready = await forms.gzipped(program, len(CODE), "ready")
+    held = Held(monkeypatch, program)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(forms.gzipped, program, len(CODE), "slow")
+        await held.runs()
+        assert await forms.gzipped(program, len(CODE), "ready") == ready
+        held.go.set()
+    assert (tmp_path / "forms" / "slow.gz").exists()
+
+
+async def test_who_leaves_waits_for_no_thread_and_the_next_begins_anew(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forms = CompressedPrograms(tmp_path / "forms")
+    with monkeypatch.context() as patched:
+        held = Held(patched, program)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(forms.gzipped, program, len(CODE), "aa")
+            await held.runs()
+            nursery.cancel_scope.cancel()
+        (half,) = held.halves
+        assert half.exists(), "the thread is still at it"
+    made = await forms.gzipped(program, len(CODE), "aa")
+    assert made is not None and gzip.decompress(made.path.read_bytes()) == CODE
+    held.go.set()
+    while await trio.to_thread.run_sync(half.exists):
+        pass
+    assert made.path.stat().st_size == made.size, "what was given up writes nothing more"
+
+
+async def test_a_form_that_could_not_be_written_is_tried_again(
+    program: Path, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    (tmp_path / "forms").write_text("not a folder")
+    forms = CompressedPrograms(tmp_path / "forms")
+    assert await forms.gzipped(program, len(CODE), "aa") is None
+    (tmp_path / "forms").unlink()
+    assert await forms.gzipped(program, len(CODE), "aa") is None, "not with every request"
+    await trio.sleep(AGAIN + 1)
+    assert await forms.gzipped(program, len(CODE), "aa") is not None
+
+
+async def test_what_killed_servers_left_goes(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "forms"
+    folder.mkdir()
+    (folder / "old.1-0.half").write_bytes(b"x")
+    (folder / "new.1-0.half").write_bytes(b"x")
+    now = (folder / "new.1-0.half").stat().st_mtime
+    os.utime(folder / "old.1-0.half", (0, now - LEFT - 60))
+    assert await CompressedPrograms(folder).gzipped(program, len(CODE), "aa") is not None
+    assert {path.name for path in folder.iterdir()} == {"aa.gz", "new.1-0.half"}, "one may be another's at work"

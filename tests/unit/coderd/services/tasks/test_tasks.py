@@ -114,6 +114,8 @@ async def _pause_and_resume(world: World, answers: Answers, path: str, task: Any
     assert (await world.post(f"{snapshot}?format=agentapi", bad, token=TOKEN)).status_code == 400
     other = f"/api/v2/workspaceagents/me/tasks/{uuid4()}/log-snapshot?format=agentapi"
     assert (await world.post(other, left, token=TOKEN)).status_code == 404
+    odd = {"messages": [{"id": 1, "content": "a\0b", "role": "ag\0ent", "time": SAID_AT}]}
+    assert (await world.post(f"{snapshot}?format=agentapi", odd, token=TOKEN)).status_code == 204
     assert (await world.post(f"{snapshot}?format=agentapi", left, token=TOKEN)).status_code == 204
     paused = await world.post(f"{path}/pause")
     assert (paused.status_code, paused.json()["workspace_build"]["reason"]) == (202, "task_manual_pause")

@@ -10,7 +10,9 @@ import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.services.workspaces import autobuilds
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.store.workspaces import autobuilds as autobuild_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents import connected_agent
@@ -55,6 +57,24 @@ async def test_a_day_of_a_workspace() -> None:
         assert await reasons(world) == ["autostart"]
         started = await settled(world, workspace["id"])
         assert (started["latest_build"]["transition"], started["latest_build"]["reason"]) == ("start", "autostart")
+
+
+async def test_a_workspace_that_cannot_be_looked_at_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        made = [await new_workspace(world, name, ttl_ms=HOUR_MS) for name in ("one", "two")]
+        clock.advance((HOUR + timedelta(minutes=1)).total_seconds())
+        due = await world.ctx.db.read(autobuild_store.list_due, clock.now())
+        assert sorted(map(str, due)) == sorted(one["id"] for one in made)
+        really = autobuilds._take_step
+
+        async def take(tx: Any, workspace_id: Any, *rest: Any) -> Any:
+            if workspace_id == due[0]:
+                raise ValueError("a row that nobody foresaw")
+            return await really(tx, workspace_id, *rest)
+
+        monkeypatch.setattr(autobuilds, "_take_step", take)
+        assert [taken.workspace_id for taken in await take_due_steps(world.ctx)] == [due[1]]
 
 
 async def test_two_replicas_take_a_step_once() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import os
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from coder.coderd.store.engine.names import as_id, find_group, find_organization, find_user
-from tests.kit.coderd import running_coderd
+from tests.kit.coderd import World, running_coderd
+from tests.kit.openapi import application
+from tests.kit.tasks import TASKS, new_task, task_world
 
 IDENTITY = UUID("6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11")
 
@@ -35,6 +40,74 @@ async def test_somebody_called_like_anothers_id_is_not_taken_for_them() -> None:
             suspended = await world.put(f"/api/v2/users/{name}/status/suspend")
             assert (suspended.status_code, suspended.json()["id"]) == (200, eve)
         assert (await world.get(f"/api/v2/users/{victim}")).json()["status"] == "active"
+        logged = (await world.get("/api/v2/audit", params={"q": "resource_type:user action:write"})).json()
+        assert {entry["resource_id"] for entry in logged["audit_logs"]} == {eve}, "nor in what is written of it"
         assert await world.ctx.db.read(find_organization, organization.hex) is None
         everyone = await world.ctx.db.read(find_group, world.organization_id)
         assert everyone is not None and await world.ctx.db.read(find_group, everyone.id.hex) is None
+
+
+ID_OR_NAME = {
+    "user": "/api/v2/users",
+    "organization": "/api/v2/organizations",
+    "task": f"{TASKS}/me",
+    "client": "/api/v2/users/me/wireguard-clients",
+    "proxy": "/api/v2/workspaceproxies",
+}
+"""Parameters of paths that are an id or a name, each with a place where it is looked up."""
+NAMES_ALONE = frozenset({"_rest", "action", "agent", "arch", "name", "number", "path", "provider", "system", "version"})
+KEYS_ALONE = frozenset({"ident", "key_id", "license_id", "secret"})
+
+
+def test_every_parameter_of_a_path_is_looked_at() -> None:
+    """What the table does not name has a converter for ids, or is a name or a key and never both."""
+    found = {
+        name
+        for rule in application().url_map.iter_rules()
+        for name, converter in rule._converters.items()
+        if type(converter).__name__ != "Identifier"
+    }
+    assert found == {*ID_OR_NAME} | NAMES_ALONE | KEYS_ALONE
+
+
+async def test_no_name_is_read_as_anothers_id() -> None:
+    """A name of 32 digits is its own thing's, wherever an id may stand too; the id as it is written is the other's."""
+    wrong: list[str] = []
+    async with task_world(wireguard_address="127.0.0.1:0") as (world, _):
+        for parameter, path in ID_OR_NAME.items():
+            one = await _new(world, parameter, f"one-{parameter}")
+            two = await _new(world, parameter, UUID(one).hex)
+            for text, wanted in ((UUID(one).hex, two), (UUID(one).hex.upper(), two), (one, one), (two, two)):
+                found = (await world.get(f"{path}/{text}")).json()
+                if found.get("id") != wanted:
+                    wrong.append(f"{parameter} {text}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_group_called_like_anothers_id() -> None:
+    """Names of groups are longer than ids: the id comes first, and the name is found where nothing has it as its id."""
+    async with running_coderd(first_user=True) as world:
+        one = await _new(world, "group", "one")
+        two = await _new(world, "group", one)
+        lonely = await _new(world, "group", str(IDENTITY))
+        for text, wanted in ((one, one), (two, two), (str(IDENTITY), lonely), ("one", one), (UUID(one).hex, None)):
+            found = await world.ctx.db.read(find_group, text)
+            assert (str(found.id) if found else None) == wanted, text
+
+
+async def _new(world: World, parameter: str, name: str) -> str:
+    bodies: dict[str, tuple[str, dict[str, Any]]] = {
+        "organization": ("/api/v2/organizations", {"name": name}),
+        "group": (f"/api/v2/organizations/{world.organization_id}/groups", {"name": name}),
+        "client": (ID_OR_NAME["client"], {"name": name, "public_key": base64.b64encode(os.urandom(32)).decode()}),
+        "proxy": (ID_OR_NAME["proxy"], {"name": name, "display_name": "", "icon": "/emojis/1f310.png"}),
+    }
+    if parameter == "user":
+        return (await world.member(name))[0]
+    if parameter == "task":
+        return str((await new_task(world, name=name))["id"])
+    path, body = bodies[parameter]
+    answer = await world.post(path, body)
+    assert answer.status_code in {200, 201}, answer.text
+    made = answer.json()
+    return str(made.get("proxy", made.get("client", made))["id"])

@@ -1,0 +1,125 @@
+"""SCIM documents by the names we read, whatever way a provider writes them (RFC 7643 section 2.1, RFC 7644 3.10).
+
+Names of attributes are compared without regard to case, may be qualified by the schema's URN, or lie below it; booleans
+come as words from providers that know no others. What is read here is read once: whoever is told of a change was
+understood, and what concerns `active` and cannot be understood is refused. A provider must never be told that somebody
+is shut out who is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
+
+_USER = ("schemas", "id", "externalId", "meta", "userName", "name", "displayName", "emails", "active", "Operations")
+_NAMES = {name.lower(): name for name in _USER}
+_PARTS = {
+    "name": {name.lower(): name for name in ("givenName", "familyName")},
+    "emails": {name.lower(): name for name in ("value", "primary", "type")},
+}
+"Of attributes that have parts of their own, those that are read."
+_OPERATION = {name: name for name in ("op", "path", "value")}
+_SCHEMA = USER_SCHEMA.lower()
+_TRUTH = {"true": True, "false": False}
+_PATH_END = re.compile(r"[.\[]")
+
+
+def canonical(document: Mapping[str, object]) -> dict[str, object]:
+    """A user, or a change of one, by the names of RFC 7643; `active` is a boolean or None. Raises ValueError for an
+    attribute that is there twice and differs, and for an `active` that is neither true nor false."""
+    return _merged(_fields(document))
+
+
+def patched(document: Mapping[str, object]) -> dict[str, object]:
+    """What a canonical PATCH sets: its operations (RFC 7644 section 3.5.2) after the fields that providers send as they
+    are. Raises ValueError as `canonical`, and for an operation on `active` that is none."""
+    found = {name: value for name, value in document.items() if name != "Operations"}
+    operations = document.get("Operations")
+    for item in operations if isinstance(operations, list) else ():
+        if isinstance(item, Mapping):
+            found |= _set_by(_named(item, _OPERATION))
+    return found
+
+
+def _fields(document: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+    """Each attribute with its plain name, those below the schema's URN too."""
+    for name, value in document.items():
+        lowered = name.lower()
+        if lowered == _SCHEMA:
+            if not isinstance(value, Mapping | None):
+                raise ValueError(f"{name} must be an object.")
+            yield from _fields(value or {})
+        else:
+            plain = name[len(_SCHEMA) + 1 :] if lowered.startswith(f"{_SCHEMA}:") else name
+            known = _NAMES.get(plain.lower(), plain)
+            yield known, _read(known, value)
+
+
+def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in fields:
+        if name in found and found[name] != value:
+            raise ValueError(f"{name} is there twice.")
+        found[name] = value
+    return found
+
+
+def _read(name: str, value: object) -> object:
+    if name == "active":
+        return None if value is None else _truth(value)
+    parts = _PARTS.get(name)
+    if parts is not None and isinstance(value, Mapping):
+        return _named(value, parts)
+    if parts is not None and isinstance(value, list):
+        return [_email(_named(item, parts)) if isinstance(item, Mapping) else item for item in value]
+    return value
+
+
+def _named(item: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
+    return _merged((names.get(name.lower(), name), value) for name, value in item.items())
+
+
+def _email(item: dict[str, object]) -> dict[str, object]:
+    primary = item.get("primary")
+    return {**item, "primary": _TRUTH.get(primary.lower(), False)} if isinstance(primary, str) else item
+
+
+def _truth(value: object) -> bool:
+    found = _TRUTH.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise ValueError("active must be true or false.")
+    return found
+
+
+def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
+    """The fields an operation sets. Nothing for what concerns none that we keep."""
+    path, value = operation.get("path"), operation.get("value")
+    kind = str(operation.get("op", "")).lower()
+    if path is None or path == "":
+        if kind == "remove":
+            raise ValueError("A removal needs a path.")  # RFC 7644 section 3.5.2.2
+        fields = canonical(value) if isinstance(value, Mapping) else {}
+    elif isinstance(path, str):
+        fields = _at(path.strip(), value, is_removal=kind == "remove")
+    else:
+        return {}
+    sets = kind in {"add", "replace"}
+    if "active" in fields and (not sets or fields["active"] is None):
+        raise ValueError("active can be replaced, by true or false, and nothing else.")
+    return fields if sets else {}
+
+
+def _at(path: str, value: object, *, is_removal: bool) -> dict[str, object]:
+    """What a path sets; of those with parts nothing is read. `active` has none: a path that goes on is a mistake."""
+    lowered = path.lower()
+    if lowered == _SCHEMA:
+        return {"active": None} if is_removal else canonical({path: value})
+    plain = lowered.removeprefix(f"{_SCHEMA}:")
+    if _PATH_END.split(plain, maxsplit=1)[0].strip() != "active":
+        return {} if _PATH_END.search(plain) or is_removal else canonical({path: value})
+    if plain != "active":
+        raise ValueError("active has no parts.")
+    # What is removed has no value that could be misunderstood.
+    return {"active": None} if is_removal else canonical({path: value})

@@ -1,0 +1,37 @@
+"""What the middleware counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from coder.coderd.http.server.middleware import Middleware
+from coder.coderd.services.events.metrics import Metrics
+from tests.kit.coderd import running_coderd
+
+ROUTE = "/api/v2/counted"
+FAMILY = "coderd_api_requests_processed_total"
+
+
+async def test_who_left_before_the_answer_has_no_status() -> None:
+    async def answer(scope: Any, _receive: Any, send: Any) -> None:
+        scope["coder_route"] = ROUTE
+        if scope["path"] == "/answered":
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+        else:
+            await trio.sleep_forever()
+
+    async def no_more(*_: Any) -> None:
+        return None
+
+    async with running_coderd() as world:
+        middleware = Middleware(answer, world.ctx)
+        for path in ("/left", "/answered"):
+            scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(middleware, scope, no_more, no_more)
+                await trio.sleep(0)
+                nursery.cancel_scope.cancel()
+        lines = world.ctx.part(Metrics)[FAMILY].lines()
+        assert [line for line in lines if ROUTE in line] == [f'{FAMILY}{{code="204",method="GET",path="{ROUTE}"}} 1']

@@ -1,0 +1,64 @@
+"""What is renewed while a batch is being purged stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import insert, update
+
+from coder.base.clock import FakeClock
+from coder.coderd.store.site.purge import STATEMENTS, purge
+from coder.coderd.store.tables.identity import api_keys
+from coder.coderd.store.tables.large_nodes import large_nodes
+from coder.coderd.store.tables.node_keys import node_keys
+from coder.coderd.store.tables.workspaces import workspace_port_shares
+from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
+from tests.kit.overtaking import overtaken
+from tests.kit.workspaces import new_workspace, workspace_world
+
+LIMIT = datetime(2026, 1, 1, tzinfo=UTC)
+OLD, NEW = LIMIT - timedelta(days=1), LIMIT + timedelta(days=1)
+
+
+@pytest.mark.parametrize("kind", sorted({*STATEMENTS} - {"workspace_agent_logs"}))
+def test_every_condition_stands_where_renewed_rows_are_looked_at_again(kind: str) -> None:
+    """Lines of logs alone never change."""
+    inner, _, outer = STATEMENTS[kind].text.partition(" LIMIT :batch) AND ")
+    assert outer and inner.endswith(f" WHERE {outer}")
+
+
+async def test_what_is_renewed_meanwhile_stays() -> None:
+    async with workspace_world(clock=FakeClock(NEW + timedelta(days=30))) as (world, _):
+        ctx, workspace = world.ctx, await new_workspace(world, "w")
+        ident = UUID(workspace["id"])
+        key = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "t"})).json()["key"].partition("-")[0]
+
+        async def fill(tx: Any) -> None:
+            await put_port_share(tx, PortShareRow(ident, "main", 8080, "public", "http", OLD))
+            await tx.execute(insert(node_keys).values(key=b"k" * 32, owner="somebody", seen_at=OLD))
+            await tx.execute(insert(large_nodes).values(peer_id=ident, node=b"", told_at=OLD))
+            await tx.execute(update(api_keys).where(api_keys.c.id == key).values(expires_at=OLD))
+
+        await ctx.db.run(fill)
+        renewals = {
+            "expired_port_shares": update(workspace_port_shares).values(expires_at=NEW),
+            "node_keys": update(node_keys).values(seen_at=NEW),
+            "large_nodes": update(large_nodes).values(told_at=NEW),
+            "expired_api_keys": update(api_keys).where(api_keys.c.id == key).values(expires_at=NEW),
+        }
+        gone: dict[str, int] = {}
+        for kind, statement in renewals.items():
+
+            async def renew(tx: Any, statement: Any = statement) -> None:
+                await tx.execute(statement)
+
+            async def forget(kind: str = kind) -> Any:
+                return await ctx.db.run(purge, {kind: LIMIT})
+
+            gone |= await overtaken(world, renew, forget)
+        assert gone == dict.fromkeys(renewals, 0)
+        later = NEW + timedelta(days=1)
+        assert await ctx.db.run(purge, dict.fromkeys(renewals, later)) == dict.fromkeys(renewals, 1)
