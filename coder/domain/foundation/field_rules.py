@@ -6,6 +6,7 @@ the table in `coder/api/field_rules.py`; what spans several fields or asks the d
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ MAX_VERSION_MESSAGE = 1 << 20
 
 Values = tuple[Any, ...]
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
 
@@ -40,6 +42,12 @@ class FieldRule:
     holds: Callable[[Any], bool]
     examples: Callable[[], tuple[Values, Values]]
     "What `inside` and `outside` say; made when asked for: a server that runs needs no texts of a megabyte."
+    says: Callable[[Any], str] | None = None
+    "The sentence about a value that breaks the rule, where clients are told one instead of the tag."
+    message: str = ""
+    "What stands above the sentence, where it is not what stands above tags."
+    listed: bool = True
+    "Whether the field is named among the validations, or the sentence is the detail."
 
     @property
     def inside(self) -> Values:
@@ -57,12 +65,20 @@ def failed(field: str, tag: str, value: Any) -> tuple[str, str]:
     return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
 
 
+def first_broken(value: Any, rules: Iterable[FieldRule]) -> FieldRule | None:
+    """The first of `rules` the value breaks."""
+    return next((rule for rule in rules if not rule.holds(value)), None)
+
+
+def told(field: str, value: Any, rule: FieldRule) -> tuple[str, str]:
+    """The validation of a field whose value breaks the rule."""
+    return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
+
+
 def first_fault(field: str, value: Any, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
     """The first of `rules` the value breaks, as a validation."""
-    for rule in rules:
-        if not rule.holds(value):
-            return failed(field, rule.tag, value)
-    return None
+    rule = first_broken(value, rules)
+    return None if rule is None else told(field, value, rule)
 
 
 def is_zero(value: Any) -> bool:
@@ -92,6 +108,16 @@ def is_group_name(text: str) -> bool:
     return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None
 
 
+def explain_base64(text: str) -> str:
+    """What is wrong with a text that should be bytes in base64, as Go says it; empty when it is."""
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        good = _BASE64.match(text)
+        return f"illegal base64 data at input byte {good.end() if good else 0}"
+    return ""
+
+
 def is_http_url(text: str) -> bool:
     if not text.isprintable() or " " in text:  # the library drops line ends, which a header would not
         return False
@@ -112,6 +138,31 @@ def unless_empty(rule: FieldRule) -> FieldRule:
 def one_of(*choices: str) -> FieldRule:
     outside = f"{choices[0]}x", choices[0].upper()
     return FieldRule("oneof", lambda value: value in choices, lambda: (choices, outside))
+
+
+ITSELF = "itself"
+"""As a rule's message: its sentence stands above, too."""
+
+
+def explained(
+    explain: Callable[[Any], str], inside: Values, outside: Values, message: str = "", *, listed: bool = True
+) -> FieldRule:
+    """A rule with a sentence of its own: `explain` says what is wrong with a value, or nothing."""
+    return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
+
+
+def unless(holds: Callable[[Any], bool], sentence: str) -> Callable[[Any], str]:
+    """An `explain` with one sentence for every value that does not hold."""
+    return lambda value: "" if holds(value) else sentence
+
+
+def at_most(limit: int, sentence: str, size: Callable[[Any], int] = len) -> FieldRule:
+    """The same for a text's size."""
+
+    def examples() -> tuple[Values, Values]:
+        return ("a" * limit,), ("a" * (limit + 1),)
+
+    return FieldRule("", lambda text: size(text) <= limit, examples, lambda _: sentence)
 
 
 def shorter_than(limit: int) -> FieldRule:

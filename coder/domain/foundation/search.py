@@ -255,6 +255,11 @@ def parse_rfc3339(text: str) -> datetime | None:
         return None
 
 
+def explain_rfc3339(text: str) -> str:
+    """What is wrong with a text that should be a time, as Go says it; empty when it is one."""
+    return "" if parse_rfc3339(text) else explain_time(text)
+
+
 def _join_bare_words(tokens: list[str]) -> list[str]:
     elements: list[str] = []
     open_word = False
