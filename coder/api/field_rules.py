@@ -205,6 +205,10 @@ def _explain_ttl(ttl_ms: Any) -> str:
     return "" if refusal is None else refusal.detail
 
 
+def _explain_no_time(_: Any) -> str:
+    return failed("deadline", "required", "0001-01-01 00:00:00 +0000 UTC")[1]
+
+
 def _explain_content(content: Any) -> str:
     return explain_custom(content.title, content.message) if content else "content is required"
 
@@ -265,7 +269,7 @@ OWN: Table = {
     },
     ExtendWorkspaceRequest: {
         "deadline": (
-            FieldRule("required", bool, lambda: (("2026-01-01T00:00:00Z",), ())),
+            FieldRule("required", bool, lambda: (("2026-01-01T00:00:00Z",), ("",)), _explain_no_time),
             explained(
                 explain_rfc3339,
                 ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5+01:00"),

@@ -73,14 +73,11 @@ class Terms:
         return self._values.get(key, [])
 
     def one(self, key: str) -> str:
-        """The only value of a key, or an empty string."""
+        """The only value of a key. Empty when there is none, or more than one (which is recorded)."""
         values = self.many(key)
         if len(values) > 1:
-            self.refuse(
-                key,
-                f'Query param "{key}" provided more than once, found {len(values)} times. '
-                "Only provide 1 instance of this query param.",
-            )
+            self.refuse(key, more_than_once(key, len(values)))
+            return ""
         return values[0] if values else ""
 
     def boolean(self, key: str) -> bool | None:
@@ -215,6 +212,14 @@ def read_list(parts: Iterable[str], read: Callable[[str], Value]) -> tuple[list[
         except ValueError as error:
             faults.append(str(error))
     return ([] if faults else found), faults
+
+
+def more_than_once(name: str, times: int) -> str:
+    """The sentence for a parameter that may be there once."""
+    return (
+        f'Query param "{name}" provided more than once, found {times} times. '
+        "Only provide 1 instance of this query param."
+    )
 
 
 def invalid_values(name: str, faults: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import types
 import typing
@@ -52,8 +53,9 @@ _REASONS = {
     "the template says which values are good": """
         CreateWorkspaceRequest.rich_parameter_values CreateWorkspaceBuildRequest.rich_parameter_values
         CreateWorkspaceBuildRequest.on_success CreateTemplateVersionDryRunRequest.workspace_name
-        CreateTemplateVersionDryRunRequest.rich_parameter_values CreateTemplateVersionDryRunRequest.user_variable_values
-        CreateTemplateVersionRequest.user_variable_values DynamicParametersRequest.id DynamicParametersRequest.inputs""",
+        CreateTemplateVersionDryRunRequest.rich_parameter_values
+        CreateTemplateVersionDryRunRequest.user_variable_values CreateTemplateVersionRequest.user_variable_values
+        DynamicParametersRequest.id DynamicParametersRequest.inputs""",
     "its service answers together with what there is, and has tests of its own": """
         CreateTemplateRequest.max_port_share_level CreateTemplateRequest.cors_behavior
         CreateTemplateRequest.activity_bump_ms CreateTemplateRequest.autostart_requirement
@@ -147,15 +149,12 @@ def test_several_mistakes_are_told_together_in_order() -> None:
 
 
 def _read_by_doors() -> set[type[msgspec.Struct]]:
-    found = set()
+    found: set[type[msgspec.Struct]] = set()
     for path in sorted((ROOT / "coder" / "coderd" / "http").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "read_body" and path.name != "json.py":
-                named = node.args[0]
                 module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-                place = getattr(module, named.value.id) if isinstance(named, ast.Attribute) else module
-                name = named.attr if isinstance(named, ast.Attribute) else named.id
-                found.add(getattr(place, name))
+                found.add(functools.reduce(getattr, ast.unparse(node.args[0]).split("."), module))
     return found
 
 
