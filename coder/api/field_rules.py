@@ -36,7 +36,11 @@ from coder.api.people.passwords import (
 )
 from coder.api.people.user_requests import CreateFirstUserRequest, CreateUserRequestWithOrgs, UpdateUserProfileRequest
 from coder.api.people.user_secrets import CreateUserSecretRequest, ImportUserSecretsRequest
-from coder.api.people.user_settings import UpdateUserAppearanceSettingsRequest, UpdateUserQuietHoursScheduleRequest
+from coder.api.people.user_settings import (
+    UpdateUserAppearanceSettingsRequest,
+    UpdateUserPreferenceSettingsRequest,
+    UpdateUserQuietHoursScheduleRequest,
+)
 from coder.api.people.user_skills import CreateUserSkillRequest, UpdateUserSkillRequest
 from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyRequest
 from coder.api.proxies.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
@@ -192,6 +196,7 @@ BAD_JSON = "Request body must be valid JSON."
 """Of values that Go's decoder refuses, before any rule is asked."""
 MOST_NAMED_WORKSPACES = 256
 """That one WireGuard client names."""
+_DISPLAY_MODES = ("auto", "always_collapsed", "always_expanded")
 _SCHEDULES = ("", "0 7 * * *", "CRON_TZ=UTC 30 9 * * 1-5"), ("tomorrow", "0 7 1 * *", "0 25 * * *")
 _BYTES = explained(explain_base64, ("", "e30="), ("e30*", "e30"), BAD_JSON, listed=False)
 
@@ -403,6 +408,12 @@ OWN: Table = {
                 listed=False,
             ),
         ),
+    },
+    UpdateUserPreferenceSettingsRequest: {
+        "agent_chat_send_shortcut": (optional(one_of("enter", "modifier_enter")),),
+        "code_diff_display_mode": (optional(one_of(*_DISPLAY_MODES)),),
+        "shell_tool_display_mode": (optional(one_of(*_DISPLAY_MODES)),),
+        "thinking_display_mode": (optional(one_of(*_DISPLAY_MODES, "preview")),),
     },
     CreateUserSkillRequest: {"content": (_SKILL,)},
     UpdateUserSkillRequest: {"content": (_SKILL,)},

@@ -71,11 +71,7 @@ _REASONS = {
         CreateWorkspaceBuildRequest.state CreateTemplateVersionRequest.tags RoleSpec.name
         UpdateAppearanceConfig.service_banner UpdateAppearanceConfig.announcement_banners
         GroupSyncChange.mapping GroupSyncChange.regex_filter PatchGroupIDPSyncConfigRequest.regex_filter
-        OrganizationSyncChange.mapping RoleSyncChange.mapping MappingChange.add MappingChange.remove
-        UpdateUserPreferenceSettingsRequest.agent_chat_send_shortcut
-        UpdateUserPreferenceSettingsRequest.code_diff_display_mode
-        UpdateUserPreferenceSettingsRequest.shell_tool_display_mode
-        UpdateUserPreferenceSettingsRequest.thinking_display_mode""",
+        OrganizationSyncChange.mapping RoleSyncChange.mapping MappingChange.add MappingChange.remove""",
     "judged as part of the whole secret it would make: CreateUserSecretRequest": """
         UpdateUserSecretRequest.env_name UpdateUserSecretRequest.file_path UpdateUserSecretRequest.value""",
     "a number whose every value is good, or is cut to what the deployment allows": """

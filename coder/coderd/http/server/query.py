@@ -131,7 +131,8 @@ class Query:
         return text
 
     def refuse(self, name: str, detail: str) -> None:
-        self._wrong.append((name, detail))
+        if (name, detail) not in self._wrong:  # whoever reads a value twice finds its mistake twice
+            self._wrong.append((name, detail))
 
     def check(self) -> None:
         """Raises Invalid when anything was wrong."""
