@@ -29,6 +29,8 @@ MAX_DESCRIPTION = 127
 MAX_VERSION_MESSAGE = 1 << 20
 
 Values = tuple[Any, ...]
+Explain = Callable[[Any], str]
+"What is wrong with a value; nothing when it is good."
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
@@ -42,7 +44,7 @@ class FieldRule:
     holds: Callable[[Any], bool]
     examples: Callable[[], tuple[Values, Values]]
     "What `inside` and `outside` say; made when asked for: a server that runs needs no texts of a megabyte."
-    says: Callable[[Any], str] | None = None
+    says: Explain | None = None
     "The sentence about a value that breaks the rule, where clients are told one instead of the tag."
     message: str = ""
     "What stands above the sentence, where it is not what stands above tags."
@@ -60,22 +62,22 @@ class FieldRule:
         return self.examples()[1]
 
 
-def failed(field: str, tag: str, value: Any) -> tuple[str, str]:
+def failed(field: str, tag: str, value: object) -> tuple[str, str]:
     """The validation of a field that broke the rule `tag`."""
     return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
 
 
-def first_broken(value: Any, rules: Iterable[FieldRule]) -> FieldRule | None:
+def first_broken(value: object, rules: Iterable[FieldRule]) -> FieldRule | None:
     """The first of `rules` the value breaks."""
     return next((rule for rule in rules if not rule.holds(value)), None)
 
 
-def told(field: str, value: Any, rule: FieldRule) -> tuple[str, str]:
+def told(field: str, value: object, rule: FieldRule) -> tuple[str, str]:
     """The validation of a field whose value breaks the rule."""
     return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
 
 
-def first_fault(field: str, value: Any, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
+def first_fault(field: str, value: object, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
     """The first of `rules` the value breaks, as a validation."""
     rule = first_broken(value, rules)
     return None if rule is None else told(field, value, rule)
@@ -145,18 +147,18 @@ ITSELF = "itself"
 
 
 def explained(
-    explain: Callable[[Any], str], inside: Values, outside: Values, message: str = "", *, listed: bool = True
+    explain: Explain, inside: Values, outside: Values, message: str = "", *, listed: bool = True
 ) -> FieldRule:
     """A rule with a sentence of its own: `explain` says what is wrong with a value, or nothing."""
     return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
 
 
-def unless(holds: Callable[[Any], bool], sentence: str) -> Callable[[Any], str]:
+def unless(holds: Callable[[Any], bool], sentence: str) -> Explain:
     """An `explain` with one sentence for every value that does not hold."""
     return lambda value: "" if holds(value) else sentence
 
 
-def at_most(limit: int, sentence: str, size: Callable[[Any], int] = len) -> FieldRule:
+def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> FieldRule:
     """The same for a text's size."""
 
     def examples() -> tuple[Values, Values]:

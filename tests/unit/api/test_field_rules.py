@@ -15,7 +15,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from coder.api.field_rules import CHANGES, NEW, OWN, TABLE, faults
+from coder.api.field_rules import CHANGES, NEW, TABLE, faults
+from coder.api.own_sentences import OWN
 from coder.api.people.user_secrets import CreateUserSecretRequest
 from coder.coderd.http.server.json import with_zeros
 from coder.domain.foundation.field_rules import FieldRule
@@ -150,7 +151,8 @@ def _read_by_doors() -> set[type[msgspec.Struct]]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "read_body" and path.name != "json.py":
                 module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-                found.add(functools.reduce(getattr, ast.unparse(node.args[0]).split("."), module))
+                kind: Any = functools.reduce(getattr, ast.unparse(node.args[0]).split("."), module)
+                found.add(kind)
     return found
 
 

@@ -7,6 +7,8 @@ only where the body is refused.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from quart import request
 
 from coder.coderd.http.server.auth import context, subject
@@ -15,7 +17,7 @@ from coder.coderd.services.access.workspace_access import load_template, load_wo
 from coder.coderd.services.templates.loaded_versions import load_version
 from coder.coderd.services.workspaces.builds import load_build
 
-_FIND = {
+_FIND: dict[str, tuple[str, Callable[..., Awaitable[object]]]] = {
     "/api/v2/workspaces/<id:workspace>": ("workspace", load_workspace),
     "/api/v2/templates/<id:template>": ("template", load_template),
     "/api/v2/templateversions/<id:version>": ("version", load_version),
