@@ -17,6 +17,7 @@ from coder.domain.foundation.names import (
     MAX_DISPLAY_NAME,
     MAX_NAME,
     MAX_VERSION_NAME,
+    RESERVED,
     is_display_name,
     is_name,
     is_version_name,
@@ -107,7 +108,8 @@ def is_real_name(text: str) -> bool:
 
 
 def is_group_name(text: str) -> bool:
-    return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None
+    """As other names, pages' addresses too, but longer: identity providers make them."""
+    return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None and text not in RESERVED
 
 
 def explain_base64(text: str) -> str:
@@ -199,7 +201,7 @@ USERNAME = _named("username", is_name, MAX_NAME, "new", "create", "a_b", "")
 WORKSPACE_NAME = _named("workspace_name", is_name, MAX_NAME, "new", "a_b", "")
 TEMPLATE_NAME = _named("template_name", is_name, MAX_NAME, "new", "a_b", "")
 ORGANIZATION_NAME = _named("organization_name", is_name, MAX_NAME, "new", "a_b")
-GROUP_NAME = _named("group_name", is_group_name, MAX_GROUP_NAME, "a_b")
+GROUP_NAME = _named("group_name", is_group_name, MAX_GROUP_NAME, "new", "create", "a_b")
 VERSION_NAME = _named("template_version_name", is_version_name, MAX_VERSION_NAME)
 REAL_NAME = _titled("user_real_name", is_real_name, MAX_REAL_NAME)
 TEMPLATE_TITLE = _titled("template_display_name", is_display_name, MAX_DISPLAY_NAME)
