@@ -1,12 +1,15 @@
 """The rules of every field of a request, in one table: endpoints and services check requests by it and by nothing else.
 
 Fields stand in the order in which clients are told of them. Requests that change something are judged against what
-there is (`present`): a value that is there already is never refused.
+there is (`present`): a value that is there already is never refused. What clients
+are told of a broken rule is the rule's (`coder/domain/foundation/field_rules.py`); requests with sentences of their own
+are in `own_sentences.py` beside this file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +18,7 @@ from msgspec import UNSET
 
 from coder.api.login.external_auth import ExternalAuthDeviceExchange
 from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.api.own_sentences import OWN, Table
 from coder.api.people.groups import CreateGroupRequest, PatchGroupRequest
 from coder.api.people.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
 from coder.api.people.passwords import (
@@ -25,7 +29,10 @@ from coder.api.people.passwords import (
     ValidateUserPasswordRequest,
 )
 from coder.api.people.user_requests import CreateFirstUserRequest, CreateUserRequestWithOrgs, UpdateUserProfileRequest
-from coder.api.people.user_settings import UpdateUserAppearanceSettingsRequest
+from coder.api.people.user_secrets import CreateUserSecretRequest
+from coder.api.people.user_settings import (
+    UpdateUserAppearanceSettingsRequest,
+)
 from coder.api.proxies.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.api.tasks.tasks import CreateTaskRequest
@@ -43,13 +50,21 @@ from coder.api.workspaces.workspace_settings import (
     UpdateWorkspaceSharingSettingsRequest,
 )
 from coder.domain.foundation import field_rules as rules
-from coder.domain.foundation.field_rules import REQUIRED, REQUIRED_ID, FieldRule, failed, first_fault, one_of
+from coder.domain.foundation.field_rules import (
+    REQUIRED,
+    REQUIRED_ID,
+    failed,
+    first_broken,
+    one_of,
+    told,
+)
 from coder.domain.foundation.field_rules import unless_empty as optional
 from coder.domain.foundation.zero import NIL_UUID
-from coder.domain.provisioning.provisioners import PROVISIONERS
+from coder.domain.people import user_secrets as secrets
+from coder.domain.provisioning.provisioners import (
+    PROVISIONERS,
+)
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS, TRANSITIONS
-
-Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule, ...]]]
 
 _APP = {"name": (REQUIRED, rules.APP_NAME), "callback_url": (REQUIRED, rules.HTTP_URL)}
 
@@ -132,10 +147,21 @@ CHANGES: Table = {
 }
 """Requests that change something: services check them once they know what there is."""
 
-TABLE: Table = {**NEW, **CHANGES}
+TABLE: Table = {**NEW, **CHANGES, **OWN}
 
 
-def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A field that breaks a rule."""
+
+    field: str
+    detail: str
+    message: str = ""
+    "As the rule has it."
+    listed: bool = True
+
+
+def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[Fault]:
     """What is wrong with the request, in the order of the table; `present` values pass whatever they are."""
     fields = TABLE.get(type(body), {})
     related = dict(_RELATED.get(type(body), _nothing)(body))
@@ -144,10 +170,11 @@ def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> li
     for name, wanted in fields.items():
         value = getattr(body, name)
         if name in related:
-            found.append(failed(name, related[name], _plain(value, name)))
+            found.append(Fault(name, related[name]))
         elif name not in exempt and not (present is not None and name in present and present[name] == value):
-            fault = first_fault(name, _plain(value, name), wanted)
-            found += [fault] if fault is not None else []
+            rule = first_broken(_plain(value, name), wanted)
+            if rule is not None:
+                found.append(Fault(*told(name, _plain(value, name), rule), rule.message, rule.listed))
     return found
 
 
@@ -173,12 +200,20 @@ def _template_or_version(body: Any) -> Iterator[tuple[str, str]]:
     given = [isinstance(value, UUID) and value.int for value in (body.template_id, body.template_version_id)]
     if bool(given[0]) == bool(given[1]):
         tag = "excluded_with" if given[0] else "required_without"
-        yield from (("template_id", tag), ("template_version_id", tag))
+        for name in ("template_id", "template_version_id"):
+            yield failed(name, tag, _plain(getattr(body, name), name))
 
 
 def _file_or_example(body: Any) -> Iterator[tuple[str, str]]:
     if not (isinstance(body.file_id, UUID) and body.file_id.int) and body.example_id in (UNSET, ""):
-        yield from (("file_id", "required_without"), ("example_id", "required_without"))
+        for name in ("file_id", "example_id"):
+            yield failed(name, "required_without", _plain(getattr(body, name), name))
+
+
+def _given_no_place(body: CreateUserSecretRequest) -> Iterator[tuple[str, str]]:
+    """A secret that is on is put somewhere."""
+    if body.enabled is not False and body.env_name in (UNSET, "") and body.file_path in (UNSET, ""):
+        yield "env_name", secrets.NO_TARGET
 
 
 def _without_address(body: Any) -> frozenset[str]:
@@ -189,5 +224,6 @@ def _without_address(body: Any) -> frozenset[str]:
 _RELATED: dict[type[msgspec.Struct], Callable[[Any], Iterator[tuple[str, str]]]] = {
     CreateWorkspaceRequest: _template_or_version,
     CreateTemplateVersionRequest: _file_or_example,
+    CreateUserSecretRequest: _given_no_place,
 }
 _EXEMPT: dict[type[msgspec.Struct], Callable[[Any], frozenset[str]]] = {CreateUserRequestWithOrgs: _without_address}

@@ -60,6 +60,10 @@ class AgentDialer:
             self._used.pop(agent_id, None)
             self.controller.remove_tunnel(agent_id)
 
+    def connections(self) -> dict[UUID, int]:
+        """How many are open to each agent there is a tunnel to."""
+        return {agent_id: self._open.get(agent_id, 0) for agent_id in self._used}
+
     async def drop_idle(self) -> None:
         """Gives up unused tunnels for ever."""
         while True:

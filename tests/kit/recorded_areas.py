@@ -241,6 +241,7 @@ class _Agent:
     async def before(self, number: int, names: Names) -> None:
         if _AGENT_FROM <= number < _AGENT_UNTIL and self._process is None:
             env = child_env({"CODER_AGENT_TOKEN": names.bound["token.agent"], "CODER_AGENT_URL": self._url})
+            env["CODER_AGENT_DEVCONTAINERS_ENABLE"] = "false"  # as line 86 says; else it depends on the machine
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "coder", "agent", "--log-dir", str(self._folder)],
                 cwd=ROOT,

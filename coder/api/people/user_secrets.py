@@ -19,6 +19,13 @@ class CreateUserSecretRequest(ApiStruct):
     file_path: str | UnsetType = UNSET
 
 
+class ImportUserSecretsRequest(ApiStruct):
+    """A file of secrets."""
+
+    format: str
+    content: str
+
+
 class UpdateUserSecretRequest(ApiStruct):
     description: str | UnsetType = UNSET
     enabled: bool | UnsetType = UNSET

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
@@ -22,8 +21,10 @@ class PostWorkspaceUsageRequest(ApiStruct):
     app_name: str
 
 
-class PutExtendWorkspaceRequest(ApiStruct):
-    deadline: datetime
+class ExtendWorkspaceRequest(ApiStruct):
+    """`PutExtendWorkspaceRequest` with the time still a text, so that the refusal can name it."""
+
+    deadline: str | None = None
 
 
 class UpdateWorkspaceACL(ApiStruct):

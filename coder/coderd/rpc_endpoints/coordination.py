@@ -30,7 +30,7 @@ from coder.coderd.services.access.session_revocation import (
 )
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents.agents import find_agent_place
-from coder.coderd.services.foundation.errors import Conflict, Failed, NotFound, Unauthenticated
+from coder.coderd.services.foundation.errors import Conflict, Failed, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
 from coder.coderd.services.network.node_keys import user_owner
@@ -40,6 +40,7 @@ from coder.coderd.services.site.deployment import ping_database
 from coder.coderd.services.workspaces.workspace_updates import serve_workspace_updates
 from coder.domain.access.policy import Subject
 from coder.domain.access.route_scopes import named
+from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.network.coordination_rules import ClientAccess
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
@@ -144,9 +145,9 @@ async def _require_database(ctx: Context) -> None:
 
 def _agent_id(text: str) -> UUID:
     try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound(_NO_AGENT) from None
+        return read_uuid(text)
+    except ValueError as error:
+        raise Invalid(f'Invalid UUID "{text}".', str(error)) from error
 
 
 async def _peer_id(ctx: Context, request: UpgradeRequest, caller: Caller) -> tuple[UUID, ResumeBinding]:

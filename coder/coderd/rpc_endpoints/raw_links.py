@@ -310,7 +310,10 @@ async def serve_endpoint(
     try:
         if not named(endpoint.scope) and endpoint.scope not in BY_SECRET:
             await upgrade.count(None)
-        await endpoint.handler(ctx, upgrade)
+        if upgrade.request.method != "GET":
+            await upgrade.answer(405, b"", [("allow", "GET")])
+        else:
+            await endpoint.handler(ctx, upgrade)
     except (trio.BrokenResourceError, trio.ClosedResourceError, HandshakeRefused):
         pass  # the peer left or was sent away; links end like this every day
     except Exception as error:

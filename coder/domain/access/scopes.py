@@ -94,6 +94,18 @@ def _allow(allow_list: tuple[str, ...]) -> frozenset[tuple[str, str]] | None:
     return frozenset((kind, identity) for kind, _, identity in pairs)
 
 
+def explain_scopes(names: Sequence[str]) -> str:
+    """What is wrong with the first scope that nobody knows; empty when all are known."""
+    unknown = next((name for name in names if canonical(name) not in known()), None)
+    return "" if unknown is None else f'invalid or unsupported API key scope: "{unknown}"'
+
+
+def explain_allow_list(entries: Sequence[str]) -> str:
+    """What is wrong with the first bad entry; empty when all are good."""
+    faults = ((entry, explain_entry(entry)) for entry in entries)
+    return next((f'invalid allow_list entry "{entry}": {fault}' for entry, fault in faults if fault), "")
+
+
 def explain_entry(entry: str) -> str:
     """What is wrong with one entry of an allow list; empty when it is good."""
     kind, colon, identity = entry.partition(":")

@@ -75,3 +75,26 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         return quote_plus(plain) if found.group(2) else plain
 
     return _VALUE.sub(value, chosen)
+
+
+METHODS = ("smtp", "webhook")
+"How a message goes out, besides the inbox."
+MAX_TITLE, MAX_TEXT = 120, 2000
+"Characters of a message somebody writes."
+
+
+def explain_method(method: str) -> str:
+    """What is wrong with a template's method; empty when nothing is, and of no method, which is the deployment's."""
+    if not method or method in METHODS:
+        return ""
+    return f'"{method}" is not a valid method; smtp, webhook, inbox are the available options'
+
+
+def explain_custom(title: str, message: str) -> str:
+    """What is wrong with a message somebody wrote; empty when nothing is."""
+    if not title or not message:
+        return "provide a non-empty 'content.title' and 'content.message'"
+    for name, text, longest in (("title", title, MAX_TITLE), ("message", message, MAX_TEXT)):
+        if len(text) > longest:
+            return f"'content.{name}' must be less than {longest} characters"
+    return ""

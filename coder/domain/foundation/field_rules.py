@@ -6,6 +6,7 @@ the table in `coder/api/field_rules.py`; what spans several fields or asks the d
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from coder.domain.foundation.names import (
     MAX_DISPLAY_NAME,
     MAX_NAME,
     MAX_VERSION_NAME,
+    RESERVED,
     is_display_name,
     is_name,
     is_version_name,
@@ -28,7 +30,10 @@ MAX_DESCRIPTION = 127
 MAX_VERSION_MESSAGE = 1 << 20
 
 Values = tuple[Any, ...]
+Explain = Callable[[Any], str]
+"What is wrong with a value; nothing when it is good."
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 
 
@@ -40,6 +45,12 @@ class FieldRule:
     holds: Callable[[Any], bool]
     examples: Callable[[], tuple[Values, Values]]
     "What `inside` and `outside` say; made when asked for: a server that runs needs no texts of a megabyte."
+    says: Explain | None = None
+    "The sentence about a value that breaks the rule, where clients are told one instead of the tag."
+    message: str = ""
+    "What stands above the sentence, where it is not what stands above tags."
+    listed: bool = True
+    "Whether the field is named among the validations, or the sentence is the detail."
 
     @property
     def inside(self) -> Values:
@@ -52,17 +63,25 @@ class FieldRule:
         return self.examples()[1]
 
 
-def failed(field: str, tag: str, value: Any) -> tuple[str, str]:
+def failed(field: str, tag: str, value: object) -> tuple[str, str]:
     """The validation of a field that broke the rule `tag`."""
     return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
 
 
-def first_fault(field: str, value: Any, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
+def first_broken(value: object, rules: Iterable[FieldRule]) -> FieldRule | None:
+    """The first of `rules` the value breaks."""
+    return next((rule for rule in rules if not rule.holds(value)), None)
+
+
+def told(field: str, value: object, rule: FieldRule) -> tuple[str, str]:
+    """The validation of a field whose value breaks the rule."""
+    return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
+
+
+def first_fault(field: str, value: object, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
     """The first of `rules` the value breaks, as a validation."""
-    for rule in rules:
-        if not rule.holds(value):
-            return failed(field, rule.tag, value)
-    return None
+    rule = first_broken(value, rules)
+    return None if rule is None else told(field, value, rule)
 
 
 def is_zero(value: Any) -> bool:
@@ -89,7 +108,18 @@ def is_real_name(text: str) -> bool:
 
 
 def is_group_name(text: str) -> bool:
-    return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None
+    """As other names, pages' addresses too, but longer: identity providers make them."""
+    return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None and text not in RESERVED
+
+
+def explain_base64(text: str) -> str:
+    """What is wrong with a text that should be bytes in base64, as Go says it; empty when it is."""
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        good = _BASE64.match(text)
+        return f"illegal base64 data at input byte {good.end() if good else 0}"
+    return ""
 
 
 def is_http_url(text: str) -> bool:
@@ -112,6 +142,31 @@ def unless_empty(rule: FieldRule) -> FieldRule:
 def one_of(*choices: str) -> FieldRule:
     outside = f"{choices[0]}x", choices[0].upper()
     return FieldRule("oneof", lambda value: value in choices, lambda: (choices, outside))
+
+
+ITSELF = "itself"
+"""As a rule's message: its sentence stands above, too."""
+
+
+def explained(
+    explain: Explain, inside: Values, outside: Values, message: str = "", *, listed: bool = True
+) -> FieldRule:
+    """A rule with a sentence of its own: `explain` says what is wrong with a value, or nothing."""
+    return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
+
+
+def unless(holds: Callable[[Any], bool], sentence: str) -> Explain:
+    """An `explain` with one sentence for every value that does not hold."""
+    return lambda value: "" if holds(value) else sentence
+
+
+def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> FieldRule:
+    """The same for a text's size."""
+
+    def examples() -> tuple[Values, Values]:
+        return ("a" * limit,), ("a" * (limit + 1),)
+
+    return FieldRule("", lambda text: size(text) <= limit, examples, lambda _: sentence)
 
 
 def shorter_than(limit: int) -> FieldRule:
@@ -146,7 +201,7 @@ USERNAME = _named("username", is_name, MAX_NAME, "new", "create", "a_b", "")
 WORKSPACE_NAME = _named("workspace_name", is_name, MAX_NAME, "new", "a_b", "")
 TEMPLATE_NAME = _named("template_name", is_name, MAX_NAME, "new", "a_b", "")
 ORGANIZATION_NAME = _named("organization_name", is_name, MAX_NAME, "new", "a_b")
-GROUP_NAME = _named("group_name", is_group_name, MAX_GROUP_NAME, "a_b")
+GROUP_NAME = _named("group_name", is_group_name, MAX_GROUP_NAME, "new", "create", "a_b")
 VERSION_NAME = _named("template_version_name", is_version_name, MAX_VERSION_NAME)
 REAL_NAME = _titled("user_real_name", is_real_name, MAX_REAL_NAME)
 TEMPLATE_TITLE = _titled("template_display_name", is_display_name, MAX_DISPLAY_NAME)

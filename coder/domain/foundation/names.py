@@ -11,13 +11,13 @@ MAX_VERSION_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 _VERSION_NAME = re.compile(r"[a-zA-Z0-9]+(?:[_.-][a-zA-Z0-9]+)*")
 _DISPLAY_NAME = re.compile(r"\S(?:.*\S)?", re.DOTALL)
-_RESERVED = frozenset({"new", "create"})
+RESERVED = frozenset({"new", "create"})
 """Page addresses such as /templates/new would hide these."""
 
 
 def is_name(text: str) -> bool:
     """Names of users, workspaces, templates, groups and organizations."""
-    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None and text not in _RESERVED
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None and text not in RESERVED
 
 
 def is_display_name(text: str) -> bool:

@@ -10,6 +10,7 @@ Not here: how a field is read (`cron.py` beside it), and what a schedule means f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -80,6 +81,25 @@ def parse_daily(text: str, *, stored: bool = False) -> WeeklySchedule:
     if schedule.hour_and_minute is None:
         raise ScheduleError("parse schedule: expected exactly one time a day: minute and hour must be single numbers")
     return schedule
+
+
+def explain_weekly(text: str) -> str:
+    """What is wrong with an autostart schedule; empty when nothing is, and of no text, which stands for none."""
+    return _explain(parse_weekly, text)
+
+
+def explain_daily(text: str) -> str:
+    """The same for quiet hours."""
+    return _explain(parse_daily, text)
+
+
+def _explain(parse: Callable[[str], WeeklySchedule], text: str) -> str:
+    try:
+        if text:
+            parse(text)
+    except ScheduleError as error:
+        return str(error)
+    return ""
 
 
 def _check_open_fields(text: str, kind: str) -> None:

@@ -73,14 +73,11 @@ class Terms:
         return self._values.get(key, [])
 
     def one(self, key: str) -> str:
-        """The only value of a key, or an empty string."""
+        """The only value of a key. Empty when there is none, or more than one (which is recorded)."""
         values = self.many(key)
         if len(values) > 1:
-            self.refuse(
-                key,
-                f'Query param "{key}" provided more than once, found {len(values)} times. '
-                "Only provide 1 instance of this query param.",
-            )
+            self.refuse(key, more_than_once(key, len(values)))
+            return ""
         return values[0] if values else ""
 
     def boolean(self, key: str) -> bool | None:
@@ -217,6 +214,14 @@ def read_list(parts: Iterable[str], read: Callable[[str], Value]) -> tuple[list[
     return ([] if faults else found), faults
 
 
+def more_than_once(name: str, times: int) -> str:
+    """The sentence for a parameter that may be there once."""
+    return (
+        f'Query param "{name}" provided more than once, found {times} times. '
+        "Only provide 1 instance of this query param."
+    )
+
+
 def invalid_values(name: str, faults: Iterable[str]) -> str:
     """The sentence for a parameter that is a list, whatever is wrong with its members."""
     return f'Query param "{name}" has invalid values: ' + "\n".join(faults)
@@ -253,6 +258,11 @@ def parse_rfc3339(text: str) -> datetime | None:
         return value.replace(microsecond=int((fraction or "0").ljust(6, "0")[:6])).astimezone(UTC)
     except (ValueError, OverflowError):  # no such day; or only in UTC before the year 1
         return None
+
+
+def explain_rfc3339(text: str) -> str:
+    """What is wrong with a text that should be a time, as Go says it; empty when it is one."""
+    return "" if parse_rfc3339(text) else explain_time(text)
 
 
 def _join_bare_words(tokens: list[str]) -> list[str]:

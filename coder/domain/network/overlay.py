@@ -6,6 +6,7 @@ Coder Desktop routes. Not here: who may claim an address (coordination.py).
 
 from __future__ import annotations
 
+import base64
 from ipaddress import IPv6Address, IPv6Network
 from uuid import UUID, uuid5
 
@@ -14,11 +15,23 @@ CODER_SERVICE_PREFIX = IPv6Network("fd60:627a:a42b::/48")
 LEGACY_AGENT_ADDRESS = IPv6Address("fd7a:115c:a1e0:49d6:b259:b7ac:b1b2:48f4")
 "One address all agents shared once; still accepted from them."
 
+KEY_SIZE = 32
+"Bytes of a public key."
+
 SSH_PORT = 1
 "The agent's SSH server for our own clients; plain OpenSSH over a VPN uses 22."
 TERMINAL_PORT = 2
 SPEEDTEST_PORT = 3
 HTTP_PORT = 4
+
+
+def read_public_key(text: str) -> bytes | None:
+    """A WireGuard public key in base64; nobody's key is all zeros. None for anything else."""
+    try:
+        found = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return found if len(found) == KEY_SIZE and any(found) else None
 
 
 def agent_address(agent_id: UUID) -> IPv6Address:

@@ -11,6 +11,10 @@ from typing import Any
 
 MAX_VALUE = 32 << 10
 """Bytes; ours, above any key or certificate chain."""
+FORMATS = ("env", "json", "yaml")
+"""Of a file of secrets."""
+MAX_IMPORTED = 256 << 10
+"""Characters of such a file: as many secrets as may be imported, of a usual size."""
 NO_TARGET = (
     "An enabled secret must have at least one of env_name or file_path set. To keep a secret without injecting it, set "
     "enabled to false instead of clearing both targets."
@@ -23,24 +27,6 @@ _RESERVED = frozenset(
     ).split()
 )
 """What login shells and the agent itself decide."""
-
-
-def explain_faults(name: str, value: str, env_name: str, file_path: str, enabled: bool) -> list[tuple[str, str]]:
-    """(field, sentence) for everything that is wrong with a secret."""
-    wrong = []
-    if not name:
-        wrong.append(("name", "Name is required."))
-    if not value:
-        wrong.append(("value", "Value is required."))
-    elif len(value.encode()) > MAX_VALUE:
-        wrong.append(("value", f"value must not exceed {MAX_VALUE} bytes"))
-    elif "\0" in value:
-        wrong.append(("value", "value must not contain null bytes"))
-    wrong += [("env_name", fault) for fault in (explain_env_name(env_name),) if fault]
-    wrong += [("file_path", fault) for fault in (explain_file_path(file_path),) if fault]
-    if enabled and not env_name and not file_path:
-        wrong.append(("env_name", NO_TARGET))
-    return wrong
 
 
 def explain_env_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
@@ -11,6 +12,9 @@ USER_AUTH_KEY = UUID(int=2)
 PSK_KEY = UUID(int=3)
 RESERVED_KEYS: dict[UUID, str] = {BUILT_IN_KEY: "built-in", USER_AUTH_KEY: "user-auth", PSK_KEY: "psk"}
 """Pseudo keys of daemons that came without one; nobody may create or delete keys of these names."""
+
+MAX_KEY_NAME = 64
+_KEY_NAME = re.compile(r"[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+)*")
 
 PROVISIONERS: tuple[str, ...] = ("terraform", "echo")
 
@@ -63,3 +67,12 @@ def _parse(text: str) -> tuple[int, int] | None:
     if not (dot and major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
         return None
     return int(major), int(minor)
+
+
+def is_reserved_key(name: str) -> bool:
+    return name.lower() in RESERVED_KEYS.values()
+
+
+def is_key_name(name: str) -> bool:
+    """Whether daemons' keys may be called so."""
+    return len(name) <= MAX_KEY_NAME and _KEY_NAME.fullmatch(name) is not None

@@ -107,3 +107,9 @@ def find_tag_fault(tags: Iterable[tuple[str, str]]) -> tuple[str, TagFault] | No
         if "\x00" in key or "\x00" in value:
             return key, "NUL byte"
     return None
+
+
+def explain_tags(tags: Mapping[str, str] | None) -> str:
+    """The same in a sentence; empty when there is nothing wrong."""
+    fault = find_tag_fault((tags or {}).items())
+    return "" if fault is None else f"tag {fault[0]!r}: {fault[1]}"

@@ -19,6 +19,7 @@ AUTOMATIC_UPDATES = ("always", "never")
 SHARE_LEVELS = ("owner", "organization", "authenticated", "public")
 """From narrow to wide."""
 SHARE_PROTOCOLS = ("http", "https")
+LEVEL_REFUSED = "Port sharing level not allowed."
 MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
 MOST_SHARED_PORTS = 256
 "Of one workspace, ours."
@@ -67,17 +68,9 @@ def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) 
         return None
 
 
-def explain_port_share(port: int, level: str, protocol: str, max_level: str) -> FieldRefusal | None:
-    """Why a port may not be shared that way: the first reason, in upstream's order."""
-    if level not in SHARE_LEVELS[1:]:
-        return FieldRefusal("share_level", "Port sharing level not allowed.")
-    if protocol not in SHARE_PROTOCOLS:
-        return FieldRefusal("protocol", "Port protocol not allowed.")
-    if not MIN_SHARED_PORT <= port <= MAX_SHARED_PORT:
-        return FieldRefusal("port", f"Port must be between {MIN_SHARED_PORT} and {MAX_SHARED_PORT}.")
-    if SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level):
-        return FieldRefusal("share_level", "Port sharing level not allowed.")
-    return None
+def is_shared_too_widely(level: str, max_level: str) -> bool:
+    """Whether a template does not let its workspaces share as widely. Both are of SHARE_LEVELS."""
+    return SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level)
 
 
 def subdomain_app_name(slug: str, workspace: str, owner: str) -> str:

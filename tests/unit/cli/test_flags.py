@@ -16,7 +16,7 @@ from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.command_table import COMMANDS, GROUPS
 from coder.cli.main import command_name, load, options_of_groups
 from tests.kit.cli import run_cli
-from tests.kit.paths import DATA
+from tests.kit.paths import DATA, ROOT
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
@@ -25,9 +25,6 @@ ROWS = [row | {"command": name} for row in RECORDED if (name := NAMES[row["comma
 """Of commands that are here, under whatever name."""
 PARENTS = [row for row in RECORDED if NAMES[row["command"]] == row["command"] and row["command"] in GROUPS]
 """Flags of a group, which are those of each of its commands."""
-ABSENT = ("agent-firewall", "ai-gateway ", "exp chat ", "exp scaletest ")
-"""Families of recorded commands that are not here, or not all of them."""
-
 LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*")
 """Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
 
@@ -84,9 +81,12 @@ def test_a_flag_of_a_group_is_one_of_its_commands(row: dict[str, str]) -> None:
     assert command_name([*row["command"].split(), f"--{row['flag']}", "x", *last]) == children[0]
 
 
-def test_a_recorded_command_is_here_or_of_an_absent_family() -> None:
+def test_a_recorded_command_is_here_or_left_out_for_a_reason() -> None:
     missing = {was for was, name in NAMES.items() if name not in COMMANDS and name != was}
-    assert not [was for was in missing if not f"{was} ".startswith(ABSENT)]
+    text = (ROOT / "docs" / "conformance.md").read_text().partition("## Recorded commands that are left out")[2]
+    rows = [line.split("|")[1:3] for line in text.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert {name for names, _ in rows for name in re.findall("`([^`]+)`", names)} == missing
+    assert all(reason.strip() for _, reason in rows)
 
 
 def test_what_differs_from_the_recording_does() -> None:

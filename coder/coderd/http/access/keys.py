@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
 from quart import Blueprint, Response
 
 from coder.api.access.keys import (
@@ -14,7 +13,6 @@ from coder.api.access.keys import (
     UserSession,
 )
 from coder.api.access.scopes import ExternalAPIKeyScopes
-from coder.base.duration import from_nanoseconds
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, remote_ip, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -65,19 +63,7 @@ async def post_token(user: str) -> Response:
     """A long-lived token."""
     row = await _owner(user)
     body = await read_body(CreateTokenRequest)
-    names = list(body.scopes or ()) if body.scopes is not UNSET else []
-    if body.scope is not UNSET and body.scope and not names:
-        names = [body.scope]
-    token = await keys.create_token(
-        context(),
-        subject(),
-        row,
-        name=body.token_name,
-        lifetime=from_nanoseconds(body.lifetime),
-        names=names,
-        allow_list=list(body.allow_list) if body.allow_list is not UNSET else [],
-        ip=remote_ip(),
-    )
+    token = await keys.create_token(context(), subject(), row, body, remote_ip())
     return reply(GenerateAPIKeyResponse(key=token), 201)
 
 

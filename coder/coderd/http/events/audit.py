@@ -34,9 +34,9 @@ blueprint = Blueprint("audit", __name__, url_prefix="/api/v2")
 async def get_audit() -> Response:
     """Newest first."""
     query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
+    page = query.page()
     query.check()
-    return reply(await audit.list_entries(context(), subject(), query.text("q"), limit=limit, offset=offset))
+    return reply(await audit.list_entries(context(), subject(), query.text("q"), limit=page.limit, offset=page.offset))
 
 
 @route(blueprint, "POST", "/audit/testgenerate", scope="audit_log:create", body=CreateTestAuditLogRequest, status=204)
@@ -65,8 +65,10 @@ async def post_test_entry() -> Response:
 async def get_connection_log() -> Response:
     """Newest first."""
     query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
+    page = query.page()
     query.check()
     return reply(
-        await connection_log.list_connections(context(), subject(), query.text("q"), limit=limit, offset=offset)
+        await connection_log.list_connections(
+            context(), subject(), query.text("q"), limit=page.limit, offset=page.offset
+        )
     )

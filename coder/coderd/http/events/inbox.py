@@ -45,8 +45,8 @@ def _selection(query: Query, *others: str) -> InboxSelection:
     """What the query asks for, in which nothing may stand but that and `others`. Raises Invalid."""
     targets, templates = query.uuids("targets"), query.uuids("templates")
     query.only("targets", "templates", "read_status", *others)
+    status = query.one("read_status")
     query.check()
-    status = query.text("read_status")
     if status not in _READ:
         raise Invalid("starting_before query parameter should be any of 'all', 'read', 'unread'.")
     return InboxSelection(tuple(targets), tuple(templates), _READ[status])

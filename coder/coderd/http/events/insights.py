@@ -108,12 +108,13 @@ async def get_user_latency() -> Response:
 async def get_template_usage() -> Response:
     """`interval` is day, week or empty; `sections` empty means both."""
     window = _window("interval", "sections")
-    interval = request.args.get("interval", "")
+    query = Query()
+    interval, sections = query.one("interval"), [part for part in query.parts("sections") if part]
+    query.check()
     if interval not in _INTERVALS:
         raise _wrong("interval", "must be one of [day week]")
-    if interval == "week" and window.end - window.start < timedelta(days=6):
-        raise _wrong("interval", "must be at least 6 days apart")
-    sections = [part for part in request.args.get("sections", "").split(",") if part]
+    if interval == "week" and not insights.ends_with_a_week(window):
+        raise Invalid("Query parameter has invalid value.", "Last report interval should have at least 6 days.")
     if any(section not in _SECTIONS for section in sections):
         raise _wrong("sections", f"must be one of [{' '.join(_SECTIONS)}]")
     return reply(await insights.template_usage(context(), subject(), window, interval, sections))

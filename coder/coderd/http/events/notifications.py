@@ -96,7 +96,7 @@ async def get_custom_templates() -> Response:
 async def put_template_method(template: str) -> Response:
     template_id = path_uuid(template)
     body = await read_body(UpdateNotificationTemplateMethod)
-    changed = await notifications.set_template_method(context(), subject(), template_id, body.method or "")
+    changed = await notifications.set_template_method(context(), subject(), template_id, body)
     if not changed:
         return Response(b"", 304)
     return message("Successfully updated notification template method.")
@@ -138,7 +138,7 @@ async def post_test() -> Response:
 async def post_custom() -> Response:
     """To the caller, who writes it."""
     body = await read_body(CustomNotificationRequest)
-    await notifications.send_custom(context(), subject(), body.content)
+    await notifications.send_custom(context(), subject(), body)
     return no_content()
 
 

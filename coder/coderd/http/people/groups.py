@@ -33,14 +33,15 @@ async def get_groups() -> Response:
     """Those the caller may read, with their members."""
     query = Query()
     ids = query.uuids("group_ids")
+    organization, has_member = query.one("organization"), query.one("has_member")
     query.only("group_ids", "has_member", "organization")
     query.check()
     return reply(
         await groups.list_groups(
             context(),
             subject(),
-            organization=query.text("organization"),
-            has_member=query.text("has_member"),
+            organization=organization,
+            has_member=has_member,
             ids=ids,
         )
     )

@@ -90,4 +90,4 @@ async def put_quiet_hours(user: str) -> Response:
     """Empty text: the deployment's again. Counts from the next start on."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(UpdateUserQuietHoursScheduleRequest)
-    return reply(await quiet_hours.set_quiet_hours(context(), subject(), row, body.schedule))
+    return reply(await quiet_hours.set_quiet_hours(context(), subject(), row, body))

@@ -25,9 +25,9 @@ _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
 def asked_page(said: str = "Invalid user search query.") -> UserFilter:
     """What the current request asks a list of people for. Raises Invalid, for a wrong search with the words `said`."""
     query = Query()
-    after_id, limit, offset = query.uuid("after_id"), query.positive("limit"), query.positive("offset")
+    page = query.page()
     query.check()
-    return search_filter(query.text("q"), said, after_id=after_id, limit=limit, offset=offset)
+    return search_filter(query.text("q"), said, **page._asdict())
 
 
 def search_filter(text: str, said: str = "Invalid user search query.", **page: Any) -> UserFilter:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
 from quart import Blueprint, Response
 
-from coder.api.people.user_secrets import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.api.people.user_secrets import (
+    CreateUserSecretRequest,
+    ImportUserSecretsRequest,
+    UpdateUserSecretRequest,
+    UserSecret,
+)
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
@@ -14,13 +18,6 @@ from coder.coderd.services.people import user_secrets, users
 from coder.coderd.services.people.users import UserRow
 
 blueprint = Blueprint("user_secrets", __name__, url_prefix="/api/v2/users/<user>/secrets")
-
-
-class ImportRequest(msgspec.Struct):
-    """A file of secrets; its form is checked by the service."""
-
-    format: str
-    content: str
 
 
 @route(blueprint, "GET", "", scope="user_secret:read", answers=list[UserSecret])
@@ -50,7 +47,7 @@ async def post_secret(user: str) -> Response:
     "POST",
     "/batch",
     scope="user_secret:create",
-    body=ImportRequest,
+    body=ImportUserSecretsRequest,
     answers=list[UserSecret],
     status=201,
     refuses=(409,),
@@ -59,8 +56,8 @@ async def post_secret(user: str) -> Response:
 async def post_secrets(user: str) -> Response:
     """One secret for each name of a file, an environment variable of the same name; all of them or none."""
     row = await _owner(user)
-    body = await read_body(ImportRequest)
-    made = await user_secrets.import_secrets(context(), subject(), row, body.format, body.content)
+    body = await read_body(ImportUserSecretsRequest)
+    made = await user_secrets.import_secrets(context(), subject(), row, body)
     return reply(made, 201)
 
 

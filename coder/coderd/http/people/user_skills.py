@@ -35,7 +35,7 @@ async def post_skill(user: str) -> Response:
     """Named by its head."""
     row = await _owner(user)
     body = await read_body(CreateUserSkillRequest)
-    return reply(await user_skills.create_skill(context(), subject(), row, body.content), 201)
+    return reply(await user_skills.create_skill(context(), subject(), row, body), 201)
 
 
 @route(blueprint, "GET", "/<name>", scope="user_skill:read", answers=UserSkill)
@@ -56,7 +56,7 @@ async def patch_skill(user: str, name: str) -> Response:
     """Replaces the text; the name stays."""
     row = await _owner(user)
     body = await read_body(UpdateUserSkillRequest)
-    return reply(await user_skills.update_skill(context(), subject(), row, name, body.content))
+    return reply(await user_skills.update_skill(context(), subject(), row, name, body))
 
 
 @route(

@@ -16,6 +16,7 @@ from coder.api.base import codec
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import go_int
+from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.provisioning.job_logs import follow_logs, format_log, present_log, read_logs
 
@@ -24,7 +25,7 @@ async def send_job_logs(job_id: UUID) -> Response:
     """`GET …/logs`: `after` is a log id, `format` json or text. `before` is accepted and ignored, as upstream does."""
     after, as_text = read_after(request.args), wants_text(request.args)
     if wants_follow(request.args):
-        return _upgrade_required()
+        return needs_upgrade()
     rows = await read_logs(context(), job_id, after)
     if as_text:
         return Response("".join(map(format_log, rows)), content_type="text/plain; charset=utf-8")
@@ -68,13 +69,6 @@ def wants_text(args: Mapping[str, str], *, follow: bool = False) -> bool:
     if shape == "text" and (follow or wants_follow(args)):
         raise Invalid("Text format is not supported with follow mode.", "Use format=json or omit the follow parameter.")
     return shape == "text"
-
-
-def _upgrade_required() -> Response:
-    text = "WebSocket protocol violation: Connection header does not contain Upgrade\n"
-    body = text.encode() + codec.encode({"message": "Failed to accept websocket.", "detail": text.strip()})
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    return Response(body, 426, headers, content_type="text/plain; charset=utf-8")
 
 
 def read_after(args: Mapping[str, str]) -> int:

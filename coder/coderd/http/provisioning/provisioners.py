@@ -175,7 +175,7 @@ async def post_key(organization: str) -> Response:
     """Makes a key and returns its secret, which nobody can see again."""
     row = await resolve_organization(context(), subject(), organization)
     body = await read_body(CreateProvisionerKeyRequest)
-    secret = await provisioner_keys.create_key(context(), subject(), row.id, body.name, body.tags or {})
+    secret = await provisioner_keys.create_key(context(), subject(), row.id, body)
     return reply(CreateProvisionerKeyResponse(key=secret), 201)
 
 

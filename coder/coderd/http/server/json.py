@@ -26,6 +26,7 @@ from coder.api.field_rules import NEW
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
+from coder.coderd.http.server.path_objects import require_path_objects
 from coder.coderd.services.foundation.errors import BAD_BODY, Invalid, InvalidFields, Refusal
 from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
@@ -51,7 +52,11 @@ async def read_body(kind: type[T]) -> T:
     if said.body is not kind:
         raise TypeError(f"{said.view.__name__} reads {kind.__name__} and declares {said.body}")
     async with received(said.limit) as raw:
-        body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
+        try:
+            body = await decoded(raw, lambda text: parse_body(text, kind, said.required, allow_empty=said.allow_empty))
+        except Invalid:
+            await require_path_objects()
+            raise
     g.sent = body  # the audit log asks afterwards what was meant
     return body
 

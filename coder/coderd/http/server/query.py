@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import parse_qs
 from uuid import UUID
 
@@ -10,11 +11,26 @@ from quart import request
 
 from coder.coderd.services.foundation.errors import Invalid
 from coder.domain.foundation.go_uuid import read_uuid
-from coder.domain.foundation.search import int_fault, invalid_values, parse_go_bool, positive_fault, read_list
+from coder.domain.foundation.search import (
+    int_fault,
+    invalid_values,
+    more_than_once,
+    parse_go_bool,
+    positive_fault,
+    read_list,
+)
 
 _MAX_HOURS = 14
 """No place on earth is farther from UTC."""
 SESSION_PARAMETER = "coder_session_token"
+
+
+class Page(NamedTuple):
+    """Which part of a list is asked for; nothing and zeros: from the beginning, all of it."""
+
+    after_id: UUID | None
+    limit: int
+    offset: int
 
 
 class Query:
@@ -25,16 +41,26 @@ class Query:
         message: str = "Query parameters have invalid values.",
         arguments: Mapping[str, list[str]] | None = None,
     ) -> None:
-        self._args = request.args if arguments is None else {name: values[0] for name, values in arguments.items()}
+        self._args: Mapping[str, list[str]] = request.args.to_dict(flat=False) if arguments is None else arguments
         self._message = message
         self._wrong: list[tuple[str, str]] = []
+        self._known: frozenset[str] | None = None
 
     def text(self, name: str, default: str = "") -> str:
-        return self._args.get(name, default)
+        """The first value, as it is: of searches, formats and other texts of which nobody counts how many there are."""
+        return self._args[name][0] if name in self._args else default
+
+    def one(self, name: str) -> str:
+        """The value of a parameter that may be there once. Empty when it is not, or more than once (which is noted)."""
+        values = self._args.get(name, [""])
+        if len(values) > 1:
+            self.refuse(name, more_than_once(name, len(values)))
+            return ""
+        return values[0]
 
     def positive(self, name: str) -> int:
         """0 when absent."""
-        text = self.text(name)
+        text = self.one(name)
         if not text:
             return 0
         fault = positive_fault(text)
@@ -44,7 +70,7 @@ class Query:
 
     def hours(self, name: str) -> int:
         """An offset from UTC, 0 when absent. Raises Invalid at once."""
-        text = self.text(name)
+        text = self.one(name)
         value = go_int(text or "0")
         if value is None:
             self.refuse(
@@ -57,17 +83,15 @@ class Query:
         return value or 0
 
     def only(self, *names: str) -> None:
-        """Notes every parameter that is none of `names` nor the session's."""
-        for name in self._args:
-            if name not in names and name != SESSION_PARAMETER:
-                self.refuse(name, f'"{name}" is not a valid query param')
+        """`check` refuses every parameter that is none of `names` nor the session's, after what else is wrong."""
+        self._known = frozenset((*names, SESSION_PARAMETER))
 
     def boolean(self, name: str) -> bool:
         return self.text(name).lower() in {"1", "t", "true"}
 
     def flag(self, name: str) -> bool:
         """The same; what is no boolean is refused."""
-        text = self.text(name)
+        text = self.one(name)
         value = parse_go_bool(text) if text else False
         if value is None:
             fault = f'strconv.ParseBool: parsing "{text}": invalid syntax'
@@ -75,7 +99,7 @@ class Query:
         return bool(value)
 
     def uuid(self, name: str) -> UUID | None:
-        text = self.text(name)
+        text = self.one(name)
         if not text:
             return None
         try:
@@ -85,25 +109,37 @@ class Query:
             return None
 
     def uuids(self, name: str) -> list[UUID]:
-        """Comma-separated."""
-        found, faults = read_list(self.text(name).split(",") if self.text(name) else [], read_uuid)
+        """Comma-separated, or repeated."""
+        found, faults = read_list(self.parts(name), read_uuid)
         if faults:
             self.refuse(name, invalid_values(name, faults))
         return found
 
+    def parts(self, name: str) -> list[str]:
+        """The words of a list, each as it is."""
+        values = self._args.get(name, [""])
+        return [part for value in values for part in value.split(",")] if values[0] else []
+
+    def page(self) -> Page:
+        """`after_id`, `limit` and `offset`: whoever turns pages has them read, wherever they count or not."""
+        return Page(self.uuid("after_id"), self.positive("limit"), self.positive("offset"))
+
     def require(self, name: str) -> str:
-        text = self.text(name)
-        if not text:
+        text = self.one(name) if self.text(name) else ""
+        if not self.text(name):
             self.refuse(name, f'Query param "{name}" is required and cannot be empty')
         return text
 
     def refuse(self, name: str, detail: str) -> None:
-        self._wrong.append((name, detail))
+        if (name, detail) not in self._wrong:  # whoever reads a value twice finds its mistake twice
+            self._wrong.append((name, detail))
 
     def check(self) -> None:
         """Raises Invalid when anything was wrong."""
-        if self._wrong:
-            raise Invalid(self._message, validations=self._wrong)
+        strange = () if self._known is None else [name for name in self._args if name not in self._known]
+        wrong = [*self._wrong, *((name, f'"{name}" is not a valid query param') for name in strange)]
+        if wrong:
+            raise Invalid(self._message, validations=wrong)
 
 
 def go_int(text: str) -> int | None:

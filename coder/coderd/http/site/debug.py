@@ -128,16 +128,22 @@ async def get_ws() -> Response:
 @route(blueprint, "GET", "/coordinator", scope="debug_info:read", answers=HTML)
 @_owners
 async def get_coordinator() -> Response:
-    return _page("Coordinator", repr(context().part(Coordinator)))
+    """Who is here, and how many may reach each."""
+    core = context().part(Coordinator).core
+    return _page("Coordinator", *(f"{peer}: tunnels to it: {core.tunnels_to(peer)}" for peer in core.nodes()))
 
 
 @route(blueprint, "GET", "/tailnet", scope="debug_info:read", answers=HTML)
 @_owners
 async def get_tailnet() -> Response:
-    return _page("Tailnet", repr(context().agent_dialer))
+    """The agents this server itself has connections to."""
+    dialer = context().agent_dialer
+    used = {} if dialer is None else dialer.connections()
+    return _page("Tailnet", *(f"{agent}: connections: {count}" for agent, count in used.items()))
 
 
-def _page(title: str, text: str) -> Response:
+def _page(title: str, *lines: str) -> Response:
+    text = "\n".join(lines) or "Nobody."
     body = f"<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1><pre>"
     return Response(f"{body}{html.escape(text)}</pre></body></html>", content_type="text/html; charset=utf-8")
 

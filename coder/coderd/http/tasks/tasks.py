@@ -43,9 +43,9 @@ blueprint = Blueprint("tasks", __name__, url_prefix="/api")
 async def get_tasks() -> Response:
     """The tasks `subject` may see and `query` asks for, newest first."""
     query = Query()
-    limit, offset = query.positive("limit"), query.positive("offset")
+    page = query.page()
     query.check()
-    return reply(await tasks.list_tasks(context(), subject(), query.text("q"), limit=limit, offset=offset))
+    return reply(await tasks.list_tasks(context(), subject(), query.text("q"), limit=page.limit, offset=page.offset))
 
 
 @route(

@@ -23,7 +23,7 @@ from coder.api.templates.templates import (
     TemplateExample,
     UpdateTemplateMeta,
 )
-from coder.coderd.http.people.user_search import USER_SEARCH, check_terms, search_filter
+from coder.coderd.http.people.user_search import USER_PAGE, asked_page, check_terms
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import NOTHING, search
@@ -197,15 +197,11 @@ async def get_daily_users(template: str) -> Response:
 async def get_versions(template: str) -> Response:
     """Oldest first."""
     query, flags = Query(), Query("Invalid query parameters.")
-    page = VersionPage(
-        include_archived=flags.flag("include_archived"),
-        after_id=query.uuid("after_id"),
-        limit=query.positive("limit"),
-        offset=query.positive("offset"),
-    )
+    page, include_archived = query.page(), flags.flag("include_archived")
     query.check()
     flags.check()
-    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), page))
+    wanted = VersionPage(include_archived, page.after_id, page.limit, page.offset)
+    return reply(await template_versions.list_versions(context(), subject(), path_uuid(template), wanted))
 
 
 @route(
@@ -304,12 +300,12 @@ async def patch_acl(template: str) -> Response:
     "GET",
     "/templates/<id:template>/acl/available",
     scope="template:update",
-    query={"q": USER_SEARCH},
+    query=USER_PAGE,
     answers=ACLAvailable,
 )
 async def get_acl_available(template: str) -> Response:
-    """Everybody who could be given access, of those that `q` finds."""
-    wanted = search_filter(Query().text("q"))
+    """Everybody who could be given access, of those that `q` finds; people are read page by page."""
+    wanted = asked_page()
     return reply(await template_acl.list_available(context(), subject(), path_uuid(template), wanted))
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from msgspec import UNSET
 from quart import Blueprint, Response
 
 from coder.api.wireguard.wireguard_clients import (
@@ -51,13 +48,7 @@ async def post_client(user: str) -> Response:
     """What every configuration says about this server."""
     row = await users.resolve_user(context(), subject(), user)
     body = await read_body(CreateWireguardClientRequest)
-    wanted = clients.NewClient(
-        name=body.name,
-        public_key=body.public_key,
-        lifetime=timedelta(seconds=body.lifetime_seconds) if body.lifetime_seconds is not UNSET else timedelta(),
-        workspace_ids=body.workspace_ids if body.workspace_ids is not UNSET else None,
-    )
-    made = await clients.add_client(context(), subject(), row, wanted, origin())
+    made = await clients.add_client(context(), subject(), row, body, origin())
     return reply(CreateWireguardClientResponse(client=made, server=await clients.server_view(context())), 201)
 
 

@@ -46,12 +46,12 @@ async def get_builds(workspace: str) -> Response:
     """Newest first."""
     workspace_id = path_uuid(workspace)
     query = Query()
-    after, limit, offset = query.uuid("after_id"), query.positive("limit"), query.positive("offset")
+    page = query.page()
     query.check()
     since = parse_rfc3339(query.text("since")) if query.text("since") else None
     if query.text("since") and since is None:
         raise Invalid("bad `since` format, must be RFC3339", explain_time(query.text("since")))
-    which = BuildPage(since=since, after=after, limit=limit, offset=offset)
+    which = BuildPage(since=since, after=page.after_id, limit=page.limit, offset=page.offset)
     return reply(await builds.list_builds(context(), subject(), workspace_id, which))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
 from quart import Blueprint, Response
 
 from coder.api.agents.agent_ports import (
@@ -12,9 +11,9 @@ from coder.api.agents.agent_ports import (
     WorkspaceAgentPortShares,
 )
 from coder.api.base.errors import Response as Envelope
-from coder.api.base.struct import ApiStruct
 from coder.api.site.deployment import ResolveAutostartResponse
 from coder.api.workspaces.workspace_settings import (
+    ExtendWorkspaceRequest,
     PostWorkspaceUsageRequest,
     UpdateWorkspaceACL,
     UpdateWorkspaceAutomaticUpdatesRequest,
@@ -30,20 +29,13 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields
+from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.workspaces import workspace_settings
-from coder.coderd.services.workspaces.workspace_settings import PortShareRow
-from coder.domain.foundation.field_rules import failed
-from coder.domain.foundation.search import explain_time, parse_rfc3339
-from coder.domain.foundation.zero import NIL_UUID
+from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
 
 blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
-
-
-class _Extension(ApiStruct):
-    """`PutExtendWorkspaceRequest` with the time still a text, so that the refusal can name it."""
-
-    deadline: str | None = None
 
 
 @route(
@@ -58,7 +50,7 @@ class _Extension(ApiStruct):
 async def put_autostart(workspace: str) -> Response:
     """None or empty clears."""
     body = await read_body(UpdateWorkspaceAutostartRequest)
-    await workspace_settings.set_autostart(context(), subject(), path_uuid(workspace), body.schedule or None)
+    await workspace_settings.set_autostart(context(), subject(), path_uuid(workspace), body)
     return no_content()
 
 
@@ -74,7 +66,7 @@ async def put_autostart(workspace: str) -> Response:
 async def put_ttl(workspace: str) -> Response:
     """None or 0 clears, and with it the deadline of a running build."""
     body = await read_body(UpdateWorkspaceTTLRequest)
-    await workspace_settings.set_ttl(context(), subject(), path_uuid(workspace), body.ttl_ms)
+    await workspace_settings.set_ttl(context(), subject(), path_uuid(workspace), body)
     return no_content()
 
 
@@ -83,7 +75,7 @@ async def put_ttl(workspace: str) -> Response:
     "PUT",
     "/workspaces/<id:workspace>/extend",
     scope="workspace:update",
-    body=_Extension,
+    body=ExtendWorkspaceRequest,
     answers=Envelope,
     refuses=(409,),
     audit=Audited("workspace", "write"),
@@ -91,14 +83,10 @@ async def put_ttl(workspace: str) -> Response:
 async def put_extend(workspace: str) -> Response:
     """Moves the deadline of a running workspace, later or sooner."""
     workspace_id = path_uuid(workspace)
-    text = (await read_body(_Extension)).deadline
-    if text is None:
-        raise InvalidFields(failed("deadline", "required", "0001-01-01 00:00:00 +0000 UTC"))
-    deadline = parse_rfc3339(text)
-    if deadline is None:
-        raise Invalid("Request body must be valid JSON.", explain_time(text))
-    await workspace_settings.extend(context(), subject(), workspace_id, deadline)
-    return message(f"Deadline updated to {text}.")
+    body = await read_body(ExtendWorkspaceRequest)
+    check_request(body)
+    await workspace_settings.extend(context(), subject(), workspace_id, parse_rfc3339(body.deadline or "") or ZERO_TIME)
+    return message(f"Deadline updated to {body.deadline}.")
 
 
 @route(
@@ -155,7 +143,7 @@ async def delete_favorite(workspace: str) -> Response:
 )
 async def put_automatic_updates(workspace: str) -> Response:
     body = await read_body(UpdateWorkspaceAutomaticUpdatesRequest)
-    await workspace_settings.set_automatic_updates(context(), subject(), path_uuid(workspace), body.automatic_updates)
+    await workspace_settings.set_automatic_updates(context(), subject(), path_uuid(workspace), body)
     return no_content()
 
 
@@ -248,10 +236,7 @@ async def get_port_shares(workspace: str) -> Response:
 async def post_port_share(workspace: str) -> Response:
     """Shares a port, or changes how."""
     body = await read_body(UpsertWorkspaceAgentPortShareRequest)
-    expires_at = None if body.expires_at is UNSET else body.expires_at
-    share = PortShareRow(path_uuid(workspace), body.agent_name, body.port, body.share_level, body.protocol, expires_at)
-    keep = body.expires_at is UNSET
-    return reply(await workspace_settings.share_port(context(), subject(), share, keep_expiry=keep))
+    return reply(await workspace_settings.share_port(context(), subject(), path_uuid(workspace), body))
 
 
 @route(

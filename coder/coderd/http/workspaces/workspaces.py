@@ -36,9 +36,9 @@ blueprint = Blueprint("workspaces", __name__, url_prefix="/api/v2")
 
 async def show_list(ctx: Context, who: Caller, query: Query) -> WorkspacesResponse:
     """A page of workspaces."""
-    limit, offset = query.positive("limit"), query.positive("offset")
+    page = query.page()
     query.check()
-    return await workspaces.list_workspaces(ctx, who.subject, query.text("q"), limit=limit, offset=offset)
+    return await workspaces.list_workspaces(ctx, who.subject, query.text("q"), limit=page.limit, offset=page.offset)
 
 
 @route(

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
+from msgspec import UNSET
+
+from coder.api.access.keys import APIKey, APIKeyWithOwner, CreateTokenRequest, UserSession
+from coder.base.duration import from_nanoseconds
 from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
@@ -132,25 +136,20 @@ async def create_token(
     ctx: Context,
     subject: Subject,
     user: UserRow,
-    *,
-    name: str,
-    lifetime: timedelta | None,
-    names: Sequence[str],
-    allow_list: Sequence[str],
+    wanted: CreateTokenRequest,
     ip: str,
 ) -> str:
     """A long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", key_resource(user.id))
     longest = max_lifetime(ctx, user)
-    lifetime = lifetime or min(ctx.config.default_token_lifetime, longest)
-    _check_lifetime(lifetime, longest)
-    for scope in names:
-        if scopes.canonical(scope) not in scopes.known():
-            raise Invalid("Failed to create API key.", f'invalid or unsupported API key scope: "{scope}"')
-    for entry in allow_list:
-        problem = scopes.explain_entry(entry)
-        if problem:
-            raise Invalid("Failed to create API key.", f'invalid allow_list entry "{entry}": {problem}')
+    lifetime = from_nanoseconds(wanted.lifetime) or min(ctx.config.default_token_lifetime, longest)
+    check_request(wanted)
+    if lifetime > longest:
+        raise Invalid("Failed to validate create API key request.", f"lifetime must be less than {_hours(longest)}")
+    names = list(wanted.scopes or ()) if wanted.scopes is not UNSET else []
+    if wanted.scope and not names:
+        names = [wanted.scope]
+    allow_list = list(wanted.allow_list) if wanted.allow_list is not UNSET else []
     check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
     row, token = new_key(
         user.id,
@@ -159,11 +158,11 @@ async def create_token(
         ctx.clock.now(),
         scopes=sorted({scopes.canonical(scope) for scope in names}) or ("coder:all",),
         allow_list=allow_list or ANY,
-        token_name=name or random_name(),
+        token_name=wanted.token_name or random_name(),
         ip=ip,
     )
     taken = Conflict(
-        f'A token with name "{name}" already exists.',
+        f'A token with name "{wanted.token_name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
     with told_as({"ix_api_keys_token_name": taken}):
@@ -178,16 +177,6 @@ def check_reach(subject: Subject, wanted: KeyScope) -> None:
             "The new key would reach further than the key you used.",
             "Ask for scopes and an allow_list within those of your own key, or sign in without a limited token.",
         )
-
-
-def _check_lifetime(lifetime: timedelta, longest: timedelta) -> None:
-    problem = ""
-    if lifetime <= timedelta():
-        problem = "lifetime must be positive number greater than 0"
-    elif lifetime > longest:
-        problem = f"lifetime must be less than {_hours(longest)}"
-    if problem:
-        raise Invalid("Failed to validate create API key request.", problem)
 
 
 def _hours(value: timedelta) -> str:

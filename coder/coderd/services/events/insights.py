@@ -67,6 +67,12 @@ class Window:
     template_ids: Sequence[UUID] = ()
 
 
+def ends_with_a_week(window: Window) -> bool:
+    """Whether the last of a window's weeks is one: six days, too, which a change of the clock makes of seven."""
+    rest = (window.end - window.start) % timedelta(days=7)
+    return not rest or rest >= timedelta(days=6)
+
+
 async def daily_users(ctx: Context, subject: Subject, offset_hours: int) -> DAUsResponse:
     """Of the whole deployment. Raises Forbidden."""
     require(subject, "read", Resource("deployment_stats"), hidden=False)

@@ -16,15 +16,18 @@ from uuid import UUID
 
 from coder.api.events.notifications import (
     CustomNotificationContent,
+    CustomNotificationRequest,
     NotificationDelivery,
     NotificationMethodsResponse,
     NotificationPreference,
     NotificationsSettings,
     NotificationTemplate,
+    UpdateNotificationTemplateMethod,
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Failed, Invalid, NotFound
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.events import notifications as store
 from coder.coderd.store.events.notifications import MessageRow
@@ -32,15 +35,13 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site as site_store
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.events.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST, MessageTemplate
-from coder.domain.events.notification_texts import BY_ID, Reader, render
+from coder.domain.events.notification_texts import BY_ID, METHODS, Reader, render
 from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-METHODS = ("smtp", "webhook")
-MAX_TITLE, MAX_TEXT = 120, 2000
 _SETTINGS = "notifications_settings"
 
 
@@ -178,19 +179,15 @@ def delivery(ctx: Context) -> NotificationDelivery:
 _CHOICES = "smtp, webhook, inbox"
 
 
-async def set_template_method(ctx: Context, subject: Subject, template_id: UUID, method: str) -> bool:
+async def set_template_method(
+    ctx: Context, subject: Subject, template_id: UUID, wanted: UpdateNotificationTemplateMethod
+) -> bool:
     """False when it was so already. Raises NotFound, Invalid."""
     require(subject, "update", Resource("notification_template"))
     if template_id not in BY_ID:
         raise NotFound
-    if method and method not in METHODS:
-        raise Invalid(
-            "Invalid request to update notification template method",
-            validations=[
-                ("method", f'"{method}" is not a valid method; smtp, webhook, inbox are the available options')
-            ],
-        )
-    return await ctx.db.run(store.put_method, template_id, method)
+    check_request(wanted)
+    return await ctx.db.run(store.put_method, template_id, wanted.method or "")
 
 
 # ---- what readers set
@@ -230,25 +227,12 @@ async def send_test(ctx: Context, subject: Subject) -> None:
     await _send(ctx, Notification(TEST, subject.user_id))
 
 
-async def send_custom(ctx: Context, subject: Subject, content: CustomNotificationContent | None) -> None:
+async def send_custom(ctx: Context, subject: Subject, wanted: CustomNotificationRequest) -> None:
     """To the caller, who writes it. Raises Invalid."""
-    fault = _explain_custom(content)
-    if content is None or fault:
-        raise Invalid("Invalid request body", fault)
+    check_request(wanted)
+    content = wanted.content or CustomNotificationContent()
     labels = {"custom_title": content.title, "custom_message": content.message}
     await _send(ctx, Notification(CUSTOM, subject.user_id, labels))
-
-
-def _explain_custom(content: CustomNotificationContent | None) -> str:
-    if content is None:
-        return "content is required"
-    if not content.title or not content.message:
-        return "provide a non-empty 'content.title' and 'content.message'"
-    if len(content.title) > MAX_TITLE:
-        return f"'content.title' must be less than {MAX_TITLE} characters"
-    if len(content.message) > MAX_TEXT:
-        return f"'content.message' must be less than {MAX_TEXT} characters"
-    return ""
 
 
 async def _send(ctx: Context, notice: Notification) -> None:

@@ -7,16 +7,27 @@ from typing import Any
 
 import msgspec
 
-from coder.api.field_rules import faults
-from coder.coderd.services.foundation.errors import InvalidFields
-from coder.domain.foundation.field_rules import Rules, first_fault
+from coder.api.field_rules import Fault, faults
+from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal
+from coder.domain.foundation.field_rules import ITSELF, Rules, first_fault
 
 
 def check_request(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> None:
-    """Raises InvalidFields with everything that is wrong; `present` values are never refused."""
+    """Raises Invalid with everything that is wrong; `present` values are never refused."""
     found = faults(body, present)
     if found:
-        raise InvalidFields(*found)
+        raise _refusal(found)
+
+
+def _refusal(found: list[Fault]) -> Refusal:
+    """In the words of the first fault: who has a message of their own tells of one mistake at a time."""
+    first = found[0]
+    if not first.message:
+        return InvalidFields(*((fault.field, fault.detail) for fault in found if not fault.message))
+    message = first.detail if first.message is ITSELF else first.message
+    return (
+        InvalidFields((first.field, first.detail), message=message) if first.listed else Invalid(message, first.detail)
+    )
 
 
 def check_fields(*fields: tuple[str, Any, Rules]) -> None:

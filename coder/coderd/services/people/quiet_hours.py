@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.api.people.user_settings import UserQuietHoursScheduleResponse
+from coder.api.people.user_settings import UpdateUserQuietHoursScheduleRequest, UserQuietHoursScheduleResponse
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Forbidden, Invalid
+from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.people.users import user_resource
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import Subject
-from coder.domain.foundation.schedules import ScheduleError, parse_daily
 from coder.domain.workspaces.autostop import DEFAULT_QUIET_HOURS, quiet_hours
 
 if TYPE_CHECKING:
@@ -26,24 +26,20 @@ def show_quiet_hours(ctx: Context, subject: Subject, user: UserRow) -> UserQuiet
 
 
 async def set_quiet_hours(
-    ctx: Context, subject: Subject, user: UserRow, schedule: str
+    ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserQuietHoursScheduleRequest
 ) -> UserQuietHoursScheduleResponse:
     """Empty text: the deployment's again. Counts from the next start on. Raises Invalid, Forbidden, NotFound."""
     require(subject, "update_personal", user_resource(user.id))
     if not ctx.config.allow_custom_quiet_hours:
         raise Forbidden("Users cannot set custom quiet hours schedule due to deployment configuration.")
-    if schedule:
-        try:
-            parse_daily(schedule)
-        except ScheduleError as error:
-            raise Invalid("Failed to parse quiet hours schedule.", str(error)) from error
+    check_request(wanted)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
-        await user_store.update_user(tx, user.id, quiet_hours_schedule=schedule, updated_at=now)
+        await user_store.update_user(tx, user.id, quiet_hours_schedule=wanted.schedule, updated_at=now)
 
     await ctx.db.run(write)
-    return _present(ctx, schedule)
+    return _present(ctx, wanted.schedule)
 
 
 def _present(ctx: Context, chosen: str) -> UserQuietHoursScheduleResponse:

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from coder.api.people.user_secrets import CreateUserSecretRequest, UpdateUserSecretRequest, UserSecret
+from coder.api.people.user_secrets import (
+    CreateUserSecretRequest,
+    ImportUserSecretsRequest,
+    UpdateUserSecretRequest,
+    UserSecret,
+)
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound, Refusal
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.sandbox import (
     Sandbox,
@@ -27,7 +33,6 @@ from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.people.user_secrets import explain_faults
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
@@ -38,8 +43,6 @@ if TYPE_CHECKING:
     from coder.coderd.store.people.users import UserRow
 
 _MAX_IMPORT = 100
-_MAX_TEXT = 256 << 10
-"""Characters of an imported file: as many secrets as may be imported, of a usual size."""
 
 
 def _sealer(ctx: Context) -> Sealer:
@@ -87,7 +90,9 @@ def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateU
     env_name = "" if wanted.env_name is UNSET else wanted.env_name
     file_path = "" if wanted.file_path is UNSET else wanted.file_path
     enabled = True if wanted.enabled is UNSET else wanted.enabled
-    _check(name, value, env_name, file_path, enabled)
+    check_request(
+        CreateUserSecretRequest(name=name, value=value, env_name=env_name, file_path=file_path, enabled=enabled)
+    )
     return UserSecretRow(
         id=new_uuid(),
         user_id=user.id,
@@ -113,13 +118,14 @@ async def update_secret(
         for field in ("description", "env_name", "file_path", "enabled")
         if getattr(wanted, field) is not UNSET
     }
-    _check(
-        row.name,
-        "kept" if wanted.value is UNSET else wanted.value,
-        values.get("env_name", row.env_name),
-        values.get("file_path", row.file_path),
-        values.get("enabled", row.enabled),
+    whole = CreateUserSecretRequest(  # is judged, not the change alone
+        name=row.name,
+        value="kept" if wanted.value is UNSET else wanted.value,
+        env_name=values.get("env_name", row.env_name),
+        file_path=values.get("file_path", row.file_path),
+        enabled=values.get("enabled", row.enabled),
     )
+    check_request(whole)
     if wanted.value is not UNSET:
         values["value"] = _sealer(ctx).seal(wanted.value)
     values["updated_at"] = now = ctx.clock.now()
@@ -140,21 +146,15 @@ async def delete_secret(ctx: Context, subject: Subject, user: UserRow, name: str
 
 
 async def import_secrets(
-    ctx: Context, subject: Subject, user: UserRow, format_name: str, content: str
+    ctx: Context, subject: Subject, user: UserRow, wanted: ImportUserSecretsRequest
 ) -> list[UserSecret]:
     """One secret for each name of a file, an environment variable of the same name; all of them or none.
 
     Raises Forbidden, InvalidFields, Conflict.
     """
     _require(subject, "create", user)
-    missing = [
-        (name, 'Validation failed for tag "required" with value: ""')
-        for name, value in (("format", format_name), ("content", content))
-        if not value
-    ]
-    if missing:
-        raise InvalidFields(*missing)
-    pairs = await _parse(ctx, user, format_name, content)
+    check_request(wanted)
+    pairs = await _parse(ctx, user, wanted)
     spec = CreateUserSecretRequest(name="", value="")
     rows = []
     for name, value in pairs.items():
@@ -165,15 +165,11 @@ async def import_secrets(
     return [secret_view(row) for row in rows]
 
 
-async def _parse(ctx: Context, user: UserRow, format_name: str, content: str) -> Mapping[str, str]:
-    if format_name not in {"env", "json", "yaml"}:
-        raise InvalidFields(("format", "must be one of: env, json, yaml"))
-    if len(content) > _MAX_TEXT:
-        raise InvalidFields(("content", f"must not be longer than {_MAX_TEXT} characters"))
+async def _parse(ctx: Context, user: UserRow, wanted: ImportUserSecretsRequest) -> Mapping[str, str]:
     sandbox = ctx.part(Sandbox)
     pairs: dict[str, str] | str
     try:
-        pairs = await sandbox.call("secrets", {"format": format_name, "content": content}, caller=str(user.id))
+        pairs = await sandbox.call("secrets", {"format": wanted.format, "content": wanted.content}, caller=str(user.id))
     except SandboxFailedError as error:
         raise refused_evaluation(error) from error
     except SandboxEvaluationError as error:
@@ -183,12 +179,6 @@ async def _parse(ctx: Context, user: UserRow, format_name: str, content: str) ->
     if not 0 < len(pairs) <= _MAX_IMPORT:
         raise InvalidFields(("content", f"must have 1 to {_MAX_IMPORT} secrets"))
     return pairs
-
-
-def _check(name: str, value: str, env_name: str, file_path: str, enabled: bool) -> None:
-    wrong = explain_faults(name, value, env_name, file_path, enabled)
-    if wrong:
-        raise InvalidFields(*wrong)
 
 
 _TAKEN = {

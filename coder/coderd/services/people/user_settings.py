@@ -14,6 +14,7 @@ from coder.api.people.user_settings import (
     UserPreferenceSettings,
 )
 from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.store.people import users as store
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ async def get_preferences(ctx: Context, user_id: UUID) -> UserPreferenceSettings
 async def set_preferences(
     ctx: Context, user_id: UUID, wanted: UpdateUserPreferenceSettingsRequest
 ) -> UserPreferenceSettings:
-    """What is left out or empty stays as it was."""
+    """What is left out or empty stays as it was. Raises Invalid for what no dashboard knows."""
+    check_request(wanted)
     values = {}
     for name in _DEFAULTS:
         value = getattr(wanted, name)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.api.people.user_skills import UserSkill, UserSkillMetadata
+from coder.api.people.user_skills import (
+    CreateUserSkillRequest,
+    UpdateUserSkillRequest,
+    UserSkill,
+    UserSkillMetadata,
+)
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.people.user_skills import SkillHead, read_head
+from coder.domain.people.user_skills import read_head
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -52,12 +58,13 @@ async def _load(ctx: Context, user: UserRow, name: str) -> SkillRow:
     return row
 
 
-async def create_skill(ctx: Context, subject: Subject, user: UserRow, content: str) -> UserSkill:
+async def create_skill(ctx: Context, subject: Subject, user: UserRow, wanted: CreateUserSkillRequest) -> UserSkill:
     """Named by its head. Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
-    head = _head(content)
+    check_request(wanted)
+    head = read_head(wanted.content)
     now = ctx.clock.now()
-    row = SkillRow(new_uuid(), user.id, head.name, head.description, content, now, now)
+    row = SkillRow(new_uuid(), user.id, head.name, head.description, wanted.content, now, now)
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "skills", user.id, now):
@@ -68,15 +75,18 @@ async def create_skill(ctx: Context, subject: Subject, user: UserRow, content: s
     return skill_view(row)
 
 
-async def update_skill(ctx: Context, subject: Subject, user: UserRow, name: str, content: str) -> UserSkill:
+async def update_skill(
+    ctx: Context, subject: Subject, user: UserRow, name: str, wanted: UpdateUserSkillRequest
+) -> UserSkill:
     """Replaces the text; the name stays. Raises Forbidden, NotFound, InvalidFields."""
     _require(subject, "update", user)
     row = await _load(ctx, user, name)
-    head = _head(content)
+    check_request(wanted)
+    head = read_head(wanted.content)
     if head.name != row.name:
         raise InvalidFields(("content", f'the head says name "{head.name}", but the skill is called "{row.name}"'))
     now = ctx.clock.now()
-    values = {"description": head.description, "content": content, "updated_at": now}
+    values = {"description": head.description, "content": wanted.content, "updated_at": now}
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "skills", user.id, now):
@@ -90,13 +100,6 @@ async def delete_skill(ctx: Context, subject: Subject, user: UserRow, name: str)
     _require(subject, "delete", user)
     row = await _load(ctx, user, name)
     await ctx.db.run(store.delete_skill, row.id)
-
-
-def _head(content: str) -> SkillHead:
-    head = read_head(content)
-    if head.fault:
-        raise InvalidFields(("content", head.fault))
-    return head
 
 
 def skill_view(row: SkillRow) -> UserSkill:

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.provisioning.provisioner_keys import ProvisionerKey, ProvisionerKeyDaemons
+from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyRequest, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Unauthenticated
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.provisioners import (
-    MAX_DAEMON_NAME,
     NO_TIME,
     DaemonFilter,
-    check_tags,
     load_daemons,
 )
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.provisioning.provisioners import RESERVED_KEYS
+from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_reserved_key
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
 _KEY_LENGTH = 43
-
-_KEY_NAME = re.compile(r"[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+)*")
 
 
 def secret_digest(secret: str) -> bytes:
@@ -47,26 +42,20 @@ async def find_key(ctx: Context, secret: str) -> ProvisionerKeyRow | None:
     return await ctx.db.read(store.get_key_by_secret, secret_digest(secret))
 
 
-async def create_key(ctx: Context, subject: Subject, organization_id: UUID, name: str, tags: Mapping[str, str]) -> str:
+async def create_key(ctx: Context, subject: Subject, organization_id: UUID, wanted: CreateProvisionerKeyRequest) -> str:
     """Makes a key and returns its secret, which nobody can see again.
 
     Raises Invalid (bad or reserved name, bad tags), Conflict (name taken).
     """
     require(subject, "create", Resource("provisioner_daemon", organization_id=organization_id))
-    if not name:
-        raise InvalidFields(("name", "Name is required"), message="Name is required")
-    if name.lower() in RESERVED_KEYS.values():
-        raise Invalid(f"Name cannot be reserved name '{name}'", validations=[("name", "Name is reserved")])
-    if len(name) > MAX_DAEMON_NAME or not _KEY_NAME.fullmatch(name):
-        raise InvalidFields(("name", "Must be letters, digits and single dashes or underscores, at most 64."))
-    check_tags(tags)
+    check_request(wanted)
     secret = secrets.token_urlsafe(32)
     row = ProvisionerKeyRow(
         id=new_uuid(),
         created_at=ctx.clock.now(),
         organization_id=organization_id,
-        name=name,
-        tags={key: value for key, value in tags.items() if value},
+        name=wanted.name,
+        tags={key: value for key, value in (wanted.tags or {}).items() if value},
         hashed_secret=secret_digest(secret),
     )
 
@@ -74,7 +63,7 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, name
         await hold_organization(tx, organization_id)
         await store.insert_key(tx, row)
 
-    taken = Conflict(f"Provisioner key with name '{name}' already exists in organization")
+    taken = Conflict(f"Provisioner key with name '{wanted.name}' already exists in organization")
     with told_as({"ix_provisioner_keys_organization_id_name": taken}):
         await ctx.db.run(write)
     return secret
@@ -105,7 +94,7 @@ async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID
 async def delete_key(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> None:
     """Deletes a key; its daemons are shown out. Raises NotFound, Invalid (reserved)."""
     require(subject, "delete", Resource("provisioner_daemon", organization_id=organization_id))
-    if name.lower() in RESERVED_KEYS.values():
+    if is_reserved_key(name):
         raise Invalid("Cannot delete reserved provisioner key")
     await ctx.db.run(_delete_key, organization_id, name)
 

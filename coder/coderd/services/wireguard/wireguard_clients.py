@@ -6,17 +6,20 @@ may make a client for them, as far as their own key reaches and for no longer th
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 import trio
+from msgspec import UNSET
 
-from coder.api.wireguard.wireguard_clients import WireguardClient, WireguardServer, WireguardTarget
+from coder.api.wireguard.wireguard_clients import (
+    CreateWireguardClientRequest,
+    WireguardClient,
+    WireguardServer,
+    WireguardTarget,
+)
 from coder.base.ids import new_uuid
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authorization import require
@@ -25,6 +28,7 @@ from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.events import audit
 from coder.coderd.services.events.audit import AuditEvent, Origin
 from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_access import ReachableAgent, client_address, of_workspaces, targets_of
@@ -34,8 +38,7 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 from coder.domain.access import scopes
-from coder.domain.foundation.names import is_name
-from coder.domain.network.overlay import TAILSCALE_SERVICE_PREFIX
+from coder.domain.network.overlay import TAILSCALE_SERVICE_PREFIX, read_public_key
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -43,24 +46,10 @@ if TYPE_CHECKING:
     from coder.coderd.store.people.users import UserRow
     from coder.domain.access.policy import Subject
 
-KEY_SIZE = 32
 MOST_CLIENTS = 32
 """Of one user, expired ones too: the gateway keeps each, and looks at what it may reach whenever rights change."""
-MOST_WORKSPACES = 256
-"""That one client names."""
 FOREVER = timedelta(hours=876600)
 """What `--max-token-lifetime` is where nobody set it: no limit in earnest."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewClient:
-    """What somebody asks for."""
-
-    name: str
-    public_key: str
-    lifetime: timedelta
-    "Zero: until removed, or as long as tokens may live where that is limited."
-    workspace_ids: Sequence[UUID] | None
 
 
 async def server_view(ctx: Context) -> WireguardServer:
@@ -77,7 +66,7 @@ async def server_view(ctx: Context) -> WireguardServer:
 
 
 async def add_client(
-    ctx: Context, subject: Subject, user: UserRow, wanted: NewClient, origin: Origin
+    ctx: Context, subject: Subject, user: UserRow, wanted: CreateWireguardClientRequest, origin: Origin
 ) -> WireguardClient:
     """Raises Invalid (the gateway is off), InvalidFields, Conflict (name or key taken, too many), NotFound (a
     workspace), Forbidden.
@@ -86,7 +75,8 @@ async def add_client(
     come, needs a key without limits.
     """
     require(subject, "create", key_resource(user.id))
-    if wanted.workspace_ids is None:
+    workspace_ids = None if wanted.workspace_ids is UNSET else wanted.workspace_ids
+    if workspace_ids is None:
         check_reach(subject, scopes.ALL)
     if gateway_of(ctx) is None:
         raise Invalid(
@@ -94,19 +84,23 @@ async def add_client(
             "An administrator turns it on with --wireguard-address (CODER_WIREGUARD_ADDRESS), such as :51820.",
         )
     longest = ctx.config.max_token_lifetime
-    _check(wanted, longest)
-    for workspace_id in wanted.workspace_ids or ():
+    check_request(wanted)
+    seconds = 0 if wanted.lifetime_seconds is UNSET else wanted.lifetime_seconds
+    if seconds > longest.total_seconds():
+        most = int(longest.total_seconds())
+        raise InvalidFields(("lifetime_seconds", f"At most {most} seconds, as for tokens."))
+    for workspace_id in workspace_ids or ():
         await load_workspace(ctx, subject, workspace_id, "ssh")
     now = ctx.clock.now()
-    lifetime = wanted.lifetime or (longest if longest < FOREVER else None)
+    lifetime = timedelta(seconds=seconds) or (longest if longest < FOREVER else None)
     row = WireguardClientRow(
         id=new_uuid(),
         user_id=user.id,
         name=wanted.name,
-        public_key=_key_bytes(wanted.public_key),
+        public_key=read_public_key(wanted.public_key) or b"",
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
-        workspace_ids=list(wanted.workspace_ids) if wanted.workspace_ids is not None else None,
+        workspace_ids=list(workspace_ids) if workspace_ids is not None else None,
     )
     taken = Conflict(
         f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
@@ -116,22 +110,6 @@ async def add_client(
         await ctx.db.run(_insert, row, wireguard_audit.change("create", row, origin), now)
     _tell(ctx, subject, "create", row)
     return _view(ctx, row, user.username, await _owner_targets(ctx, user.id))
-
-
-def _check(wanted: NewClient, longest: timedelta) -> None:
-    problems: list[tuple[str, str]] = []
-    if not is_name(wanted.name):
-        problems.append(("name", "Use up to 32 letters and digits, joined by single hyphens."))
-    if len(_key_bytes(wanted.public_key)) != KEY_SIZE or not any(_key_bytes(wanted.public_key)):
-        problems.append(("public_key", "A WireGuard public key is 32 bytes in base64."))
-    if len(wanted.workspace_ids or ()) > MOST_WORKSPACES:
-        problems.append(("workspace_ids", f"At most {MOST_WORKSPACES}; without a list every workspace is meant."))
-    if wanted.lifetime < timedelta():
-        problems.append(("lifetime_seconds", "A lifetime cannot be negative."))
-    elif wanted.lifetime > longest:
-        problems.append(("lifetime_seconds", f"At most {int(longest.total_seconds())} seconds, as for tokens."))
-    if problems:
-        raise InvalidFields(*problems)
 
 
 async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[WireguardClient]:
@@ -241,10 +219,3 @@ def _target_view(target: ReachableAgent) -> WireguardTarget:
 
 def _moment(at: float | None, now: datetime) -> datetime | None:
     return None if at is None else now - timedelta(seconds=trio.current_time() - at)
-
-
-def _key_bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return b""

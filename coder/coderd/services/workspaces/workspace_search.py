@@ -71,7 +71,7 @@ def _add_name(terms: Terms, term: str) -> None:
 
 
 def _agent_statuses(terms: Terms) -> list[str]:
-    found = [terms.one("has-agent")] if terms.many("has-agent") else []
+    found = terms.list_of("has-agent", str)
     healthy = terms.one("healthy")
     if healthy:
         wanted = parse_go_bool(healthy)

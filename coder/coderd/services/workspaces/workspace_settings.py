@@ -13,13 +13,25 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.agents.agent_ports import WorkspaceAgentPortShare, WorkspaceAgentPortShares
-from coder.api.workspaces.workspace_settings import WorkspaceACL, WorkspaceGroup, WorkspaceUser
+from coder.api.agents.agent_ports import (
+    UpsertWorkspaceAgentPortShareRequest,
+    WorkspaceAgentPortShare,
+    WorkspaceAgentPortShares,
+)
+from coder.api.workspaces.workspace_settings import (
+    UpdateWorkspaceAutomaticUpdatesRequest,
+    UpdateWorkspaceAutostartRequest,
+    UpdateWorkspaceTTLRequest,
+    WorkspaceACL,
+    WorkspaceGroup,
+    WorkspaceUser,
+)
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.workspaces.workspaces import present
 from coder.coderd.store.access import acls as acl_store
@@ -37,16 +49,13 @@ from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.port_shares import PortShareRow as PortShareRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
-from coder.domain.foundation.search import FieldRefusal
 from coder.domain.templates.parameters import resolve_parameters
 from coder.domain.workspaces.workspaces import (
-    AUTOMATIC_UPDATES,
+    LEVEL_REFUSED,
     MOST_SHARED_PORTS,
     explain_deadline,
-    explain_port_share,
-    explain_ttl,
+    is_shared_too_widely,
     next_start,
-    parse_autostart,
 )
 
 if TYPE_CHECKING:
@@ -58,40 +67,42 @@ _ENDED = "The share has ended. Say until when it holds anew, or null for no end.
 _APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
 
 
-async def set_autostart(ctx: Context, subject: Subject, workspace_id: UUID, schedule: str | None) -> None:
-    """None or empty clears. Raises Invalid, NotFound, Forbidden."""
-    await ctx.db.run(_set_autostart, subject, workspace_id, schedule, ctx.clock.now())
+async def set_autostart(
+    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest
+) -> None:
+    """No schedule clears. Raises Invalid, NotFound, Forbidden."""
+    await ctx.db.run(_set_autostart, subject, workspace_id, wanted, ctx.clock.now())
 
 
-async def _set_autostart(tx: Tx, subject: Subject, workspace_id: UUID, schedule: str | None, now: datetime) -> None:
+async def _set_autostart(
+    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest, now: datetime
+) -> None:
     row = (await lock_workspace(tx, subject, workspace_id)).workspace
     template = await template_store.get_template(tx, row.template_id)
     days = template.autostart_days if template else 127
-    if schedule:
-        found = parse_autostart(schedule)
-        if isinstance(found, FieldRefusal):
-            raise Invalid("Invalid autostart schedule.", validations=[(found.field, found.detail)])
-        if template is not None and not template.allow_user_autostart:
-            raise Invalid("Autostart is not allowed for workspaces using this template.")
+    check_request(wanted)
+    schedule = wanted.schedule or None
+    if schedule and template is not None and not template.allow_user_autostart:
+        raise Invalid("Autostart is not allowed for workspaces using this template.")
     following = next_start(schedule, now, allowed_days=days)
-    await _edit(tx, row, autostart_schedule=schedule or None, next_start_at=following)
+    await _edit(tx, row, autostart_schedule=schedule, next_start_at=following)
 
 
-async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, ttl_ms: int | None) -> None:
+async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest) -> None:
     """None or 0 clears, and with it the deadline of a running build; the latest one its template allows stays."""
-    await ctx.db.run(_set_ttl, subject, workspace_id, ttl_ms, ctx.clock.now())
+    await ctx.db.run(_set_ttl, subject, workspace_id, wanted, ctx.clock.now())
 
 
-async def _set_ttl(tx: Tx, subject: Subject, workspace_id: UUID, ttl_ms: int | None, now: datetime) -> None:
+async def _set_ttl(
+    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest, now: datetime
+) -> None:
     view = await lock_workspace(tx, subject, workspace_id)
     template = await template_store.get_template(tx, view.workspace.template_id)
     if template is not None and not template.allow_user_autostop:
         raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
-    refusal = explain_ttl(ttl_ms)
-    if refusal is not None:
-        raise Invalid("Error updating workspace time until shutdown.", validations=[(refusal.field, refusal.detail)])
-    await _edit(tx, view.workspace, ttl_ms=ttl_ms or None)
-    if not ttl_ms and view.latest.build.transition == "start":
+    check_request(wanted)
+    await _edit(tx, view.workspace, ttl_ms=wanted.ttl_ms or None)
+    if not wanted.ttl_ms and view.latest.build.transition == "start":
         # Whoever may set a time of one's own is not freed by it from the template's.
         latest = view.latest.build.max_deadline
         await build_store.update_build(tx, view.latest.build.id, deadline=latest, updated_at=now)
@@ -124,14 +135,15 @@ async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, deadline: dateti
     await notify_change(tx, "settings", owner_id=view.workspace.owner_id, workspace_id=workspace_id)
 
 
-async def set_automatic_updates(ctx: Context, subject: Subject, workspace_id: UUID, value: str) -> None:
+async def set_automatic_updates(
+    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutomaticUpdatesRequest
+) -> None:
     async def write(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if not may(subject, "update", workspace_resource(row)):
             raise NotFound  # upstream hides it here, unlike its neighbours
-        if value not in AUTOMATIC_UPDATES:
-            raise Invalid("Invalid request", validations=[("automatic_updates", "must be always or never")])
-        await _edit(tx, row, automatic_updates=value)
+        check_request(wanted)
+        await _edit(tx, row, automatic_updates=wanted.automatic_updates)
 
     await ctx.db.run(write)
 
@@ -216,17 +228,22 @@ async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -
 
 
 async def share_port(
-    ctx: Context, subject: Subject, share: PortShareRow, *, keep_expiry: bool = False
+    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest
 ) -> WorkspaceAgentPortShare:
     """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
-    return _present_share(await ctx.db.run(_share_port, subject, share, ctx.clock.now(), keep_expiry))
+    return _present_share(await ctx.db.run(_share_port, subject, workspace_id, wanted, ctx.clock.now()))
 
 
-async def _share_port(tx: Tx, subject: Subject, share: PortShareRow, now: datetime, keep_expiry: bool) -> PortShareRow:
-    view = await lock_workspace(tx, subject, share.workspace_id)
-    refusal = explain_port_share(share.port, share.share_level, share.protocol, view.template.max_port_share_level)
-    if refusal is not None:
-        raise Invalid(refusal.detail, validations=[(refusal.field, refusal.detail)])
+async def _share_port(
+    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest, now: datetime
+) -> PortShareRow:
+    view = await lock_workspace(tx, subject, workspace_id)
+    check_request(wanted)
+    if is_shared_too_widely(wanted.share_level, view.template.max_port_share_level):
+        raise Invalid(LEVEL_REFUSED, validations=[("share_level", LEVEL_REFUSED)])
+    keep_expiry = wanted.expires_at is UNSET
+    expires_at = None if wanted.expires_at is UNSET else wanted.expires_at
+    share = PortShareRow(workspace_id, wanted.agent_name, wanted.port, wanted.share_level, wanted.protocol, expires_at)
     if keep_expiry:
         share = replace(share, expires_at=await share_store.end_of_port_share(tx, share))
     if share.expires_at is not None and share.expires_at <= now:

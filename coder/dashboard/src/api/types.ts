@@ -683,6 +683,10 @@ export interface ExpectedStart {
   samples: number;
 }
 
+export interface ExtendWorkspaceRequest {
+  deadline?: string | null;
+}
+
 export interface ExternalAPIKeyScopes {
   external: ("ai_gateway_key:*" | "ai_gateway_key:create" | "ai_gateway_key:delete" | "ai_gateway_key:read" | "ai_gateway_key:update" | "ai_model_price:*" | "ai_model_price:read" | "ai_model_price:update" | "ai_provider:*" | "ai_provider:create" | "ai_provider:delete" | "ai_provider:read" | "ai_provider:update" | "ai_seat:*" | "ai_seat:create" | "ai_seat:read" | "aibridge_interception:*" | "aibridge_interception:create" | "aibridge_interception:read" | "aibridge_interception:update" | "all" | "api_key:*" | "api_key:create" | "api_key:delete" | "api_key:read" | "api_key:update" | "application_connect" | "assign_org_role:*" | "assign_org_role:assign" | "assign_org_role:create" | "assign_org_role:delete" | "assign_org_role:read" | "assign_org_role:unassign" | "assign_org_role:update" | "assign_role:*" | "assign_role:assign" | "assign_role:read" | "assign_role:unassign" | "audit_log:*" | "audit_log:create" | "audit_log:read" | "boundary_log:*" | "boundary_log:create" | "boundary_log:delete" | "boundary_log:read" | "boundary_usage:*" | "boundary_usage:delete" | "boundary_usage:read" | "boundary_usage:update" | "chat:*" | "chat:create" | "chat:delete" | "chat:read" | "chat:share" | "chat:update" | "coder:all" | "coder:apikeys.manage_self" | "coder:application_connect" | "coder:templates.author" | "coder:templates.build" | "coder:workspaces.access" | "coder:workspaces.create" | "coder:workspaces.delete" | "coder:workspaces.operate" | "connection_log:*" | "connection_log:read" | "connection_log:update" | "crypto_key:*" | "crypto_key:create" | "crypto_key:delete" | "crypto_key:read" | "crypto_key:update" | "debug_info:*" | "debug_info:read" | "deployment_config:*" | "deployment_config:read" | "deployment_config:update" | "deployment_stats:*" | "deployment_stats:read" | "file:*" | "file:create" | "file:read" | "group:*" | "group:create" | "group:delete" | "group:read" | "group:update" | "group_member:*" | "group_member:read" | "idpsync_settings:*" | "idpsync_settings:read" | "idpsync_settings:update" | "inbox_notification:*" | "inbox_notification:create" | "inbox_notification:read" | "inbox_notification:update" | "license:*" | "license:create" | "license:delete" | "license:read" | "mcp_server_config:*" | "mcp_server_config:create" | "mcp_server_config:delete" | "mcp_server_config:read" | "mcp_server_config:share" | "mcp_server_config:update" | "notification_message:*" | "notification_message:create" | "notification_message:delete" | "notification_message:read" | "notification_message:update" | "notification_preference:*" | "notification_preference:read" | "notification_preference:update" | "notification_template:*" | "notification_template:read" | "notification_template:update" | "oauth2_app:*" | "oauth2_app:create" | "oauth2_app:delete" | "oauth2_app:read" | "oauth2_app:update" | "oauth2_app_code_token:*" | "oauth2_app_code_token:create" | "oauth2_app_code_token:delete" | "oauth2_app_code_token:read" | "oauth2_app_secret:*" | "oauth2_app_secret:create" | "oauth2_app_secret:delete" | "oauth2_app_secret:read" | "oauth2_app_secret:update" | "organization:*" | "organization:create" | "organization:delete" | "organization:read" | "organization:update" | "organization_member:*" | "organization_member:create" | "organization_member:delete" | "organization_member:read" | "organization_member:update" | "prebuilt_workspace:*" | "prebuilt_workspace:delete" | "prebuilt_workspace:update" | "provisioner_daemon:*" | "provisioner_daemon:create" | "provisioner_daemon:delete" | "provisioner_daemon:read" | "provisioner_daemon:update" | "provisioner_jobs:*" | "provisioner_jobs:create" | "provisioner_jobs:read" | "provisioner_jobs:update" | "replicas:*" | "replicas:read" | "system:*" | "system:create" | "system:delete" | "system:read" | "system:update" | "tailnet_coordinator:*" | "tailnet_coordinator:create" | "tailnet_coordinator:delete" | "tailnet_coordinator:read" | "tailnet_coordinator:update" | "task:*" | "task:create" | "task:delete" | "task:read" | "task:update" | "template:*" | "template:create" | "template:delete" | "template:read" | "template:update" | "template:use" | "template:view_insights" | "usage_event:*" | "usage_event:create" | "usage_event:read" | "usage_event:update" | "user:*" | "user:create" | "user:delete" | "user:read" | "user:read_personal" | "user:update" | "user:update_personal" | "user_secret:*" | "user_secret:create" | "user_secret:delete" | "user_secret:read" | "user_secret:update" | "user_skill:*" | "user_skill:create" | "user_skill:delete" | "user_skill:read" | "user_skill:update" | "webpush_subscription:*" | "webpush_subscription:create" | "webpush_subscription:delete" | "webpush_subscription:read" | "workspace:*" | "workspace:application_connect" | "workspace:create" | "workspace:create_agent" | "workspace:delete" | "workspace:delete_agent" | "workspace:read" | "workspace:share" | "workspace:ssh" | "workspace:start" | "workspace:stop" | "workspace:update" | "workspace:update_agent" | "workspace_agent_devcontainers:*" | "workspace_agent_devcontainers:create" | "workspace_agent_resource_monitor:*" | "workspace_agent_resource_monitor:create" | "workspace_agent_resource_monitor:read" | "workspace_agent_resource_monitor:update" | "workspace_build_orchestration:*" | "workspace_build_orchestration:create" | "workspace_build_orchestration:delete" | "workspace_build_orchestration:read" | "workspace_build_orchestration:update" | "workspace_dormant:*" | "workspace_dormant:application_connect" | "workspace_dormant:create" | "workspace_dormant:create_agent" | "workspace_dormant:delete" | "workspace_dormant:delete_agent" | "workspace_dormant:read" | "workspace_dormant:share" | "workspace_dormant:ssh" | "workspace_dormant:start" | "workspace_dormant:stop" | "workspace_dormant:update" | "workspace_dormant:update_agent" | "workspace_proxy:*" | "workspace_proxy:create" | "workspace_proxy:delete" | "workspace_proxy:read" | "workspace_proxy:update")[];
 }
@@ -883,6 +887,11 @@ export interface HealthcheckReport {
   workspace_proxy: WorkspaceProxyReport;
   provisioner_daemons: ProvisionerDaemonsReport;
   coder_version: string;
+}
+
+export interface ImportUserSecretsRequest {
+  format: string;
+  content: string;
 }
 
 export interface InboxNotification {
@@ -1563,10 +1572,6 @@ export interface ProvisionerTiming {
 export interface ProxyHealthReport {
   errors: string[];
   warnings: string[];
-}
-
-export interface PutExtendWorkspaceRequest {
-  deadline: string;
 }
 
 export interface PutOAuth2ProviderAppRequest {

@@ -7,15 +7,29 @@ from typing import Any
 
 import msgspec
 
+from coder.api.access import keys
+from coder.api.agents import agent_ports
+from coder.api.events import notifications
 from coder.api.field_rules import NEW, TABLE
 from coder.api.login import external_auth, oauth2
-from coder.api.people import groups, organizations, passwords, user_requests, user_settings
+from coder.api.people import (
+    groups,
+    organizations,
+    passwords,
+    user_requests,
+    user_secrets,
+    user_settings,
+    user_skills,
+)
+from coder.api.provisioning import provisioner_keys
 from coder.api.proxies import proxies
 from coder.api.site import deployment
 from coder.api.tasks import tasks
 from coder.api.templates import template_versions as versions
 from coder.api.templates import templates as template_shapes
+from coder.api.wireguard import wireguard_clients
 from coder.api.workspaces import build_requests, workspace_requests, workspace_settings
+from coder.domain.foundation.field_rules import ITSELF, FieldRule, first_broken
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, workspace_world
@@ -48,43 +62,72 @@ DOORS = {
     template_shapes.UpdateTemplateMeta: "PATCH /templates/{template}",
     versions.PatchTemplateVersionRequest: "PATCH /templateversions/{version}",
     workspace_settings.UpdateWorkspaceRequest: "PATCH /workspaces/{workspace}",
+    workspace_settings.UpdateWorkspaceAutostartRequest: "PUT /workspaces/{workspace}/autostart",
+    workspace_settings.UpdateWorkspaceTTLRequest: "PUT /workspaces/{workspace}/ttl",
+    workspace_settings.UpdateWorkspaceAutomaticUpdatesRequest: "PUT /workspaces/{workspace}/autoupdates",
+    workspace_settings.ExtendWorkspaceRequest: "PUT /workspaces/{workspace}/extend",
+    agent_ports.UpsertWorkspaceAgentPortShareRequest: "POST /workspaces/{workspace}/port-share",
+    build_requests.UpdateWorkspaceBuildStateRequest: "PUT /workspacebuilds/{build}/state",
+    keys.CreateTokenRequest: "POST /users/me/keys/tokens",
+    notifications.CustomNotificationRequest: "POST /notifications/custom",
+    notifications.UpdateNotificationTemplateMethod: (
+        "PUT /notifications/templates/f517da0b-cdc9-410f-ab89-a86107c420ed/method"
+    ),
+    provisioner_keys.CreateProvisionerKeyRequest: "POST /organizations/default/provisionerkeys",
+    user_secrets.CreateUserSecretRequest: "POST /users/me/secrets",
+    user_secrets.ImportUserSecretsRequest: "POST /users/me/secrets/batch",
+    user_settings.UpdateUserQuietHoursScheduleRequest: "PUT /users/me/quiet-hours",
+    user_settings.UpdateUserPreferenceSettingsRequest: "PUT /users/me/preferences",
+    user_skills.CreateUserSkillRequest: "POST /api/experimental/users/me/skills",
 }
-HELD_ELSEWHERE = {proxies.PatchWorkspaceProxy, oauth2.PutOAuth2ProviderAppRequest}
-"""Need an object of their own; services' tests change one."""
+HELD_ELSEWHERE = {
+    proxies.PatchWorkspaceProxy,
+    oauth2.PutOAuth2ProviderAppRequest,
+    user_skills.UpdateUserSkillRequest,
+    wireguard_clients.CreateWireguardClientRequest,
+}
+"""Need an object, or a setting, of their own; services' tests change one."""
 
 
-def broken(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+def broken(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any, FieldRule]]:
     for name, rules in TABLE[kind].items():
         for rule in rules:
             for value in rule.outside[:2]:
-                yield name, value
+                yield name, value, first_broken(value, rules) or rule
 
 
 async def send(world: World, door: str, ids: dict[str, str], body: dict[str, Any]) -> Any:
     method, path = door.split()
-    return await world.request(method, "/api/v2" + path.format(**ids), json=msgspec.to_builtins(body))
+    beginning = "" if path.startswith("/api/") else "/api/v2"
+    return await world.request(method, beginning + path.format(**ids), json=msgspec.to_builtins(body))
 
 
 async def test_each_rule_holds_at_its_door() -> None:
     assert set(DOORS) | HELD_ELSEWHERE == set(TABLE)
     async with workspace_world(experiments=("oauth2",), dangerous_disable_rate_limits=True) as (world, _):
-        template = world.extra["template"]
+        template, workspace = world.extra["template"], await new_workspace(world)
         ids = {
             "template": template["id"],
             "version": template["active_version_id"],
-            "workspace": (await new_workspace(world))["id"],
+            "workspace": workspace["id"],
+            "build": workspace["latest_build"]["id"],
             "organization": world.organization_id,
         }
         kind: Any
         for kind, door in DOORS.items():
             good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
-            for field, value in broken(kind):
+            for field, value, rule in broken(kind):
                 answer = await send(world, door, ids, {**good, field: value})
                 assert answer.status_code == 400, (door, field, value, answer.text)
                 told = answer.json()
                 check("Response", told)
-                assert told["message"] == "Validation failed.", (door, field, value, told)
-                assert field in [one["field"] for one in told["validations"]], (door, field, value)
+                said = rule.says(value) if rule.says is not None else ""
+                message = said if rule.message is ITSELF else rule.message or "Validation failed."
+                assert told["message"] == message, (door, field, value, told)
+                if rule.listed:
+                    assert field in [one["field"] for one in told["validations"]], (door, field, value)
+                else:
+                    assert told["detail"] == said, (door, field, value)
 
 
 async def test_what_is_there_may_be_sent_again() -> None:

@@ -37,6 +37,14 @@ async def test_who_may_profile_and_what() -> None:
             assert (await world.post(PROFILE, body)).status_code == 400, body
 
 
+async def test_pages_about_the_overlay_name_who_is_there() -> None:
+    async with running_coderd(first_user=True) as world:
+        assert "<pre>Nobody.</pre>" in (await world.get("/api/v2/debug/tailnet")).text
+    async with agent_world() as view_context, connected_agent(view_context):
+        shown = (await view_context.world.get("/api/v2/debug/coordinator")).text
+        assert "tunnels to it: " in shown and "object at 0x" not in shown
+
+
 async def test_traffic_of_the_relay_is_that_of_its_connections() -> None:
     async with agent_world() as view_context, connected_agent(view_context):
         found = (await view_context.world.get("/api/v2/debug/derp/traffic")).json()

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
+from coder.api.own_sentences import MOST_NAMED_WORKSPACES
 from coder.base.errors import CoderError
 from coder.coderd.services.wireguard import wireguard_clients
 from coder.coderd.services.wireguard.wireguard_gateway import WireguardService, gateway_of
@@ -129,7 +130,7 @@ async def test_a_user_has_so_many_clients_also_of_those_that_ask_at_once(monkeyp
 
 async def test_a_client_names_so_many_workspaces() -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
-        ids = [str(uuid4()) for _ in range(wireguard_clients.MOST_WORKSPACES + 1)]
+        ids = [str(uuid4()) for _ in range(MOST_NAMED_WORKSPACES + 1)]
         body = {"name": "phone", "public_key": new_key()[1], "workspace_ids": ids}
         refused = await world.post(PATH.format("me"), body)
         assert (refused.status_code, refused.json()["validations"][0]["field"]) == (400, "workspace_ids")

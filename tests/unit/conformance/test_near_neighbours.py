@@ -1,0 +1,157 @@
+"""One rule for all that are of a kind: what is recorded of one route is asked of every other that takes the same.
+
+Generated from the API's own description: pages of lists, ids in paths, bodies, methods. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tests.kit.openapi import operations
+from tests.kit.workspaces import new_workspace, workspace_world
+
+UNKNOWN = "11111111-1111-4111-8111-111111111111"
+NOT_FOUND = "Resource not found or you do not have access to this resource"
+BAD_BODY = "Request body must be valid JSON."
+
+_POSITIVE = 'Query param "{name}" must be a valid 32-bit positive integer: {why}'
+_OVER = 'strconv.ParseInt: parsing "2147483648": value out of range'
+_TWICE = 'Query param "limit" provided more than once, found 2 times. Only provide 1 instance of this query param.'
+PAGES = [
+    ("limit", "x", _POSITIVE.format(name="limit", why='strconv.ParseInt: parsing "x": invalid syntax')),
+    ("limit", "-1", _POSITIVE.format(name="limit", why="value is negative")),
+    ("limit", "1.5", _POSITIVE.format(name="limit", why='strconv.ParseInt: parsing "1.5": invalid syntax')),
+    ("limit", "2147483648", _POSITIVE.format(name="limit", why=_OVER)),
+    ("limit", "1&limit=2", _TWICE),
+    ("offset", "x", _POSITIVE.format(name="offset", why='strconv.ParseInt: parsing "x": invalid syntax')),
+    ("offset", "-2", _POSITIVE.format(name="offset", why="value is negative")),
+    ("after_id", "zz", 'Query param "after_id" must be a valid uuid'),
+]  # fmt: skip
+"""As recorded of users, workspaces and templates."""
+JOBS = ("/provisionerjobs", "/provisionerdaemons")
+"""Lists with a message of their own, which know no offset."""
+HIDDEN = {
+    "/api/v2/workspaceagents/": "Agent doesn't exist with that id, or you do not have access to it.",
+    "/api/v2/oauth2-provider/apps/": "OAuth2 application not found.",
+}
+"""Beginning of a path -> the recorded words for an unknown id, where they are its own."""
+ASKED_OTHERWISE = (
+    "/api/v2/workspaceagents/me/", "/api/v2/workspaceproxies/me/", "/oauth2/", "/scim/", "/derp/", "/pty", "/archive",
+    "/unarchive", "/read-status", "/coordinate",
+)  # fmt: skip
+"""Programs with a key of another kind; pages for people; recorded refusals of their own; streams."""
+NO_BODY_NEEDED = frozenset({"/api/v2/debug/profile"})
+"""Who sends nothing means what there is of old."""
+WHOLE_OBJECTS = (
+    "/workspaces/{workspace}",
+    "/templates/{template}",
+    "/templateversions/{version}",
+    "/workspacebuilds/{build}",
+)
+
+
+def _described() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for method, path, operation in operations():
+        if path.startswith("/api/") and not any(part in path for part in ASKED_OTHERWISE):
+            yield method, path, operation
+
+
+def _ids(path: str, operation: dict[str, Any]) -> list[str]:
+    """The path's parameters that are ids and nothing else."""
+    named = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "path"}
+    return [name for name in re.findall(r"\{([^}]*)\}", path) if named[name]["schema"].get("format") == "uuid"]
+
+
+def _fill(path: str, values: dict[str, str]) -> str:
+    return re.sub(r"\{([^}]*)\}", lambda found: values.get(found[1], UNKNOWN), path)
+
+
+def test_the_description_says_which_parameters_are_ids() -> None:
+    """What the tests below are made of is there."""
+    with_ids = [path for _, path, operation in _described() if _ids(path, operation)]
+    with_pages = [path for method, path, operation in _described() if method == "GET" and _takes(operation, "limit")]
+    assert len(with_ids) > 80 and len(with_pages) > 12
+
+
+def _takes(operation: dict[str, Any], name: str) -> bool:
+    return any(one["in"] == "query" and one["name"] == name for one in operation.get("parameters", []))
+
+
+async def test_every_list_reads_its_page_alike() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world)
+        group = workspace["organization_id"]  # the group of everybody has its organization's id
+        values = {"workspace": workspace["id"], "template": workspace["template_id"], "group": group}
+        values |= {"organization": "default", "user": "me", "name": "Everyone"}
+        for method, path, operation in _described():
+            if method != "GET" or not _takes(operation, "limit"):
+                continue
+            own = path.endswith(JOBS)
+            for name, value, said in PAGES:
+                if own and name != "limit":
+                    continue
+                answer = await world.get(f"{_fill(path, values)}?{name}={value}")
+                message = "Invalid query parameters." if own else "Query parameters have invalid values."
+                wanted = {"message": message, "validations": [{"field": name, "detail": said}]}
+                assert (answer.status_code, answer.json()) == (400, wanted), (path, name, value)
+
+
+async def test_every_id_is_read_alike_and_looked_up_before_the_body_is_read() -> None:
+    wrong = []
+    async with workspace_world(experiments=("oauth2",)) as (world, _):
+
+        async def expect(status: int, said: str, method: str, path: str, **sent: Any) -> None:
+            answer = await world.request(method, path, **sent)
+            if (answer.status_code, answer.json()["message"]) != (status, said):
+                wrong.append((method, path, sent, answer.status_code, answer.text))
+
+        for method, path, operation in _described():
+            ids = _ids(path, operation)
+            whole = path.startswith(tuple(f"/api/v2{one}" for one in WHOLE_OBJECTS))
+            has_body = "requestBody" in operation
+            if not ids or (has_body and not whole):
+                continue
+            known = {"organization": "default", "user": "me"}
+            sent = {"content": b"{"} if has_body else {}
+            await expect(400, 'Invalid UUID "abc".', method, _fill(path, known | {ids[0]: "abc"}), **sent)
+            hidden = next((said for beginning, said in HIDDEN.items() if path.startswith(beginning)), NOT_FOUND)
+            await expect(404, hidden, method, _fill(path, known), **sent)
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+async def test_every_body_is_read_alike() -> None:
+    wrong = []
+    async with workspace_world(experiments=("oauth2",)) as (world, _):
+        for method, path, operation in _described():
+            if "application/json" not in operation.get("requestBody", {}).get("content", {}) or "{" in path:
+                continue
+            if path in NO_BODY_NEEDED:
+                continue
+            for body, detail in ((b"", "EOF"), (b'{"a":', "unexpected EOF"), (b"[]", ""), (b'"x"', ""), (b"hello", "")):
+                headers = {"Content-Type": "application/json"}
+                answer = await world.request(method, path, content=body, headers=headers)
+                said = answer.json()
+                if answer.status_code != 400 or said["message"] != BAD_BODY or (detail and said["detail"] != detail):
+                    wrong.append((method, path, body, answer.status_code, answer.text))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+async def test_what_a_path_does_not_do_it_refuses_alike() -> None:
+    """405, and nothing said, unless the path is another route's, too, whose parameter it then is."""
+    does: dict[str, set[str]] = {}
+    for method, path, _ in operations():
+        does.setdefault(path, set()).add(method)
+    patterns = {re.compile(re.sub(r"\{[^}]*\}", "[^/]+", path)): methods for path, methods in does.items()}
+    wrong = []
+    async with workspace_world() as (world, _):
+        for path in does:
+            if not path.startswith("/api/v2/") or "{" in path or any(part in path for part in ASKED_OTHERWISE):
+                continue
+            done = set().union(*(methods for pattern, methods in patterns.items() if pattern.fullmatch(path)))
+            for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - done:
+                answer = await world.request(method, path)
+                if (answer.status_code, answer.content) != (405, b""):
+                    wrong.append((method, path, answer.status_code, answer.text[:100]))
+    assert not wrong, "\n".join(map(str, wrong))
