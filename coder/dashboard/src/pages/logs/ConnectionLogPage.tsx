@@ -86,7 +86,7 @@ export function ConnectionLogPage() {
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
       {list.data ? <DataTable label="Connections" data={list.data.connection_logs} columns={COLUMNS} rowKey={(entry) => entry.id}
         empty={<Empty icon={Cable} title={filter ? "Nothing matches" : "Nobody has connected yet"}>{filter ? "Change the search above, or clear it." : "Each connection to a workspace will be here: SSH, editors, terminals, apps and ports."}</Empty>} /> : null}
-      {list.data ? <Pager page={page} size={LOG_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+      {list.data ? <Pager page={page} stale={list.isPlaceholderData} size={LOG_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
     </>
   );
 }
