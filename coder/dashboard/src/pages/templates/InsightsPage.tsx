@@ -116,7 +116,7 @@ function PeriodFields({ period, onChange }: { period: Period; onChange: (address
         <>
           <TextField label="First day" type="date" max={to || today} value={from} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from: value, to })} />
           <TextField label="Last day" type="date" min={from || undefined} max={today} value={to} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from, to: value })} />
-          <p className="pb-1.5 text-sm text-muted">Days of UTC.</p>
+          <p className="pb-1.5 text-sm text-muted">Days are counted in UTC.</p>
         </>
       ) : null}
       {problem ? <p role="alert" className="basis-full text-sm text-bad">{problem}</p> : null}

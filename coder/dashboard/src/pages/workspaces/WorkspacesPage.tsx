@@ -61,6 +61,7 @@ const COLUMNS: Column<Workspace>[] = [
   },
   // On a phone below the name: beside it, a state with what is wrong would be a column of single words.
   { id: "status", header: "Status", extra: true, plain: true, cell: (row) => <WorkspaceStatus workspace={row} /> },
+  { id: "built", header: "Last built", extra: true, plain: true, cell: (row) => <span className="text-muted"><span className="md:hidden">built </span><Ago at={row.latest_build.created_at} /></span> },
   {
     id: "template", header: "Template", extra: true, plain: true,
     cell: (workspace) => (
@@ -71,7 +72,6 @@ const COLUMNS: Column<Workspace>[] = [
       </div>
     ),
   },
-  { id: "built", header: "Last built", extra: true, plain: true, cell: (row) => <span className="text-muted"><span className="md:hidden">built </span><Ago at={row.latest_build.created_at} /></span> },
   { id: "actions", header: "Actions", hidden: true, align: "right", cell: (row) => <RowActions workspace={row} /> },
 ];
 

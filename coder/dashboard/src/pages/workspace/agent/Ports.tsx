@@ -52,7 +52,7 @@ export function portAddress(host: string, port: number, protocol: Protocol, work
 export function PortsButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const ports = useQuery(listeningPorts(agent.id)).data?.ports ?? [];
   return (
-    <Popover label="Ports" className="w-108" trigger={<Button look="quiet">Open ports<Count value={ports.length} /><ChevronDown /></Button>}>
+    <Popover label="Ports" className="w-120" trigger={<Button look="quiet">Open ports<Count value={ports.length} /><ChevronDown /></Button>}>
       <Ports workspace={workspace} agent={agent} />
     </Popover>
   );
@@ -78,10 +78,12 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
       {host === "" ? <p className="text-sm text-muted">Ports open in a browser once an administrator gives the deployment a wildcard access URL. Until then, on your machine: <code className="inline-block">coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}</code></p> : null}
       <section aria-label="Listening ports" className="flex flex-col gap-2">
-        <h3 className="text-sm font-medium">Listening ports</h3>
+        <div className="flex min-h-8.5 items-center justify-between gap-2">
+          <h3 className="text-sm font-medium">Listening ports</h3>
+          {host === "" ? null : <SelectField hideLabel label="Protocol of the listening ports" value={protocol} onChange={(value) => setProtocol(value === "https" ? "https" : "http")} options={[["http", "HTTP"], ["https", "HTTPS"]]} className="w-24" />}
+        </div>
         {ports.isError ? <Failure error={ports.error} /> : null}
         {ports.data && listening.length === 0 ? <p className="text-sm text-muted">Nothing else listens at the moment.</p> : null}
-        {host === "" ? null : <SelectField hideLabel label="Protocol of the listening ports" value={protocol} onChange={(value) => setProtocol(value === "https" ? "https" : "http")} options={[["http", "HTTP"], ["https", "HTTPS"]]} className="w-28" />}
         {listening.map((item) => (
           <div key={item.port} className="flex items-center gap-2">
             {host ? <a className="flex items-center gap-1 font-medium text-accent-text hover:underline" href={address(item.port, protocol)} target="_blank" rel="noreferrer">{item.port}<ExternalLink className="size-3.5" aria-hidden="true" /></a> : <span className="font-medium">{item.port}</span>}
@@ -144,14 +146,16 @@ function SharedPort({ workspace, agent, share, levels, mayShare, address }: Shar
   // One the template no longer allows is still the one there is.
   const offered = levels.some(([level]) => level === now.level) ? levels : [...levels, ...LEVELS.filter(([level]) => level === now.level)];
   return (
-    <div role="group" aria-label={`Port ${port}`} className="flex flex-wrap items-center gap-2">
-      {address ? <a className="w-14 font-medium text-accent-text hover:underline" href={address} target="_blank" rel="noreferrer">{port}</a> : <span className="w-14 font-medium">{port}</span>}
-      {mayShare ? <>
+    <div role="group" aria-label={`Port ${port}`} className="flex flex-col gap-1">
+      <div className="flex min-h-7 items-center justify-between gap-2">
+        {address ? <a className="flex items-center gap-1 font-medium text-accent-text hover:underline" href={address} target="_blank" rel="noreferrer">{port}<ExternalLink className="size-3.5" aria-hidden="true" /></a> : <span className="font-medium">{port}</span>}
+        {mayShare ? <IconButton size="sm" label={`Stop sharing port ${port}`} onClick={end}><X /></IconButton> : <span className="text-sm text-muted">{LEVELS.find(([level]) => level === share.share_level)?.[1]}{share.expires_at ? `, ${endText(share)}` : ""}</span>}
+      </div>
+      {mayShare ? <div className="grid grid-cols-[5.5rem_9.5rem_minmax(0,1fr)] gap-2 max-sm:grid-cols-[6rem_minmax(0,1fr)] max-sm:[&>:last-child]:col-span-2">
         <SelectField hideLabel label={`Protocol of port ${port}`} value={now.protocol} onChange={(how) => choose({ level: now.level, protocol: how === "https" ? "https" : "http" })} options={[["http", "HTTP"], ["https", "HTTPS"]]} />
         <SelectField hideLabel label={`Who may open port ${port}`} value={now.level} onChange={(level) => choose({ level: level as Level, protocol: now.protocol })} options={offered} />
         <SelectField hideLabel label={`When sharing port ${port} ends`} value={now.end ?? KEPT} onChange={(next) => choose({ level: now.level, protocol: now.protocol, end: next as End })} options={[[KEPT, endText(share)], ...ENDS]} />
-        <IconButton size="sm" label={`Stop sharing port ${port}`} onClick={end}><X /></IconButton>
-      </> : <span className="text-sm text-muted">{LEVELS.find(([level]) => level === share.share_level)?.[1]}{share.expires_at ? `, ${endText(share)}` : ""}</span>}
+      </div> : null}
     </div>
   );
 }
@@ -185,7 +189,7 @@ function OpenPort({ onOpen }: { onOpen: (port: number) => void }) {
   };
   return (
     <form className="flex items-end gap-2" onSubmit={submit}>
-      <TextField hideLabel label="Port number" type="number" min={1} max={65535} required placeholder="Connect to port…" value={port} onChange={setPort} />
+      <div className="flex-1"><TextField hideLabel label="Port number" type="number" min={1} max={65535} required placeholder="Connect to port…" value={port} onChange={setPort} /></div>
       <button type="submit" className={buttonClass("secondary", "md")}>Open</button>
     </form>
   );
