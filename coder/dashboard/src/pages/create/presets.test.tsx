@@ -79,3 +79,13 @@ it("says that presets could not be read, rather than having none", async () => {
   await open("", { "GET /api/v2/templateversions/v/presets": new Refusal(500, "The database is gone.") });
   expect(await screen.findByText("The presets of the template could not be read")).toBeVisible();
 });
+
+it("makes no duplicate without the values of the other", async () => {
+  visit([{ element: <SignedIn bare />, children: [{ path: "/templates/:template/workspace", Component: CreateWorkspacePage }] }], "/templates/box/workspace?like=b", {
+    "GET /api/v2/users/me": { id: "me", username: "ana", name: "", email: "", organization_ids: ["o"], roles: [] }, "GET /api/v2/organizations": [],
+    "GET /api/v2/organizations/default/templates/box": { id: "t", name: "box", display_name: "Box", organization_id: "o", organization_name: "o", active_version_id: "v" },
+    "GET /api/v2/workspacebuilds/b/parameters": new Refusal(500, "The database is gone."),
+  });
+  expect(await screen.findByText("The values of the other workspace could not be read")).toBeVisible();
+  expect(screen.queryByTestId("create")).toBeNull();
+});
