@@ -27,7 +27,7 @@ export function ChangeVersion({ workspace, onClose }: { workspace: Workspace; on
         text: version.name,
         hint: `${version.id === workspace.template_active_version_id ? "active, " : ""}${version.id === workspace.latest_build.template_version_id ? "in use, " : ""}by ${version.created_by.username}, ${ago(version.created_at)}${version.message ? `: ${version.message}` : ""}`,
       }))} />
-    ) : found.isError ? <Failure error={found.error} title="The versions could not be read" retry={() => void found.refetch()} /> : <Loading />}>
+    ) : found.isLoadingError ? <Failure error={found.error} title="The versions could not be read" retry={() => void found.refetch()} /> : <Loading />}>
       It is built again with the version you choose; what runs in it ends.
     </Confirm>
   );
