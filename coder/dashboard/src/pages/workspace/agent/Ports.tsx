@@ -117,10 +117,11 @@ type Send = (port: number, what: Sharing) => Promise<unknown>;
 
 const sharesKey = (workspace: Workspace) => ["workspaces", workspace.id, "port-share"];
 
+const turnOf = (workspace: Workspace, agent: WorkspaceAgent, port: number) => `the share of ${workspace.id} ${agent.name} ${port}`;
+
 /** Of two changes of one port that are under way at once the server may do either first: they are sent one after the other. */
 function sendShare(workspace: Workspace, agent: WorkspaceAgent, port: number, { level, protocol, end }: Sharing): Promise<unknown> {
-  const path = `/api/v2/workspaces/${workspace.id}/port-share`;
-  return inTurn(`${path} ${agent.name} ${port}`, () => post(path, { agent_name: agent.name, port, share_level: level, protocol, ...(end === undefined ? {} : { expires_at: endOf(end) }) }));
+  return inTurn(turnOf(workspace, agent, port), () => post(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port, share_level: level, protocol, ...(end === undefined ? {} : { expires_at: endOf(end) }) }));
 }
 
 interface SharedPortProps {
@@ -141,7 +142,7 @@ function SharedPort({ workspace, agent, share, levels, mayShare, address }: Shar
   const { value: now, choose } = useChoice<Sharing>({ level: share.share_level, protocol: share.protocol }, {
     send: (next) => sendShare(workspace, agent, port, next), seen: sharesKey(workspace), failed: `Sharing port ${port} was not changed`,
   });
-  const end = () => void inTurn(`/api/v2/workspaces/${workspace.id}/port-share ${agent.name} ${port}`, () => remove(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port }))
+  const end = () => void inTurn(turnOf(workspace, agent, port), () => remove(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port }))
     .then(() => queries.invalidateQueries({ queryKey: sharesKey(workspace) }), (error: unknown) => toast.failed("Sharing could not be ended", error));
   // One the template no longer allows is still the one there is.
   const offered = levels.some(([level]) => level === now.level) ? levels : [...levels, ...LEVELS.filter(([level]) => level === now.level)];
