@@ -17,6 +17,8 @@ const KEYS = { selector: "MemberExpression[object.name='event'][property.name='k
 const LOST = [
   "IfStatement > MemberExpression.test[property.name='isError']",
   "ConditionalExpression:not([alternate.type='Literal']) > MemberExpression.test[property.name='isError']",
+  "CallExpression[callee.property.name='find'] > ArrowFunctionExpression > MemberExpression.body[property.name='isError']",
+  "LogicalExpression[operator='??'][right.property.name='error'] > MemberExpression.left[property.name='error']",
 ].map((selector) => ({ selector, message: "A refresh that fails would take the page away, and what was typed there: use isLoadingError." }));
 
 const A_SECOND = { selector: "CallExpression[callee.object.name='vi'][callee.property.name='waitFor']", message: "It gives up after a second, which says how fast a machine is; use soon (test/soon.ts)." };

@@ -46,7 +46,7 @@ export function DeploymentBar() {
           <li>Latency: {latency < 0 ? "–" : `${Math.round(latency)} ms`}</li>
         </Figures>
         <Figures name="Connections">{sessions.length === 0 ? <li>none</li> : sessions.map(([key, text]) => <li key={key}>{text}: {stats.session_count[key]}</li>)}</Figures>
-        <span className="ml-auto flex items-center gap-1 max-sm:ml-0">
+        <span className="ml-auto flex items-center gap-1 max-sm:w-full max-sm:justify-between">
           <span>Last aggregated <Ago at={stats.collected_at} /></span>
           <IconButton size="sm" label="Refresh the statistics" busy={answer.isFetching} onClick={() => void answer.refetch()}><RefreshCw /></IconButton>
         </span>
@@ -57,7 +57,7 @@ export function DeploymentBar() {
 
 function Figures({ name, children }: { name: string; children: ReactNode }) {
   return (
-    <div className="flex flex-wrap items-center gap-x-3">
+    <div className="flex flex-wrap items-baseline gap-x-3 max-sm:grid max-sm:w-full max-sm:grid-cols-[5.5rem_1fr]">
       <span className="font-medium" aria-hidden="true">{name}</span>
       <ul aria-label={name} className="flex flex-wrap gap-x-3 text-text tabular-nums">{children}</ul>
     </div>

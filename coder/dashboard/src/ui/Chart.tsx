@@ -13,6 +13,11 @@ const DAY_S = 86_400;
 const DAYS = [1, 2, 7, 14, 28, 84].map((days) => days * DAY_S);
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10_000, 100_000];
 
+/** What is drawn of a line. A bar of nothing is none: its edges alone would be a dash on the axis for each such day. */
+export function drawn(values: Series["values"], bars: boolean): (number | null)[] {
+  return values.map((value) => (bars && value === 0 ? null : value));
+}
+
 interface ChartProps {
   label: string;
   /** Moments in milliseconds. */
@@ -39,7 +44,8 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
       legend: { show: series.length > 1, live: false },
       cursor: { y: false },
       axes: [{ ...axis, size: 28, incrs: DAYS, values: (_, splits) => splits.map((at) => new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" })) }, { ...axis, size: 52, incrs: WHOLE, values: (_, values) => values.map((value) => `${value}${unit}`) }],
-      scales: { y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] } },
+      // A day's bar is as wide as the day: the first and the last are not cut in half.
+      scales: { x: bars ? { range: (_, min, max) => [min - DAY_S / 2, max + DAY_S / 2] } : {}, y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] } },
       series: [{}, ...series.map((item, index) => ({
         label: item.name,
         stroke: colour(`--chart-${(index % 5) + 1}`),
@@ -48,7 +54,7 @@ export function Chart({ label, times, series, height = 220, unit = "", bars = fa
         ...(bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.6, 60] }) } : {}),
         points: { show: times.length < 40 },
       } as uPlot.Series))],
-    }, [times.map((time) => time / 1000), ...series.map((item) => [...item.values])] as uPlot.AlignedData, found);
+    }, [times.map((time) => time / 1000), ...series.map((item) => drawn(item.values, bars))] as uPlot.AlignedData, found);
     const watch = new ResizeObserver(() => plot.setSize({ width: found.clientWidth, height }));
     watch.observe(found);
     return () => {

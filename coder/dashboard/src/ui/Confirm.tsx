@@ -45,10 +45,11 @@ export function Confirm({ open, onClose, title, children, confirm, danger = true
     }
   };
   return (
-    <Dialog open={open} onClose={onClose} title={title} actions={
+    // Closed while it is being done, it could not say that it was refused.
+    <Dialog open={open} held={busy} onClose={() => { if (!busy) onClose(); }} title={title} actions={
       <>
         {/* Beside a button that cancels something, "Cancel" would be two things. */}
-        <Button onClick={onClose}>{confirm.startsWith("Cancel") ? "Go back" : "Cancel"}</Button>
+        <Button disabled={busy} onClick={onClose}>{confirm.startsWith("Cancel") ? "Go back" : "Cancel"}</Button>
         <Button type="submit" form={form} look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} data-testid="confirm-button">{confirm}</Button>
       </>
     }>

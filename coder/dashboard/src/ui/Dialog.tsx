@@ -14,11 +14,13 @@ interface DialogProps {
   children?: ReactNode;
   actions?: ReactNode;
   wide?: boolean;
+  /** Something is shown once, or made and not shown yet: only its own buttons end it, no click beside it and no Escape. */
+  held?: boolean;
 }
 
 const ASKED = ["input:not([type=hidden], [readonly])", "select", "textarea:not([readonly])"].map((kind) => `${kind}:enabled:not([tabindex="-1"])`).join(", ");
 
-export function Dialog({ open, onClose, title, description, children, actions, wide = false }: DialogProps) {
+export function Dialog({ open, onClose, title, description, children, actions, wide = false, held = false }: DialogProps) {
   const body = useRef<HTMLDivElement>(null);
   // The keyboard begins at what the dialog asks for; where it asks nothing, at the first of its buttons: the way out.
   const begin = (event: Event) => {
@@ -27,11 +29,12 @@ export function Dialog({ open, onClose, title, description, children, actions, w
     event.preventDefault();
     asked.focus();
   };
+  const stay = (event: Event) => { if (held) event.preventDefault(); };
   return (
     <Radix.Root open={open} onOpenChange={(next) => { if (!next) onClose(); }}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
-        <Radix.Content data-testid="dialog" onOpenAutoFocus={begin} className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
+        <Radix.Content data-testid="dialog" onOpenAutoFocus={begin} onEscapeKeyDown={stay} onInteractOutside={stay} className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
           {...(description ? {} : { "aria-describedby": undefined })}>
           <header className="flex items-start gap-3 px-5 pt-4">
             <div className="min-w-0 flex-1">

@@ -19,7 +19,7 @@ export function Popover({ trigger, children, label, align = "end", className = "
       <RadixPopover.Trigger asChild>{trigger}</RadixPopover.Trigger>
       <RadixPopover.Portal>
         <RadixPopover.Content align={align} sideOffset={6} collisionPadding={8} aria-label={label} tabIndex={0}
-          className={`z-50 max-h-(--radix-popover-content-available-height) max-w-[calc(100vw-1rem)] animate-appear overflow-y-auto rounded-lg border border-line bg-raised shadow-raised ${className}`}>
+          className={`z-50 max-h-(--radix-popover-content-available-height) max-w-(--radix-popover-content-available-width) animate-appear overflow-y-auto rounded-lg border border-line bg-raised shadow-raised ${className}`}>
           {children}
         </RadixPopover.Content>
       </RadixPopover.Portal>

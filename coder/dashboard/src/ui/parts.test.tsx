@@ -8,11 +8,27 @@ import { Chart } from "./Chart";
 import { CodeBox } from "./text/CodeBox";
 import { Combobox } from "./forms/Combobox";
 import { Confirm } from "./Confirm";
+import { Dialog } from "./Dialog";
 import { Switch, TextField } from "./forms/Field";
 import { Markdown } from "./text/Markdown";
 import { ago, duration } from "./time";
 
 describe("Confirm", () => {
+  it("stays while it is being done, and says what was refused", async () => {
+    let refuse = (_: Error): void => undefined;
+    const close = vi.fn();
+    render(<Confirm open onClose={close} title="Delete dev?" confirm="Delete" onConfirm={() => new Promise((_, fail) => { refuse = fail; })}>All is lost.</Confirm>);
+    await userEvent.click(screen.getByTestId("confirm-button"));
+    await userEvent.keyboard("{Escape}");
+    await userEvent.click(screen.getByRole("button", { name: "Close" }));
+    expect(screen.getByRole("button", { name: "Cancel" })).toBeDisabled();
+    refuse(new Error("It is still used."));
+    expect(await screen.findByText("It is still used.")).toBeVisible();
+    expect(close).not.toHaveBeenCalled();
+    await userEvent.keyboard("{Escape}");
+    expect(close).toHaveBeenCalledOnce();
+  });
+
   it("wants the name typed before anything is lost", async () => {
     const act = vi.fn(async () => undefined);
     render(<Confirm open onClose={() => undefined} title="Delete dev?" confirm="Delete" typed="dev" onConfirm={act}>All is lost.</Confirm>);
@@ -108,5 +124,16 @@ describe("Chart", () => {
     render(<Chart label="Users" times={[0, 86_400_000]} series={[{ name: "Users", values: [0, null] }]} nothing="Nobody yet." />);
     expect(screen.getByText("Nobody yet.")).toBeVisible();
     expect(screen.queryByRole("figure")).toBeNull();
+  });
+});
+
+describe("Dialog", () => {
+  it.each([[false, 1], [true, 0]])("held %s: closed %d times by Escape, and always by its button", async (held, times) => {
+    const close = vi.fn();
+    render(<Dialog open held={held} onClose={close} title="The key is made">hush</Dialog>);
+    await userEvent.keyboard("{Escape}");
+    expect(close).toHaveBeenCalledTimes(times);
+    await userEvent.click(screen.getByRole("button", { name: "Close" }));
+    expect(close).toHaveBeenCalledTimes(times + 1);
   });
 });

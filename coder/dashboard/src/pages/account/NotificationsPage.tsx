@@ -31,7 +31,7 @@ export function NotificationsPage() {
   const custom = useQuery(notificationTemplates("custom"));
   const usual = useQuery(dispatchMethods).data?.default;
   const ways = useQuery(notificationDelivery).data?.methods;
-  const failed = [preferences, system, custom].find((query) => query.isError);
+  const failed = [preferences, system, custom].find((query) => query.isLoadingError);
   const templates = [...(system.data ?? []), ...(custom.data ?? [])];
   return (
     <>

@@ -62,6 +62,8 @@ function Prepared({ template }: { template: Template }) {
   const like = params.get("like");
   const values = useQuery({ ...buildParameters(like ?? ""), enabled: like !== null });
   if (like !== null && values.isPending) return <SkeletonRows rows={3} />;
+  // Without them it would not be a duplicate, and nobody would see that it is none.
+  if (like !== null && values.isLoadingError) return <Failure title="The values of the other workspace could not be read" error={values.error} retry={() => void values.refetch()} />;
   const copied = Object.fromEntries((values.data ?? []).map((item) => [item.name, item.value]));
   return <CreateForm template={template} start={{ ...copied, ...fromAddress(params) }} />;
 }
@@ -122,6 +124,7 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
             </Stack>
           </Section>
           <ExternalAuthStep version={version} user={linked === null ? "me" : owner.id} name={linked} />
+          {presets.isLoadingError ? <Failure title="The presets of the template could not be read" error={presets.error} retry={() => void presets.refetch()} /> : null}
           <Presets version={version} presets={presets.data} chosen={preset} name={params.get("preset") ?? ""} own={own} locked={locked} left={left} onChoose={(next) => {
             setPreset(next.preset);
             setLeft(next.left);

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
 import { SignedIn } from "../../app/guards";
-import { FakeSocket, visit, type Answers } from "../../test/world";
+import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
 import { CreateWorkspacePage } from "./CreateWorkspacePage";
 
 const AT = "2026-01-01T00:00:00Z";
@@ -73,4 +73,19 @@ it("asks for the links of whom the workspace is for", async () => {
   expect(screen.queryByRole("button", { name: /Login with/ })).toBeNull();
   expect(screen.getByTestId("create")).toBeDisabled();
   expect(page.sent).toEqual([]);
+});
+
+it("says that presets could not be read, rather than having none", async () => {
+  await open("", { "GET /api/v2/templateversions/v/presets": new Refusal(500, "The database is gone.") });
+  expect(await screen.findByText("The presets of the template could not be read")).toBeVisible();
+});
+
+it("makes no duplicate without the values of the other", async () => {
+  visit([{ element: <SignedIn bare />, children: [{ path: "/templates/:template/workspace", Component: CreateWorkspacePage }] }], "/templates/box/workspace?like=b", {
+    "GET /api/v2/users/me": { id: "me", username: "ana", name: "", email: "", organization_ids: ["o"], roles: [] }, "GET /api/v2/organizations": [],
+    "GET /api/v2/organizations/default/templates/box": { id: "t", name: "box", display_name: "Box", organization_id: "o", organization_name: "o", active_version_id: "v" },
+    "GET /api/v2/workspacebuilds/b/parameters": new Refusal(500, "The database is gone."),
+  });
+  expect(await screen.findByText("The values of the other workspace could not be read")).toBeVisible();
+  expect(screen.queryByTestId("create")).toBeNull();
 });

@@ -102,7 +102,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
           </li>
         ))}
       </ul>
-      <Dialog open={made !== ""} onClose={() => setMade("")} title="The secret is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={() => setMade("")}>Done</Button>}><CodeBox label="Client secret" command={made} secret /></Dialog>
+      <Dialog held open={made !== ""} onClose={() => setMade("")} title="The secret is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={() => setMade("")}>Done</Button>}><CodeBox label="Client secret" command={made} secret /></Dialog>
       <Confirm open={deleting !== null} onClose={() => setDeleting(null)} title="Delete this secret?" confirm="Delete" onConfirm={async () => {
         await remove(`/api/v2/oauth2-provider/apps/${app.id}/secrets/${deleting?.id}`);
         await changed();

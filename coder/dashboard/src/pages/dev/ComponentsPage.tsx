@@ -83,7 +83,7 @@ export function ComponentsPage() {
           <FilterBar label="Search" placeholder="name:…" filter="" onChange={() => undefined} presets={[["All", ""]]} menus={[{ term: "status", label: "Status", options: [{ value: "running", text: "Running" }] }]} />
           <DataTable label="Things" data={[{ name: "one", size: 1 }, { name: "two", size: 2 }]} rowKey={(row) => row.name} selection={{ selected, onChange: setSelected, name: (row) => row.name }}
             columns={[{ id: "name", header: "Name", cell: (row) => row.name }, { id: "size", header: "Size", align: "right", cell: (row) => row.size }]} />
-          <Pager page={2} size={25} total={120} onChange={() => undefined} />
+          <Pager page={2} stale={false} size={25} total={120} onChange={() => undefined} />
         </div>
       </Section>
       <Section title="Nothing and waiting"><Empty icon={Boxes} title="No workspaces yet" command="coder create dev" actions={<Button look="primary">New workspace</Button>}>Create one from a template.</Empty><Loading /><SkeletonRows rows={2} /></Section>

@@ -6,7 +6,7 @@ import { useSearchParams } from "react-router";
 
 import { matching, nameOf, pictures, type Picture } from "../../api/queries/pictures";
 import { Button } from "../../ui/Button";
-import { copyText } from "../../ui/text/clipboard";
+import { copyOrTell } from "../../ui/text/clipboard";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
@@ -63,7 +63,7 @@ function Tile({ picture }: { picture: Picture }) {
     return () => window.clearTimeout(timer);
   }, [copied]);
   return (
-    <button type="button" title={picture.path} onClick={() => void copyText(picture.path).then(() => setCopied(true))}
+    <button type="button" title={picture.path} onClick={() => void copyOrTell(picture.path).then(setCopied)}
       className="flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover">
       <img src={picture.path} alt="" loading="lazy" className="size-9 object-contain" />
       <span className="sr-only">Copy {picture.path}</span>

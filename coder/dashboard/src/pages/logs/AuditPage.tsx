@@ -63,7 +63,7 @@ export function AuditPage() {
           </section>
         ))}
       </div>
-      {found ? <Pager page={page} size={LOG_SHOWN} total={found.count} onChange={(next) => show(filter, next)} /> : null}
+      {found ? <Pager page={page} stale={list.isPlaceholderData} size={LOG_SHOWN} total={found.count} onChange={(next) => show(filter, next)} /> : null}
     </>
   );
 }

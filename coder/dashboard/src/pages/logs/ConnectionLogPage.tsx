@@ -30,12 +30,13 @@ const COLUMNS: Column<ConnectionLog>[] = [
     id: "what", header: "Connection",
     cell: (entry) => (
       <div className="min-w-40">
-        <p><strong className="font-semibold">{entry.web_info?.user?.username ?? (entry.web_info ? "Somebody without an account" : "A client")}</strong> by {KINDS[entry.type]} {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}</p>
+        {/* Who is behind a connection of the machine itself, the agent cannot tell: the log says what it was, and of nobody. */}
+        <p>{entry.web_info ? <><strong className="font-semibold">{entry.web_info.user?.username ?? "Somebody without an account"}</strong> by {KINDS[entry.type]}</> : <strong className="font-semibold">{KINDS[entry.type]}</strong>} {entry.web_info?.slug_or_port ? <Tag>{entry.web_info.slug_or_port}</Tag> : null}</p>
         <p className="text-sm text-muted [overflow-wrap:anywhere]">to <Workspace entry={entry} />{entry.agent_name ? `.${entry.agent_name}` : ""}</p>
       </div>
     ),
   },
-  { id: "from", header: "From", extra: true, cell: (row) => <span className="text-muted">{row.ip || "unknown"}</span> },
+  { id: "from", header: "From", extra: true, cell: (row) => <span className="text-muted">{row.ip || "not reported"}</span> },
   { id: "at", header: "Started", extra: true, cell: (row) => <time className="whitespace-nowrap text-muted" dateTime={row.connect_time}>{dateTime(row.connect_time)}</time> },
   { id: "end", header: "State", cell: (row) => <State entry={row} /> },
 ];
@@ -48,6 +49,9 @@ function Workspace({ entry }: { entry: ConnectionLog }) {
   return may.viewAnyWorkspace || own ? <TextLink to={`/@${name}`}>{name}</TextLink> : <span className="text-text">{name}</span>;
 }
 
+/** Two moments of one clock, but not always of one second. */
+const lasted = (ms: number) => (ms < 1000 ? "within a second" : `after ${duration(ms)}`);
+
 function State({ entry }: { entry: ConnectionLog }) {
   if (entry.web_info) {
     const failed = entry.web_info.status_code >= 400;
@@ -59,7 +63,7 @@ function State({ entry }: { entry: ConnectionLog }) {
   return (
     <div>
       <StatusText tone={tone}>{info.exit_code ? `Ended with code ${info.exit_code}` : "Ended"}</StatusText>
-      <p className="text-sm text-muted [overflow-wrap:anywhere]">after {duration(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}{info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}</p>
+      <p className="text-sm text-muted [overflow-wrap:anywhere]">{lasted(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}{info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}</p>
     </div>
   );
 }
@@ -86,7 +90,7 @@ export function ConnectionLogPage() {
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
       {list.data ? <DataTable label="Connections" data={list.data.connection_logs} columns={COLUMNS} rowKey={(entry) => entry.id}
         empty={<Empty icon={Cable} title={filter ? "Nothing matches" : "Nobody has connected yet"}>{filter ? "Change the search above, or clear it." : "Each connection to a workspace will be here: SSH, editors, terminals, apps and ports."}</Empty>} /> : null}
-      {list.data ? <Pager page={page} size={LOG_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+      {list.data ? <Pager page={page} stale={list.isPlaceholderData} size={LOG_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
     </>
   );
 }

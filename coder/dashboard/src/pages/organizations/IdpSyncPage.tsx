@@ -30,11 +30,11 @@ export function IdpSyncPage() {
   const roles = useQuery({ ...roleSync(view?.organization.name ?? ""), enabled: view?.may.viewSync === true });
   if (!view?.known) return null;
   if (!view.may.viewSync) return <Refused what="the sync settings of this organization" />;
-  const failed = groups.error ?? roles.error;
+  const failed = [groups, roles].find((query) => query.isLoadingError); // a refresh that fails takes nothing away that was typed
   return (
     <>
       <PageHead title="IdP sync" description="What the identity provider says of somebody becomes groups and roles here, each time they sign in." actions={groups.data && roles.data ? <ExportPolicy name={`${view.organization.name}_${tab}-policy.json`} policy={tab === "groups" ? groups.data : roles.data} /> : null} />
-      {failed ? <Failure error={failed} retry={() => { void groups.refetch(); void roles.refetch(); }} /> : !groups.data || !roles.data ? <SkeletonRows rows={3} /> : (
+      {failed?.error ? <Failure error={failed.error} retry={() => { void groups.refetch(); void roles.refetch(); }} /> : !groups.data || !roles.data ? <SkeletonRows rows={3} /> : (
         <Tabs label="What is synced" value={tab} onChange={(next) => setParams({ tab: next }, { replace: true })} items={[{ value: "groups", text: "Group sync settings" }, { value: "roles", text: "Role sync settings" }]}>
           <TabPanel value="groups" className="pt-4"><GroupForm view={view} settings={groups.data} /></TabPanel>
           <TabPanel value="roles" className="pt-4"><RoleForm view={view} settings={roles.data} /></TabPanel>

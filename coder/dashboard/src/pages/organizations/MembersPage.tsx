@@ -81,7 +81,7 @@ function Members({ view }: { view: OrganizationView }) {
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
       {list.data ? <DataTable label="Members" data={list.data.members} columns={columns} rowKey={(member) => member.user_id}
         empty={<Empty icon={UsersRound} title={filter ? "Nobody matches" : "No members yet"}>{filter ? "Change the search above." : "Members may use the templates of this organization and have workspaces in it."}</Empty>} /> : null}
-      {list.data ? <Pager page={page} size={PEOPLE_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+      {list.data ? <Pager page={page} stale={list.isPlaceholderData} size={PEOPLE_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
       <Confirm open={leaving !== null} onClose={() => setLeaving(null)} title={`Remove ${leaving?.username ?? ""} from ${view.name}?`} confirm="Remove" onConfirm={async () => {
         await remove(`/api/v2/organizations/${organization.name}/members/${leaving?.user_id}`);
         toast.done("User removed from organization successfully!");

@@ -64,7 +64,7 @@ function ResetPassword({ user, onClose }: Props) {
   const shown = <CodeBox label="New password" command={password} />;
   if (done) {
     return (
-      <Dialog open onClose={onClose} title={`The new password of ${user.username}`} actions={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
+      <Dialog open held onClose={onClose} title={`The new password of ${user.username}`} actions={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
         <div className="flex flex-col gap-3"><p className="text-muted">Send it to them; they can change it in their own settings. It is not shown again.</p>{shown}</div>
       </Dialog>
     );

@@ -57,7 +57,7 @@ export function UsersPage() {
       {list.isError && !problem ? <div className="mb-4"><Failure error={list.error} retry={() => void list.refetch()} /></div> : null}
       {list.data ? <DataTable label="Users" data={list.data.users} columns={columns} rowKey={(user) => user.id} rowTestId={(user) => `user-${user.username}`}
         empty={<Empty icon={UsersRound} title="Nobody matches" command="coder users create --username ana --email ana@example.com">Change the search above, or create the account.</Empty>} /> : null}
-      {list.data ? <Pager page={page} size={PEOPLE_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
+      {list.data ? <Pager page={page} stale={list.isPlaceholderData} size={PEOPLE_SHOWN} total={list.data.count} onChange={(next) => show(filter, next)} /> : null}
       {asked ? <UserDialog user={asked.user} action={asked.action} onClose={() => setAsked(null)} /> : null}
     </>
   );

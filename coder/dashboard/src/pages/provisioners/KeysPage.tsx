@@ -86,7 +86,7 @@ function NewKey({ view, onClose, onMade }: { view: OrganizationView; onClose: ()
   }, (values) => (readTags(values.tags) === null ? { tags: "Write each as name=value." } : {}));
   if (key) {
     return (
-      <Dialog open onClose={onClose} title="The key is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+      <Dialog open held onClose={onClose} title="The key is made" description="Copy it now: it is not shown again." actions={<Button look="primary" onClick={onClose}>Done</Button>}>
         <div className="flex flex-col gap-4">
           <CodeBox label="Provisioner key" command={key} secret testId="provisioner-key" />
           <div><p className="mb-1.5">Start a provisioner with it:</p><CodeBox label="Command that starts a provisioner" command={`CODER_PROVISIONER_DAEMON_KEY="<key>" coder provisioner start --url ${window.location.origin}`} /></div>
@@ -95,7 +95,7 @@ function NewKey({ view, onClose, onMade }: { view: OrganizationView; onClose: ()
     );
   }
   return (
-    <Dialog open onClose={onClose} title="Create provisioner key" actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Create</Button></>}>
+    <Dialog open held={form.busy} onClose={() => { if (!form.busy) onClose(); }} title="Create provisioner key" actions={<><Button disabled={form.busy} onClick={onClose}>Cancel</Button><Button type="submit" form={id} look="primary" busy={form.busy}>Create</Button></>}>
       <form id={id} className="flex flex-col gap-4" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
         <TextField label="Name" required autoComplete="off" value={form.values.name} problem={form.problem("name")} onChange={(value) => form.set("name", value)} />

@@ -96,7 +96,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
   const { values, set, problem } = form;
   if (token !== null) {
     return (
-      <Dialog open wide onClose={onClose} title={`${values.name} is created`} actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+      <Dialog open held wide onClose={onClose} title={`${values.name} is created`} actions={<Button look="primary" onClick={onClose}>Done</Button>}>
         <Stack>
           <Notice kind="warning" title="The token is shown once.">Whoever has it can stand between people and their workspaces.</Notice>
           <CodeBox label="Token of the proxy" command={token} secret />
@@ -107,7 +107,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
     );
   }
   return (
-    <Dialog open onClose={onClose} title="Create proxy" actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form="proxy" look="primary" busy={form.busy}>Create</Button></>}>
+    <Dialog open held={form.busy} onClose={() => { if (!form.busy) onClose(); }} title="Create proxy" actions={<><Button disabled={form.busy} onClick={onClose}>Cancel</Button><Button type="submit" form="proxy" look="primary" busy={form.busy}>Create</Button></>}>
       <form id="proxy" onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}

@@ -29,9 +29,12 @@ export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
   useEffect(() => {
     let pause = Math.max(device.interval || LEAST_S, 1);
     let timer: number;
+    let left = false; // an attempt that is on its way then begins no other
     const again = () => {
+      if (left) return;
       timer = window.setTimeout(() => {
         attempt.current.exchange().catch((caught: unknown) => {
+          if (left) return;
           const error = caught instanceof Error ? caught : new Error(String(caught));
           const said = error instanceof ApiError ? `${error.message} ${error.detail}` : "";
           if (said.includes("slow_down")) pause += LEAST_S;
@@ -44,7 +47,10 @@ export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
       }, pause * 1000);
     };
     again();
-    return () => window.clearTimeout(timer);
+    return () => {
+      left = true;
+      window.clearTimeout(timer);
+    };
   }, [device]);
   const address = safeImage(device.verification_uri); // http(s) only
   return (

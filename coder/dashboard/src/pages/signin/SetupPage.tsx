@@ -22,7 +22,8 @@ export function SetupPage() {
   const [done, setDone] = useState(false);
   const form = useForm({ email: "", username: "", password: "" }, async (values) => {
     const username = values.username || nameFrom(values.email);
-    await post("/api/v2/users/first", { ...values, username, name: "", trial: false });
+    // Whose account is there already, and could only not be signed in, makes no second one.
+    if (!done) await post("/api/v2/users/first", { ...values, username, name: "", trial: false });
     setDone(true);
     await post("/api/v2/users/login", { email: values.email, password: values.password });
     queries.clear();

@@ -62,11 +62,13 @@ function Entry({ entry }: { entry: TaskLogEntry }) {
 
 function Say({ live, owner, name }: { live: boolean; owner: string; name: string }) {
   const queries = useQueryClient();
+  const typed = useRef("");
   const form = useForm({ input: "" }, async ({ input }) => {
     await post(`${taskPath(owner, name)}/send`, { input });
-    form.reset({ input: "" });
+    if (typed.current === input) form.reset({ input: "" }); // who has typed on meanwhile keeps it
     await queries.invalidateQueries({ queryKey: ["task", owner, name] });
   }, ({ input }) => (input.trim() === "" ? { input: "Write something." } : {}));
+  useEffect(() => { typed.current = form.values.input; });
   return (
     <form onSubmit={form.submit} className="flex flex-col gap-2">
       {form.error ? <Failure error={form.error} title="It was not sent" /> : null}

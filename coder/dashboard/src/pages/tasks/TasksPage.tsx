@@ -78,7 +78,7 @@ export function TasksPage() {
               </Empty>
             } />
           ) : null}
-          {found.data ? <Pager page={page} size={TASKS_SHOWN} total={found.data.count} onChange={(next) => show(filter, next)} /> : null}
+          {found.data ? <Pager page={page} stale={found.isPlaceholderData} size={TASKS_SHOWN} total={found.data.count} onChange={(next) => show(filter, next)} /> : null}
         </div>
       </Stack>
       <Confirm open={ending !== null} onClose={() => setEnding(null)} title={`Delete ${ending ? taskName(ending) : ""}?`} confirm="Delete" onConfirm={end}>

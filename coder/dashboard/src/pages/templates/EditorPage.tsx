@@ -53,8 +53,9 @@ export function EditorPage() {
   const may = useTemplateRights(template);
   if (!template) return view;
   if (may.update === false) return <Empty level={1} icon={LockKeyhole} title="You may use this template, not change it." actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Its administrators can.</Empty>;
-  if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
-  const failed = found.error ?? files.error;
+  // Once there, nothing takes away what is being written: not a refresh that fails, nor a version that was renamed elsewhere.
+  if (found.isLoadingError && found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
+  const failed = found.isLoadingError ? found.error : files.isLoadingError ? files.error : null;
   if (failed) return <Failure error={failed} retry={() => { void found.refetch(); void files.refetch(); }} />;
   if (!found.data || !files.data) return <SkeletonRows />;
   return <Editor key={found.data.id} template={template} base={found.data} files={files.data} />;

@@ -40,24 +40,25 @@ export function InsightsPage() {
   const series = useMemo(() => [{ name: "Active users", values: (reports ?? []).map((item) => item.active_users) }], [reports]);
   const apps = [...(usage.data?.report?.apps_usage ?? [])].filter((app) => app.seconds > 0).sort((a, b) => b.seconds - a.seconds);
   const parameters = usage.data?.report?.parameters_usage ?? [];
+  const [used, near, busy] = [usage, latency, activity].map((one) => (one.data ? "known" : enabled && one.isPending ? "asked" : "unknown"));
   return (
     <Stack>
       <PeriodFields period={chosen} onChange={(next) => setParams({ ...next }, { replace: true })} />
       {[latency, activity].map((one, index) => one.isError && !usage.isError ? <Failure key={index} error={one.error} retry={() => void one.refetch()} /> : null)}
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
       <Section title="Active users" description={usage.data?.report && usage.data.report.active_users > 0 ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.` : null}>
-        {times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} nothing="Nobody has used it in this period." /></Suspense> : usage.isPending ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
+        {used === "unknown" ? <Unknown /> : times.length > 0 ? <Suspense fallback={<Skeleton className="h-56" />}><Chart label="Active users" times={times} series={series} nothing="Nobody has used it in this period." /></Suspense> : used === "asked" ? <Skeleton className="h-56" /> : <p className="text-muted">Nobody has used it in this period.</p>}
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
         <Section title="Latency by user" description="The median, from the person to the workspace.">
-          <People rows={(latency.data?.report.users ?? []).map((user) => ({ id: user.user_id, name: user.username, picture: user.avatar_url, value: `${Math.round(user.latency_ms.p50)} ms` }))} />
+          <People state={near} rows={(latency.data?.report.users ?? []).map((user) => ({ id: user.user_id, name: user.username, picture: user.avatar_url, value: `${Math.round(user.latency_ms.p50)} ms` }))} />
         </Section>
         <Section title="Activity by user">
-          <People rows={[...(activity.data?.report.users ?? [])].sort((a, b) => b.seconds - a.seconds).map((user) => ({ id: user.user_id, name: user.username, picture: user.avatar_url, value: duration(user.seconds * 1000) }))} />
+          <People state={busy} rows={[...(activity.data?.report.users ?? [])].sort((a, b) => b.seconds - a.seconds).map((user) => ({ id: user.user_id, name: user.username, picture: user.avatar_url, value: duration(user.seconds * 1000) }))} />
         </Section>
-        <Section title="Applications"><People square rows={apps.map((app) => ({ id: app.slug, name: app.display_name, picture: app.icon, value: duration(app.seconds * 1000) }))} /></Section>
+        <Section title="Applications"><People square state={used} rows={apps.map((app) => ({ id: app.slug, name: app.display_name, picture: app.icon, value: duration(app.seconds * 1000) }))} /></Section>
         <Section title="Parameters">
-          {parameters.length === 0 ? <p className="text-muted">No parameters were chosen in this period.</p> : (
+          {used !== "known" ? <NotYet state={used} /> : parameters.length === 0 ? <p className="text-muted">No parameters were chosen in this period.</p> : (
             <Stack>{parameters.map((parameter) => (
               <div key={parameter.name}>
                 <h3 className="font-medium">{parameter.display_name || parameter.name}</h3>
@@ -71,7 +72,23 @@ export function InsightsPage() {
   );
 }
 
-function People({ rows, square = false }: { rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[]; square?: boolean }) {
+/** Nothing was counted only once it has been said: not while it is asked, nor when it was not, nor after a failure. */
+type Known = "known" | "asked" | "unknown" | undefined;
+
+function Unknown() {
+  return <p className="text-muted">Not known for this period.</p>;
+}
+
+function NotYet({ state }: { state: Known }) {
+  return state === "asked" ? <SkeletonLines /> : <Unknown />;
+}
+
+function SkeletonLines() {
+  return <div role="status" aria-label="Loading" className="flex flex-col gap-2">{[1, 2, 3].map((line) => <Skeleton key={line} className="h-6" />)}</div>;
+}
+
+function People({ rows, state, square = false }: { state: Known; rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[]; square?: boolean }) {
+  if (state !== "known") return <NotYet state={state} />;
   if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
   return <Longer all={rows} shown={SHOWN} className="flex flex-col gap-2" row={(row) => <li key={row.id} className="flex items-center gap-3"><Avatar name={row.name} src={row.picture} size="sm" square={square} /><span className="min-w-0 flex-1 truncate">{row.name}</span><span className="text-muted tabular-nums">{row.value}</span></li>} />;
 }
@@ -99,7 +116,7 @@ function PeriodFields({ period, onChange }: { period: Period; onChange: (address
         <>
           <TextField label="First day" type="date" max={to || today} value={from} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from: value, to })} />
           <TextField label="Last day" type="date" min={from || undefined} max={today} value={to} aria-invalid={problem ? true : undefined} onChange={(value) => onChange({ from, to: value })} />
-          <p className="pb-1.5 text-sm text-muted">Days of UTC.</p>
+          <p className="pb-1.5 text-sm text-muted">Days are counted in UTC.</p>
         </>
       ) : null}
       {problem ? <p role="alert" className="basis-full text-sm text-bad">{problem}</p> : null}

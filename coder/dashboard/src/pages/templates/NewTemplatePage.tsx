@@ -45,6 +45,8 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
   const may = usePermissions();
   if (may.known && !may.createAnyTemplate) return <Empty level={1} icon={LockKeyhole} title={NO_TEMPLATES} actions={<ButtonLink to="/templates">See the templates</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
   if (example === "" && from === "" && file === null) return <Gallery onFile={setFile} />;
+  const failed = [copied, copiedVersion, examples].find((query) => query.isLoadingError);
+  if (failed?.error) return <Narrow><PageHead title="Create template" crumbs={[["Templates", "/templates"], ["New template", "/templates/new"]]} /><Failure error={failed.error} retry={() => void failed.refetch()} /></Narrow>;
   if ((example !== "" && examples.isPending) || (from !== "" && copiedVersion.isPending)) return <SkeletonRows />;
   const chosen = examples.data?.find((item) => item.id === example);
   const source: Source = copied.data && copiedVersion.data
@@ -94,7 +96,7 @@ function Gallery({ onFile }: { onFile: (file: { hash: string; name: string }) =>
   );
 }
 
-const TYPES: Record<string, string> = { tar: "application/x-tar", zip: "application/zip" };
+const TYPES: ReadonlyMap<string | undefined, string> = new Map([["tar", "application/x-tar"], ["zip", "application/zip"]]);
 
 function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) => void }) {
   const input = useRef<HTMLInputElement>(null);
@@ -102,7 +104,7 @@ function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) 
   const [over, setOver] = useState(false);
   const take = async (file: File | undefined) => {
     if (!file) return;
-    const type = TYPES[file.name.split(".").pop() ?? ""];
+    const type = TYPES.get(file.name.toLowerCase().split(".").pop());
     if (!type) {
       toast.failed("Choose a .tar or .zip archive");
       return;
@@ -110,7 +112,7 @@ function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) 
     setBusy(true);
     try {
       const { hash } = await upload<UploadResponse>("/api/v2/files", file, type);
-      onFile({ hash, name: file.name.replace(/\.(tar|zip)$/, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 32) });
+      onFile({ hash, name: file.name.replace(/\.(tar|zip)$/i, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 32) });
     } catch (error) {
       toast.failed("The archive could not be uploaded", error);
     } finally {

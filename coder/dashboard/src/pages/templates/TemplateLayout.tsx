@@ -47,7 +47,7 @@ function Loaded({ template }: { template: Template }) {
     <>
       <PageHead title={template.display_name || template.name} crumbs={[["Templates", "/templates"], [template.display_name || template.name]]} icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
         badge={template.deprecated ? <Tag tone="warn">Deprecated</Tag> : null}
-        description={<>{template.description ? `${template.description} · ` : ""}used by {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
+        description={<>{template.description ? `${template.description} · used` : "Used"} by {usedBy(template.active_user_count)} · updated <Ago at={template.updated_at} /> by {template.created_by_name}</>}
         actions={<>
           {template.deprecated ? null : mayCreate === false ? <span className="text-sm text-muted">{NO_WORKSPACES}</span> : mayCreate ? <ButtonLink look="primary" icon={<Plus />} to={`${home}/workspace`} data-testid="create-workspace-button">Create workspace</ButtonLink> : null}
           <TemplateMenu template={template} version={version.data} may={may} />

@@ -1,8 +1,9 @@
+import { focusManager } from "@tanstack/react-query";
 import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
-import { FakeSocket, visit, type Answers } from "../../test/world";
+import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
 import { EditorPage } from "./EditorPage";
 import { readTar, writeTar } from "./tar";
 
@@ -194,4 +195,21 @@ it("asks nobody about a version that does not become active", async () => {
   await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
   await screen.findByText("the template");
   expect(page.sent.at(-1)?.path).toBe("/api/v2/templateversions/v2");
+});
+
+it.each([[500, "The database is gone."], [404, "It was renamed."]])("keeps what was typed when a refresh is answered with %d", async (status, message) => {
+  let answer: unknown = version("v1", "succeeded");
+  const path = "GET /api/v2/organizations/coder/templates/docker/versions/v1-name";
+  const page = open({ [path]: () => answer });
+  await userEvent.type(await screen.findByRole("textbox"), " and more");
+  answer = new Refusal(status, message);
+  const asked = page.asked.filter((one) => one === path).length;
+  await act(async () => {
+    focusManager.setFocused(false);
+    focusManager.setFocused(true);
+    focusManager.setFocused(undefined);
+  });
+  await waitFor(() => expect(page.asked.filter((one) => one === path).length).toBeGreaterThan(asked));
+  await waitFor(() => expect(page.fetching()).toBe(0));
+  expect(screen.getByRole("textbox")).toHaveValue("# one and more");
 });

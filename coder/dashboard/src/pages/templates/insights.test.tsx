@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { Outlet } from "react-router";
 import { expect, it } from "vitest";
 
-import { visit } from "../../test/world";
+import { Refusal, visit } from "../../test/world";
 import { InsightsPage } from "./InsightsPage";
 import { periodOf, rangeOf } from "./insights-range";
 
@@ -71,4 +71,22 @@ it("takes other days than the usual ones into the address, and asks for nothing 
   await waitFor(() => expect(page.at()).toContain("from=2026-01-05"));
   await waitFor(() => expect(page.asked.length).toBeGreaterThan(asked));
   expect(screen.queryByRole("alert")).toBeNull();
+});
+
+it("says that nothing was counted only of what was counted", async () => {
+  visit([{ element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />, children: [{ path: "/", element: <InsightsPage /> }] }], "/?from=2026-03-10&to=2026-03-01", {});
+  expect(await screen.findByRole("alert")).toHaveTextContent("The first day is after the last.");
+  expect(screen.queryByText(/in this period/)).toBeNull();
+  expect(screen.queryByLabelText("Loading")).toBeNull();
+});
+
+it("says of a question that failed that it is not known", async () => {
+  visit([{ element: <Outlet context={{ template: { id: "t", name: "box" }, may: {} }} />, children: [{ path: "/", element: <InsightsPage /> }] }], "/", {
+    "GET /api/v2/insights/templates": { report: { active_users: 0, apps_usage: [], parameters_usage: [] }, interval_reports: [] },
+    "GET /api/v2/insights/user-latency": new Refusal(500, "The database is gone."),
+    "GET /api/v2/insights/user-activity": { report: { users: [] } },
+  });
+  expect(await screen.findByText("The database is gone.")).toBeVisible();
+  expect(within(screen.getByRole("region", { name: "Latency by user" })).getByText("Not known for this period.")).toBeVisible();
+  expect(within(screen.getByRole("region", { name: "Activity by user" })).getByText("Nothing in this period.")).toBeVisible();
 });

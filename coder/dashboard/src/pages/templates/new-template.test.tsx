@@ -4,7 +4,7 @@ import { Link } from "react-router";
 import { expect, it, vi } from "vitest";
 
 import type { AuthorizationCheck } from "../../api/types";
-import { FakeSocket, visit } from "../../test/world";
+import { FakeSocket, Refusal, visit } from "../../test/world";
 import { NewTemplatePage } from "./NewTemplatePage";
 
 const version = (status: string) => ({ id: "v1", name: "first", organization_id: "o", job: { id: "j", status, file_id: "f", tags: {}, queue_position: 1, queue_size: 1, error: "" } });
@@ -102,4 +102,21 @@ it("makes a copy where its template is, however quick the person was", async () 
   await userEvent.click(await screen.findByTestId("create"));
   answer();
   await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/home/templateversions"]));
+});
+
+it("says why a template cannot be copied", async () => {
+  visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new?fromTemplate=t", { "GET /api/v2/organizations": [], "GET /api/v2/templates/t": new Refusal(404, "There is no such template.") });
+  expect(await screen.findByText("There is no such template.")).toBeVisible();
+  expect(screen.queryByLabelText("Loading")).toBeNull();
+});
+
+it("takes an archive whatever the case of its ending, and nothing else", async () => {
+  const page = visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new", { "GET /api/v2/organizations": [], "GET /api/v2/templates/examples": [], "POST /api/v2/files": { hash: "h" } });
+  const field = await screen.findByTestId("file-upload");
+  const choose = (name: string) => userEvent.upload(field, new File(["x"], name), { applyAccept: false });
+  await choose("notes.constructor");
+  expect(page.sent).toEqual([]);
+  await choose("My Box.ZIP");
+  expect(await screen.findByDisplayValue("my-box")).toBeVisible();
+  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/files"]);
 });

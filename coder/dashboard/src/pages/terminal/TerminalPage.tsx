@@ -89,11 +89,13 @@ function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
   useEffect(() => {
     if (!params.get("reconnect")) setParams((old) => { const next = new URLSearchParams(old); next.set("reconnect", fresh); return next; }, { replace: true });
   }, [params, setParams, fresh]);
-  const app = agent?.apps.find((item) => item.slug === params.get("app"));
-  const command = app?.command ?? params.get("command") ?? "";
+  // Only a command of the template's own needs no question: an application that has none lends its name to no other.
+  const offered = agent?.apps.find((item) => item.slug === params.get("app"))?.command ?? "";
+  const command = offered || (params.get("command") ?? "");
+  const trusted = offered !== "" || command === "";
   const container = params.get("container") ?? "";
   const containerUser = params.get("container_user") ?? "";
-  return useMemo(() => ({ reconnect, command, container, containerUser, trusted: command === "" || app !== undefined }), [reconnect, command, container, containerUser, app]);
+  return useMemo(() => ({ reconnect, command, container, containerUser, trusted }), [reconnect, command, container, containerUser, trusted]);
 }
 
 // crypto.randomUUID exists only on HTTPS and localhost.

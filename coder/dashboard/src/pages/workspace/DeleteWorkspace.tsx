@@ -1,6 +1,6 @@
 // Deleting a workspace: the name is typed; somebody who may can leave its resources behind.
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { useChecks } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
@@ -18,6 +18,8 @@ export function DeleteWorkspace({ workspace, open, onClose, onDeleted }: { works
     orphan: { object: { resource_type: "template", resource_id: workspace.template_id, organization_id: workspace.organization_id }, action: "update" },
   } : null);
   const build = workspace.latest_build;
+  // What was ticked for a question that was not answered is no answer to the next.
+  useEffect(() => { if (!open) setOrphan(false); }, [open]);
   return (
     <Confirm open={open} onClose={onClose} title={`Delete ${workspace.name}?`} confirm="Delete workspace" typed={workspace.name} typedLabel="Workspace name"
       extra={may.orphan ? <Checkbox label="Orphan resources" hint="Forget the workspace and leave what it is made of as it is. Only for one whose resources are gone already, or can no longer be deleted." checked={orphan} onChange={setOrphan} testId="orphan-checkbox" /> : null}

@@ -50,7 +50,7 @@ function Fact({ item }: { item: WorkspaceResourceMetadata }) {
     <div className="min-w-0">
       <dt className="text-sm text-muted">{item.key}</dt>
       <dd className="flex items-center gap-1 font-medium">
-        <span className="max-w-72 truncate" title={shown ? item.value : undefined}>{shown ? item.value : "••••••••"}</span>
+        <span className="max-w-72 truncate lg:max-w-128" title={shown ? item.value : undefined}>{shown ? item.value : "••••••••"}</span>
         {item.sensitive ? <IconButton size="sm" label={shown ? `Hide ${item.key}` : `Show ${item.key}`} onClick={() => setShown(!shown)}>{shown ? <EyeOff /> : <Eye />}</IconButton> : null}
         <CopyButton iconOnly text={item.value} label={`Copy ${item.key}`} />
       </dd>

@@ -59,8 +59,11 @@ const COLUMNS: Column<Workspace>[] = [
       </div>
     ),
   },
+  // On a phone below the name: beside it, a state with what is wrong would be a column of single words.
+  { id: "status", header: "Status", extra: true, plain: true, cell: (row) => <WorkspaceStatus workspace={row} /> },
+  { id: "built", header: "Last built", extra: true, plain: true, cell: (row) => <span className="text-muted"><span className="md:hidden">built </span><Ago at={row.latest_build.created_at} /></span> },
   {
-    id: "template", header: "Template", extra: true,
+    id: "template", header: "Template", extra: true, plain: true,
     cell: (workspace) => (
       <div className="flex flex-wrap items-center gap-1.5">
         {workspace.template_display_name || workspace.template_name}
@@ -69,8 +72,6 @@ const COLUMNS: Column<Workspace>[] = [
       </div>
     ),
   },
-  { id: "status", header: "Status", cell: (row) => <WorkspaceStatus workspace={row} /> },
-  { id: "built", header: "Last built", extra: true, cell: (row) => <span className="text-muted"><Ago at={row.latest_build.created_at} /></span> },
   { id: "actions", header: "Actions", hidden: true, align: "right", cell: (row) => <RowActions workspace={row} /> },
 ];
 
@@ -113,7 +114,7 @@ export function WorkspacesPage() {
       {found ? <DataTable label="Workspaces" data={found.workspaces} columns={COLUMNS} rowKey={(workspace) => workspace.id} rowTestId={(workspace) => `workspace-${workspace.name}`}
         selection={{ selected, onChange: setSelected, name: (workspace) => workspace.name }}
         empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />} /> : null}
-      {found ? <Pager page={page} size={PAGE_SIZE} total={found.count} onChange={(next) => look(filter, next)} /> : null}
+      {found ? <Pager page={page} stale={list.isPlaceholderData} size={PAGE_SIZE} total={found.count} onChange={(next) => look(filter, next)} /> : null}
     </RightsOfList>
   );
 }

@@ -31,6 +31,13 @@ const TAKEN = "This value is already in use and should be unique.";
 export function validationText(detail: string, error: Pick<ApiError, "status" | "message">): string {
   const tag = FAILED.exec(detail)?.[1];
   if (tag !== undefined) return RULES[tag] ?? detail;
-  if (error.status !== 409) return detail;
+  if (error.status !== 409) return asSentence(detail);
   return detail === TAKEN || detail === "" ? error.message : `${error.message} ${detail}`;
+}
+
+/** Some of the server's words are the end of a line of its command: "insecure password, try …". A name at the beginning stays
+ * as it is. */
+function asSentence(detail: string): string {
+  const text = /^[a-z]+[ ,]/.test(detail) ? detail.charAt(0).toUpperCase() + detail.slice(1) : detail;
+  return text !== detail && /[a-z0-9]$/i.test(text) ? `${text}.` : text;
 }

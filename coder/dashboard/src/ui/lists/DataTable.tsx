@@ -13,6 +13,8 @@ export interface Column<T> {
   hidden?: boolean;
   /** In the row's second line on narrow screens. */
   extra?: boolean;
+  /** What stands there says by itself what it is: its name is for screen readers alone. */
+  plain?: boolean;
   align?: "right";
   className?: string;
   cell: (row: T) => ReactNode;
@@ -86,7 +88,7 @@ export function DataTable<T>({ label, data, columns, rowKey, rowTestId, selectio
                       <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">
                         {more.map(({ column, shown }) => (
                           <div key={column.id} className="min-w-0">
-                            <dt className="text-xs text-muted">{column.header}</dt>
+                            <dt className={column.plain ? "sr-only" : "text-xs text-muted"}>{column.header}</dt>
                             <dd className="[overflow-wrap:anywhere]">{shown}</dd>
                           </div>
                         ))}

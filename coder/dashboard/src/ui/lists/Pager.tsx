@@ -1,10 +1,24 @@
 // Which part of a long list is shown; the page is in the address.
 import { ChevronLeft, ChevronRight } from "lucide-react";
+import { useEffect } from "react";
 
 import { Button } from "../Button";
 
-export function Pager({ page, size, total, onChange }: { page: number; size: number; total: number; onChange: (page: number) => void }) {
+interface PagerProps {
+  page: number;
+  size: number;
+  total: number;
+  /** `total` is still that of the list before: nothing follows from it. */
+  stale: boolean;
+  onChange: (page: number) => void;
+}
+
+export function Pager({ page, size, total, stale, onChange }: PagerProps) {
   const pages = Math.max(1, Math.ceil(total / size));
+  // The last row of the last page was deleted, or an old address: an empty page would say that there is nothing at all.
+  const beyond = !stale && page > pages;
+  useEffect(() => { if (beyond) onChange(pages); });
+  if (beyond) return null;
   if (pages === 1 && page === 1) return null;
   return (
     <nav aria-label="Pages" className="mt-3 flex flex-wrap items-center justify-between gap-3 text-sm text-muted">

@@ -67,3 +67,11 @@ it("chooses one, all, and none, and leaves what is not shown", async () => {
   await userEvent.click(all);
   expect(told).toHaveBeenLastCalledWith({ elsewhere: true });
 });
+
+it("names what speaks for itself to screen readers alone", () => {
+  screenOf(true);
+  render(<DataTable label="Machines" data={["gpu-box"]} rowKey={(row) => row} columns={[{ id: "name", header: "Name", cell: (row) => row }, { id: "status", header: "Status", extra: true, plain: true, cell: () => "Running" }]} />);
+  expect(screen.getByRole("term")).toHaveTextContent("Status");
+  expect(screen.getByRole("term")).toHaveClass("sr-only");
+  expect(screen.getByRole("definition")).toHaveTextContent("Running");
+});

@@ -3,7 +3,7 @@ import { Check, Copy, Eye, EyeOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { Button, IconButton } from "../Button";
-import { copyText } from "./clipboard";
+import { copyOrTell } from "./clipboard";
 
 const TOKEN = /(CODER_AGENT_TOKEN=")([^"]+)(")/;
 const SHOWN_MS = 2000;
@@ -44,7 +44,7 @@ export function CopyButton({ text, label = "Copy", iconOnly = false }: { text: s
     const timer = window.setTimeout(() => setCopied(false), SHOWN_MS);
     return () => window.clearTimeout(timer);
   }, [copied]);
-  const copy = () => void copyText(text).then(() => setCopied(true));
+  const copy = () => void copyOrTell(text).then(setCopied);
   const icon = copied ? <Check /> : <Copy />;
   return (
     <>

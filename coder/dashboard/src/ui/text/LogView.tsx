@@ -48,15 +48,21 @@ export function LogView({ lines, label, testId, empty = "Nothing yet.", height =
     getItemKey: (index) => lines[index]?.id ?? index,
   });
   const last = lines[lines.length - 1]?.id;
+  const tall = rows.getTotalSize(); // grows while lines turn out to be broken into several
   useEffect(() => {
     if (atEnd && lines.length > 0 && search.current === null) rows.scrollToIndex(lines.length - 1, { align: "end" });
-  }, [last, lines.length, atEnd, rows, search]);
+  }, [last, lines.length, tall, atEnd, rows, search]);
   useEffect(() => {
     if (search.current !== null) rows.scrollToIndex(search.current, { align: "center" });
   }, [search, rows]);
+  const top = useRef(0);
+  // Only who goes up leaves the end: lines taller than they were thought to be move it away from who stays there.
   const scrolled = () => {
     const found = box.current;
-    if (found) setAtEnd(found.scrollTop + found.clientHeight >= found.scrollHeight - NEAR_PX);
+    if (!found) return;
+    if (found.scrollTop + found.clientHeight >= found.scrollHeight - NEAR_PX) setAtEnd(true);
+    else if (found.scrollTop < top.current) setAtEnd(false);
+    top.current = found.scrollTop;
   };
   return (
     <div className="relative overflow-hidden rounded-lg border border-line bg-inset">
@@ -66,7 +72,7 @@ export function LogView({ lines, label, testId, empty = "Nothing yet.", height =
       </div>
       <div ref={box} role="log" aria-label={label} data-testid={testId} tabIndex={0} onScroll={scrolled} className="overflow-auto px-3 py-2 font-mono text-[0.78rem] leading-5" style={{ maxHeight: height }}>
         {lines.length === 0 ? <p className="text-muted">{empty}</p> : null}
-        <div className="relative w-full" style={{ height: rows.getTotalSize() }}>
+        <div className="relative w-full" style={{ height: tall }}>
           <div className="absolute top-0 left-0 w-full" style={{ transform: `translateY(${rows.getVirtualItems()[0]?.start ?? 0}px)` }}>
             {rows.getVirtualItems().map((item) => {
               const line = lines[item.index];

@@ -37,7 +37,7 @@ export default function AddDevice({ user, onClose, onAdded }: { user: string; on
   if (made) return <Made {...made} onClose={onClose} />;
   const { values, set, problem } = form;
   return (
-    <Dialog open onClose={onClose} title="Add device" description="Its private key is made in this browser; the server never sees it." actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" form="device" look="primary" busy={form.busy}>Add device</Button></>}>
+    <Dialog open held={form.busy} onClose={() => { if (!form.busy) onClose(); }} title="Add device" description="Its private key is made in this browser; the server never sees it." actions={<><Button disabled={form.busy} onClick={onClose}>Cancel</Button><Button type="submit" form="device" look="primary" busy={form.busy}>Add device</Button></>}>
       <form id="device" onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
@@ -74,7 +74,7 @@ function Choose({ chosen, onChange, problem }: { chosen: readonly string[]; onCh
 function Made({ name, config, onClose }: { name: string; config: string; onClose: () => void }) {
   const file = `data:text/plain;charset=utf-8,${encodeURIComponent(config)}`;
   return (
-    <Dialog open onClose={onClose} wide title={`${name} is added`} actions={<Button look="primary" onClick={onClose}>Done</Button>}>
+    <Dialog open held onClose={onClose} wide title={`${name} is added`} actions={<Button look="primary" onClick={onClose}>Done</Button>}>
       <Stack>
         <Notice kind="warning" title="This is shown once.">The configuration holds the device’s private key. Close this, and it can only be made anew.</Notice>
         <div className="grid grid-cols-[minmax(0,18rem)_minmax(0,1fr)] gap-5 max-sm:grid-cols-1">

@@ -59,7 +59,8 @@ function Value({ value }: { value: LightValue }) {
 /** The server counts the age: clocks of browsers are what they are. */
 export function ageOf({ age_seconds }: Pick<LightValue, "age_seconds">): string {
   if (age_seconds === null) return "never read";
-  return age_seconds < 5 ? "now" : `${duration(age_seconds * 1000)} ago`;
+  if (age_seconds < 5) return "now";
+  return age_seconds < 60 ? `${Math.floor(age_seconds)}s ago` : `${duration(age_seconds * 1000)} ago`; // a tenth of a second is gone when it is read
 }
 
 /** In the words of the server's rule, as long as somebody can still use them. */

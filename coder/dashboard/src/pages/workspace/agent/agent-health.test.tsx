@@ -53,5 +53,5 @@ it("never shows as good what is not known", () => {
   const [word, tone] = STANDINGS.unknown;
   expect([word, tone]).toEqual(["Not known", "idle"]);
   expect(new Set(Object.values(STANDINGS).map(([name]) => name)).size).toBe(4);
-  expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual(["now", "now", "5.0s ago", "1m 30s ago", "never read"]);
+  expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual(["now", "now", "5s ago", "1m 30s ago", "never read"]);
 });

@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
@@ -75,4 +75,38 @@ it("shares a port that listens without an end: what another share left is none o
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
   await userEvent.click(await screen.findByRole("button", { name: "Share" }));
   await waitFor(() => expect(last(page)).toMatchObject({ port: 5173, expires_at: null }));
+});
+
+it("begins a second choice from the first, and sends it after the first is answered", async () => {
+  let answer = (): void => undefined;
+  const first = new Promise<object>((done) => { answer = () => done({}); });
+  const page = shown([{ agent_name: "main", port: 8080, share_level: "public", protocol: "http", expires_at: null }], { "POST /api/v2/workspaces/w/port-share": () => first });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.selectOptions(await screen.findByLabelText("Who may open port 8080"), "Organization");
+  expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization");
+  await userEvent.selectOptions(screen.getByLabelText("Protocol of port 8080"), "HTTPS");
+  expect(page.sent).toHaveLength(1);
+  await act(async () => answer());
+  await waitFor(() => expect(page.sent).toHaveLength(2));
+  expect(last(page)).toEqual({ agent_name: "main", port: 8080, share_level: "organization", protocol: "https" });
+});
+
+it("takes back a level that is refused, and says so", async () => {
+  shown([{ agent_name: "main", port: 8080, share_level: "organization", protocol: "http", expires_at: null }], { "POST /api/v2/workspaces/w/port-share": new Refusal(400, "Not in this template.") });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  await userEvent.selectOptions(await screen.findByLabelText("Who may open port 8080"), "Anyone");
+  await waitFor(() => expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization"));
+});
+
+it("names the level there is where the template allows it no longer", async () => {
+  shown([{ agent_name: "main", port: 8080, share_level: "public", protocol: "http", expires_at: null }], { "GET /api/v2/templates/t": { max_port_share_level: "organization" } });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByLabelText("Who may open port 8080")).toHaveDisplayValue("Anyone");
+});
+
+it("does not say that nobody may open a port before it is known, nor when it cannot be read", async () => {
+  shown([], { "GET /api/v2/workspaces/w/port-share": new Refusal(500, "The database is gone.") });
+  await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
+  expect(await screen.findByText("The database is gone.")).toBeVisible();
+  expect(screen.queryByText("Nobody else can open a port of this agent.")).toBeNull();
 });

@@ -6,6 +6,7 @@ import { templateVersions } from "../../../api/queries/templates";
 import type { Workspace } from "../../../api/types";
 import { Combobox } from "../../../ui/forms/Combobox";
 import { Confirm } from "../../../ui/Confirm";
+import { Failure } from "../../../ui/Failure";
 import { Loading } from "../../../ui/Loading";
 import { ago } from "../../../ui/time";
 import { startBuild, useAskingForValues } from "./builds";
@@ -13,7 +14,8 @@ import { startBuild, useAskingForValues } from "./builds";
 export function ChangeVersion({ workspace, onClose }: { workspace: Workspace; onClose: () => void }) {
   const queries = useQueryClient();
   const asking = useAskingForValues();
-  const versions = useQuery(templateVersions(workspace.template_id)).data;
+  const found = useQuery(templateVersions(workspace.template_id));
+  const versions = found.data;
   const [chosen, setChosen] = useState(workspace.latest_build.template_version_id);
   return (
     <Confirm open onClose={onClose} danger={false} title={`Change the version of ${workspace.name}`} confirm="Promote version" onConfirm={async () => {
@@ -25,7 +27,7 @@ export function ChangeVersion({ workspace, onClose }: { workspace: Workspace; on
         text: version.name,
         hint: `${version.id === workspace.template_active_version_id ? "active, " : ""}${version.id === workspace.latest_build.template_version_id ? "in use, " : ""}by ${version.created_by.username}, ${ago(version.created_at)}${version.message ? `: ${version.message}` : ""}`,
       }))} />
-    ) : <Loading />}>
+    ) : found.isLoadingError ? <Failure error={found.error} title="The versions could not be read" retry={() => void found.refetch()} /> : <Loading />}>
       It is built again with the version you choose; what runs in it ends.
     </Confirm>
   );

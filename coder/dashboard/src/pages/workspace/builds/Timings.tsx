@@ -1,8 +1,10 @@
 // Where a build's time went: one bar per stage, each opened into its parts.
 import { useQuery } from "@tanstack/react-query";
 
+import { ApiError } from "../../../api/client";
 import { buildTimings } from "../../../api/queries/workspaces";
 import type { WorkspaceBuildTimings } from "../../../api/types";
+import { Failure } from "../../../ui/Failure";
 import { duration } from "../../../ui/time";
 
 interface Part {
@@ -36,6 +38,7 @@ export function stagesOf(timings: WorkspaceBuildTimings): Stage[] {
 
 export function Timings({ build }: { build: string }) {
   const answer = useQuery({ ...buildTimings(build), retry: false });
+  if (answer.isLoadingError && !(answer.error instanceof ApiError && answer.error.status === 404)) return <Failure error={answer.error} title="The times could not be read" retry={() => void answer.refetch()} />;
   const stages = answer.data ? stagesOf(answer.data) : [];
   if (stages.length === 0) return <p className="text-sm text-muted">{answer.isPending ? "Loading…" : "No times were recorded for this build."}</p>;
   const start = Math.min(...stages.map((stage) => stage.from));

@@ -1,0 +1,29 @@
+import { screen } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
+
+import { visit } from "../../test/world";
+import { TerminalPage, type TerminalRequest } from "./TerminalPage";
+
+// xterm draws on what jsdom lacks: what it was to run is what is looked at.
+vi.mock("./TerminalView", () => ({ TerminalView: ({ request }: { request: TerminalRequest }) => <p>{`runs: ${request.command || "a shell"}`}</p> }));
+
+const app = (slug: string, more: object = {}) => ({ id: slug, slug, display_name: slug, statuses: [], ...more });
+const apps = [app("top", { command: "htop" }), app("code-server", { url: "http://localhost:1" }), app("empty", { command: "" })];
+const workspace = { id: "w", name: "dev", owner_name: "ana", latest_build: { status: "running", resources: [{ agents: [{ id: "a", name: "main", lifecycle_state: "ready", apps }] }] } };
+const open = (query: string) => visit([{ path: "/:owner/:workspace/terminal", Component: TerminalPage }], `/@ana/dev.main/terminal${query}`, { "GET /api/v2/users/ana/workspace/dev": workspace });
+
+it.each([
+  ["", "a shell"],
+  ["?app=top", "htop"],
+  ["?app=top&command=rm", "htop"],
+  ["?app=code-server", "a shell"],
+])("%j runs at once: %s", async (query, runs) => {
+  open(query);
+  expect(await screen.findByText(`runs: ${runs}`)).toBeVisible();
+});
+
+it.each(["?command=rm", "?app=code-server&command=rm", "?app=empty&command=rm", "?app=nothing&command=rm"])("%j brings a command of its own: it runs only when somebody has agreed", async (query) => {
+  open(query);
+  expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
+  expect(screen.queryByText(/^runs:/)).toBeNull();
+});

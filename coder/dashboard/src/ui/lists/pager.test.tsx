@@ -1,0 +1,23 @@
+import { render, screen } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
+
+import { Pager } from "./Pager";
+
+const show = (page: number, total: number, stale = false) => {
+  const changed = vi.fn();
+  render(<Pager page={page} size={25} total={total} stale={stale} onChange={changed} />);
+  return changed;
+};
+
+it.each([[2, 25, 1], [9, 60, 3], [3, 0, 1]])("goes from page %d of a list of %d to page %d, the last there is", (page, total, last) => {
+  expect(show(page, total)).toHaveBeenCalledWith(last);
+  expect(screen.queryByRole("navigation")).toBeNull();
+});
+
+it("goes nowhere while the number is that of another list", () => {
+  expect(show(3, 10, true)).not.toHaveBeenCalled();
+});
+
+it.each([[1, 0], [1, 25], [2, 26]])("stays at page %d of a list of %d", (page, total) => {
+  expect(show(page, total)).not.toHaveBeenCalled();
+});
