@@ -46,6 +46,16 @@ for name in TMPDIR SSL_CERT_FILE SSL_CERT_DIR HTTP_PROXY HTTPS_PROXY NO_PROXY ht
   fi
 done
 
+# A program that unpacks itself would do so anew in every workspace's home: half of its start. Where this user's own
+# cache has one that can be run, the agent takes that. An unusable cache must not be named: the program would refuse it.
+cache="${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/coder/dist"
+for one in "$cache"/*/coder; do
+  if [ -O "$cache" ] && [ -f "$one" ] && [ -x "$one" ]; then
+    set -- "$@" "CODER_BINARY_CACHE=$cache"
+    break
+  fi
+done
+
 cd "$FOLDER/home"
 # The new session's leader writes its own number: that is the process group to end later.
 nohup $session env -i "$@" /bin/sh -c '
