@@ -7,6 +7,7 @@ An attack counts by its control: what is lawful beside it is asked in the same t
 from __future__ import annotations
 
 import io
+import json
 import re
 from urllib.parse import quote, urlsplit
 
@@ -15,6 +16,8 @@ import pytest
 import trio
 
 from coder.base import log
+from coder.coderd.services.foundation.outgoing import OutgoingReply
+from coder.coderd.services.login import external_auth, oauth_exchange
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.foreign_world import foreign_world
 from tests.kit.openapi import application
@@ -75,6 +78,7 @@ async def test_what_is_searched_for_is_no_pattern() -> None:
     async with foreign_world() as found:
         world = found.world
         for path, search, real, key in LISTS:
+
             async def ask(text: str, path: str = path, search: str = search) -> httpx.Response:
                 return await world.get(path, params={"q": search.format(f'"{text}"')})
 
@@ -182,7 +186,17 @@ async def test_a_cookie_that_is_shown_twice_opens_no_more() -> None:
             assert answer.status_code in {200, 401}
 
 
-DEVICE_CODES = ("", " ", "x" * 100_000, "a&client_id=other", "a\r\nX: y", "a\x00b", "\u202e", "../../token", "%26scope=x")
+DEVICE_CODES = (
+    "",
+    " ",
+    "x" * 100_000,
+    "a&client_id=other",
+    "a\r\nX: y",
+    "a\x00b",
+    "\u202e",
+    "../../token",
+    "%26scope=x",
+)
 
 
 async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
@@ -203,19 +217,21 @@ async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
         assert theirs.json()["authenticated"] is False
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1", '"x"', "null", "[]", "{}", "true", "1e18"])
+@pytest.mark.parametrize("number", ["1e999", "-1", '"x"', "null", "[]", "{}", "true", "1e18", "1" + "0" * 400])
 async def test_a_provider_that_answers_strangely_is_told_of(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its numbers are no errors of ours."""
-    from coder.coderd.services.foundation.outgoing import OutgoingReply
-    from coder.coderd.services.login import external_auth
-
     body = f'{{"device_code":"c","user_code":"u","verification_uri":"https://p.test","expires_in":{number}}}'
 
     async def said(*_: object, **__: object) -> OutgoingReply:
-        return OutgoingReply(200, body.encode(), "application/json")
+        return OutgoingReply(200, body.encode())
 
     async with deployment() as (world, _):
         assert (await world.get(f"{ME}/dev/device")).status_code == 200, "as it is meant"
         monkeypatch.setattr(external_auth, "fetch", said)
         answer = await world.get(f"{ME}/dev/device")
-        assert answer.status_code in {200, 502}, answer.text
+        assert answer.status_code == 200 and 0 < answer.json()["expires_in"] < 10**9, answer.text
+        granted = oauth_exchange._expiry(world.ctx.clock.now(), json.loads(number))
+        assert granted is None or granted > world.ctx.clock.now()
+        who = OutgoingReply(200, f'{{"id":{number},"login":"x"}}'.encode())
+        found = external_auth._github_user(who)
+        assert found is None or abs(found.id) < 2**63
