@@ -201,7 +201,7 @@ DEVICE_CODES = (
 
 async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
     """Of no code that is not one, of no one without the right, and not twice the other's account."""
-    async with deployment() as (world, idp):
+    async with deployment() as (world, _idp):
         _, other = await world.member("other")
         begun = (await world.get(f"{ME}/dev/device")).json()
         for code in DEVICE_CODES:
