@@ -34,6 +34,7 @@ from coder.coderd.services.login.oauth_exchange import (
     exchange,
     granted_of,
     renew,
+    seconds_of,
 )
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login.external_auth import ExternalLink
@@ -178,14 +179,15 @@ async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, Ex
 def _github_user(answer: OutgoingReply) -> ExternalAuthUser | None:
     try:
         found = json.loads(answer.body)
+        number = int(found["id"])
         return ExternalAuthUser(
-            id=int(found["id"]),
+            id=number if abs(number) < 2**63 else 0,  # no JSON of ours holds more
             login=str(found["login"]),
             avatar_url=str(found.get("avatar_url") or ""),
             profile_url=str(found.get("html_url") or ""),
             name=str(found.get("name") or ""),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
@@ -280,8 +282,8 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
             device_code=str(found["device_code"]),
             user_code=str(found["user_code"]),
             verification_uri=str(found["verification_uri"]),
-            expires_in=int(found.get("expires_in", 900)),
-            interval=int(found.get("interval", 5)),
+            expires_in=seconds_of(found.get("expires_in"), 900),
+            interval=seconds_of(found.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("The provider gave no device code.", str(error)) from error

@@ -14,7 +14,13 @@ from coder.api.login.external_auth import ExternalAuthDevice
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.errors import BadGateway, Forbidden, Invalid, Unauthenticated
 from coder.coderd.services.foundation.outgoing import fetch
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, ProviderEndpoint, granted_of
+from coder.coderd.services.login.oauth_exchange import (
+    ExchangeRefused,
+    Granted,
+    ProviderEndpoint,
+    granted_of,
+    seconds_of,
+)
 from coder.domain.login.identity import Person, username_from
 from coder.net.errors import NetError
 
@@ -138,8 +144,8 @@ async def begin_device(ctx: Context) -> ExternalAuthDevice:
             device_code=str(found["device_code"]),
             user_code=str(found["user_code"]),
             verification_uri=str(found["verification_uri"]),
-            expires_in=int(found.get("expires_in", 900)),
-            interval=int(found.get("interval", 5)),
+            expires_in=seconds_of(found.get("expires_in"), 900),
+            interval=seconds_of(found.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("GitHub gave no device code.", str(error)) from error

@@ -145,9 +145,22 @@ def _said(document: Mapping[str, Any], status: int) -> str:
     return f'oauth2: "{error}"' + (f' "{description}"' if description else "")
 
 
+_MOST_SECONDS = 10**9
+"""Some thirty years; what a provider says beyond is a mistake, and no calendar's or encoder's."""
+
+
+def seconds_of(value: Any, otherwise: int) -> int:
+    """So many seconds as a provider says, in whatever number of JSON; `otherwise` for none that makes sense."""
+    try:
+        found = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
+    return found if 0 < found < _MOST_SECONDS else otherwise
+
+
 def _expiry(now: datetime, seconds: Any) -> datetime | None:
     try:
         value = float(seconds or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    return now + timedelta(seconds=value) if 0 < value < 10**9 else None
+    return now + timedelta(seconds=value) if 0 < value < _MOST_SECONDS else None

@@ -1,0 +1,238 @@
+"""Attacks that are the same at every door: pages of other sites that want to read, names that are patterns, names of
+files that lead elsewhere, lines of the log, cookies shown twice, device codes of others.
+
+An attack counts by its control: what is lawful beside it is asked in the same test, and comes in.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import pytest
+import trio
+
+from coder.base import log
+from coder.coderd.services.foundation.outgoing import OutgoingReply
+from coder.coderd.services.login import external_auth, oauth_exchange
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.foreign_world import foreign_world
+from tests.kit.openapi import application
+from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
+
+NOBODY = "00000000-0000-4000-8000-00000000dead"
+EVERYBODYS = re.compile(r"^/(latency-check|\.well-known/|derp)")
+"What tells nobody anything of anybody, and is read by pages of other hosts of ours."
+
+
+async def test_no_page_of_another_site_reads_an_answer() -> None:
+    """Every route, asked as a browser asks for a page that is not ours: before the request, and with it."""
+    wrong, asked = [], 0
+    async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
+        cookie = f"coder_session_token={world.token}"
+        seen = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie, "Origin": world.url})
+        assert seen.status_code == 200, "our own page reads"
+        for rule in application().url_map.iter_rules():
+            if rule.websocket or EVERYBODYS.match(rule.rule) or "logout" in rule.rule or "profile" in rule.rule:
+                continue
+            path = re.sub(r"<(?:[^:<>]*:)?[^<>]*>", NOBODY, rule.rule)
+            before = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "coder-session-token"}
+            for origin in ("https://evil.test", "null", f"{world.url}.evil.test"):
+                for method, more in (("OPTIONS", before), ("HEAD", {"Cookie": cookie})):
+                    asked += 1
+                    with trio.move_on_after(20) as late:
+                        answer = await world.client.request(method, path, headers={"Origin": origin, **more})
+                    world.client.cookies.clear()
+                    if late.cancelled_caught:
+                        wrong.append(f"{method} {path}: no answer")
+                    elif any(name.startswith("access-control-allow") for name in answer.headers):
+                        wrong.append(f"{method} {path} from {origin}: {answer.status_code} {dict(answer.headers)}")
+    assert asked > 1000
+    assert not wrong, "\n".join(wrong[:40])
+
+
+PATTERNS = ("%", "_", "%%", "a_min", "adm%", "\\", "\\%", ".*", "^admin$", "a(d|x)min", "[a-z]*", "*", "adm?n")
+LISTS = (
+    # (path, a search by a piece of a name, one that finds by itself, the list's key)
+    ("/api/v2/users", "{}", "admin", "users"),
+    ("/api/v2/users", "name:{}", "", "users"),
+    ("/api/v2/templates", "name:{}", "victims", ""),
+    ("/api/v2/templates", "exact_name:{}", "victims", ""),
+    ("/api/v2/templates", "organization:{}", "coder", ""),
+    ("/api/v2/workspaces", "name:{}", "victim-box", "workspaces"),
+    ("/api/v2/workspaces", "owner:{}", "victim", "workspaces"),
+    ("/api/v2/workspaces", "template:{}", "victims", "workspaces"),
+    ("/api/v2/audit", "username:{}", "admin", "audit_logs"),
+    ("/api/v2/audit", "resource_target:{}", "victims", "audit_logs"),
+    ("/api/v2/audit", "organization:{}", "elsewhere", "audit_logs"),
+    ("/api/v2/connectionlog", "workspace_owner:{}", "", "connection_logs"),
+)
+
+
+async def test_what_is_searched_for_is_no_pattern() -> None:
+    """Signs of LIKE and of regular expressions are letters like others; what is there is found by its name."""
+    wrong = []
+    async with foreign_world() as found:
+        world = found.world
+        for path, search, real, key in LISTS:
+
+            async def ask(text: str, path: str = path, search: str = search) -> httpx.Response:
+                return await world.get(path, params={"q": search.format(f'"{text}"')})
+
+            if real:
+                control = await ask(real)
+                rows = control.json() if not key else control.json()[key]
+                assert control.status_code == 200 and rows, f"{path} {search.format(real)}: {control.text[:200]}"
+            for pattern in PATTERNS:
+                answer = await ask(pattern)
+                shown: Any = answer.json() if answer.status_code == 200 else []
+                rows = shown[key] if key and shown else shown
+                if answer.status_code not in {200, 400} or rows:
+                    wrong.append(f"{path} {search.format(pattern)}: {answer.status_code} {len(rows)} rows")
+    assert not wrong, "\n".join(wrong)
+
+
+FOLDERS = ("", "assets/", "icon/", "emojis/", "static/", "bin/", "swagger/")
+UP = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..%252f", "..\\", "..%5c", "%252e%252e%252f", "..%c0%af", "....//",
+      "..;/", "%00../", "/", "//", "%2f", "C:%5c")  # fmt: skip
+TARGETS = ("etc/passwd", "pyproject.toml", "coder/__init__.py", "server.py", "proc/self/environ")
+_BETRAYED = re.compile(r"root:x:0|\[project\]|__future__|PATH=")
+
+
+async def test_no_name_of_a_file_leads_out_of_its_folder() -> None:
+    wrong, asked = [], 0
+    async with running_coderd(first_user=True, swagger_enable=True) as world:
+        parts = urlsplit(world.url)
+        said = await _bytes(world, "/swagger/page.js")
+        assert b" 200 " in said.splitlines()[0], "what is in a folder is served"
+        for folder in FOLDERS:
+            for up in UP:
+                for target in TARGETS:
+                    asked += 1
+                    said = await _bytes(world, f"/{folder}{up * 8}{target}")
+                    if _BETRAYED.search(said.decode("latin-1")) or said.split()[1].startswith(b"5"):
+                        wrong.append(f"/{folder}{up}…{target}: {said[:60]!r}")
+        assert parts.port
+    assert asked > 500
+    assert not wrong, "\n".join(wrong)
+
+
+async def _bytes(world: World, target: str, more: str = "") -> bytes:
+    """The whole answer to an address that no friendly client would send as it is."""
+    parts = urlsplit(world.url)
+    async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+        await stream.send_all(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n".encode("latin-1"))
+        received = b""
+        with trio.fail_after(60):
+            while piece := await stream.receive_some():
+                received += piece
+    return received
+
+
+FORGED = ("x\nlevel=error forged", "x\r\nforged: 1", "\x1b[31mforged\x1b]0;forged\x07", "x\u2028forged", "\u202eforged",
+          "x\x85forged", "x\x00forged", "x\x0bforged", "x\x9bforged")  # fmt: skip
+
+
+async def test_nobody_writes_a_line_of_the_log() -> None:
+    """What people and programs send of themselves, and the server may write down: one line stays one."""
+    out = io.StringIO()
+    async with running_coderd(first_user=True) as world:
+        with log.also(log.human_sink(out)):
+            log.get_logger("control").info("a line")
+            for text in FORGED:
+                await world.client.get(f"/api/v2/{quote(text)}", headers={"User-Agent": quote(text)})
+                for path, body in (
+                    ("/api/v2/users/login", {"email": text, "password": text}),
+                    ("/api/v2/users/otp/request", {"email": text}),
+                    ("/api/v2/users/otp/change-password",
+                     {"email": text, "password": FIRST_USER["password"], "one_time_passcode": text}),
+                    ("/api/v2/csp/reports", {"csp-report": {text: text}}),
+                    ("/api/v2/users/me/keys/tokens", {"token_name": text}),
+                    ("/api/v2/organizations", {"name": "fine", "display_name": text}),
+                ):  # fmt: skip
+                    answer = await world.post(path, body)
+                    assert answer.status_code < 500, (path, text, answer.text)
+                    world.client.cookies.clear()
+                await _bytes(world, "/api/v2/buildinfo", f"User-Agent: {text.encode('utf-8').hex()}\x1b[31m\r\n")
+    lines = out.getvalue().splitlines()
+    assert any("control: a line" in line for line in lines)
+    forged = [line for line in lines if not re.match(r"\d{4}-\d\d-\d\d .* \[", line) or not line.isprintable()]
+    assert not forged, forged
+
+
+async def test_a_cookie_that_is_shown_twice_opens_no_more() -> None:
+    """Cookies of near names, and a good one among bad ones: who asks is who holds a key, or nobody."""
+    async with running_coderd(first_user=True) as world:
+        me, token = await world.member("mary")
+        bad = f"{token.partition('-')[0]}-{'x' * 22}"
+        control = await world.client.get("/api/v2/users/me", headers={"Cookie": f"coder_session_token={token}"})
+        assert control.json()["id"] == me
+        for cookie in (
+            f"__Host-coder_session_token={token}", f"__Secure-coder_session_token={token}",
+            f"Coder_Session_Token={token}", f"coder_session_token ={token}x", f"coder_session_token={token};x={bad}"
+            .replace(token, bad), f"x=coder_session_token={token}", f'x="; coder_session_token={bad}; y="',
+            f"coder_session_token={bad}; $Path=/", f"coder_session_token={token},{token}",
+        ):  # fmt: skip
+            answer = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie})
+            world.client.cookies.clear()
+            assert answer.status_code == 401, f"{cookie}: {answer.text[:100]}"
+        for first, second in ((token, world.token), (world.token, token), (bad, token), (token, bad)):
+            both = f"coder_session_token={first}; coder_session_token={second}"
+            answer = await world.client.get("/api/v2/users/me", headers={"Cookie": both})
+            world.client.cookies.clear()
+            assert answer.status_code in {200, 401}
+
+
+DEVICE_CODES = (
+    "",
+    " ",
+    "x" * 100_000,
+    "a&client_id=other",
+    "a\r\nX: y",
+    "a\x00b",
+    "\u202e",
+    "../../token",
+    "%26scope=x",
+)
+
+
+async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
+    """Of no code that is not one, of no one without the right, and not twice the other's account."""
+    async with deployment() as (world, _idp):
+        _, other = await world.member("other")
+        begun = (await world.get(f"{ME}/dev/device")).json()
+        for code in DEVICE_CODES:
+            answer = await world.post(f"{ME}/dev/device", {"device_code": code}, token="")
+            assert answer.status_code == 401
+        for provider in ("fake", "none", "dev%2f..", "DEV"):
+            answer = await world.post(f"{ME}/{provider}/device", {"device_code": begun["device_code"]})
+            assert answer.status_code in {400, 404}, f"{provider}: {answer.text}"
+        assert (await world.post(f"{ME}/dev/device", {"device_code": ""})).status_code == 400
+        assert (await world.post(f"{ME}/dev/device", {"device_code": begun["device_code"]})).status_code == 204
+        assert await authenticated(world, "dev")
+        theirs = await world.get(f"{ME}/dev", token=other)
+        assert theirs.json()["authenticated"] is False
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1", '"x"', "null", "[]", "{}", "true", "1e18", "1" + "0" * 400])
+async def test_a_provider_that_answers_strangely_is_told_of(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers are no errors of ours."""
+    body = f'{{"device_code":"c","user_code":"u","verification_uri":"https://p.test","expires_in":{number}}}'
+
+    async def said(*_: object, **__: object) -> OutgoingReply:
+        return OutgoingReply(200, body.encode())
+
+    async with deployment() as (world, _):
+        assert (await world.get(f"{ME}/dev/device")).status_code == 200, "as it is meant"
+        monkeypatch.setattr(external_auth, "fetch", said)
+        answer = await world.get(f"{ME}/dev/device")
+        assert answer.status_code == 200 and 0 < answer.json()["expires_in"] < 10**9, answer.text
+        granted = oauth_exchange._expiry(world.ctx.clock.now(), json.loads(number))
+        assert granted is None or granted > world.ctx.clock.now()
+        who = OutgoingReply(200, f'{{"id":{number},"login":"x"}}'.encode())
+        found = external_auth._github_user(who)
+        assert found is None or abs(found.id) < 2**63
