@@ -58,7 +58,8 @@ async def read_configuration(folder: str, config: str, env: Mapping[str, str]) -
 
 
 def _which(folder: str, config: str) -> list[str]:
-    return ["--workspace-folder", folder, *(["--config", os.path.join(folder, config)] if config else [])]  # noqa: PTH118 - a text for another program
+    # In one word each: what begins with a hyphen is no option.
+    return [f"--workspace-folder={folder}", *([f"--config={os.path.join(folder, config)}"] if config else [])]  # noqa: PTH118 - a text for another program
 
 
 def read_outcome_untrusted(said: Said) -> Built:

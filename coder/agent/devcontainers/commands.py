@@ -15,6 +15,7 @@ import trio
 from coder.agent.disk import LOOK_TIME, off_the_loop, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
+from coder.base.groups import single_failure
 from coder.base.threads import NoThreadError
 
 MAX_COMPLAINT = 4096
@@ -74,15 +75,19 @@ async def ask(
         )  # fmt: skip
     except OSError as error:
         raise CommandError(f"{name} cannot be started: {error.strerror}") from error
+    except ValueError as error:  # a word that no command line can have
+        raise CommandError(f"{name} cannot be started: {error}") from error
     talk = _Talk(process, max_output, tell)
     try:
-        with trio.fail_after(seconds):
+        with single_failure(), trio.fail_after(seconds):
             await talk.run(given)
             if talk.too_much:
                 raise CommandError(f"{name} said more than {max_output} bytes")
             status = await process.wait()
     except trio.TooSlowError as error:
         raise CommandError(f"{name} gave no answer within {seconds:.0f} seconds") from error
+    except (OSError, trio.BrokenResourceError) as error:
+        raise CommandError(f"{name} could not be talked with: {error}") from error
     finally:
         await end_group(process)
     return Said(status, bytes(talk.output), talk.complaint.decode("utf-8", "replace").strip())
@@ -115,10 +120,13 @@ class _Talk:
                 if isinstance(given, bytes):
                     await pipe.send_all(given)
                     return
-                file = await off_the_loop(given.open, "rb")
-                with file:
-                    while chunk := await off_the_loop(file.read, 1 << 20):
-                        await pipe.send_all(chunk)
+                try:
+                    file = await off_the_loop(given.open, "rb")
+                    with file:
+                        while chunk := await off_the_loop(file.read, 1 << 20):
+                            await pipe.send_all(chunk)
+                except OSError as error:
+                    raise CommandError(f"{given} cannot be read: {error.strerror}") from error
 
     async def _read_errors(self) -> None:
         assert self._process.stderr is not None  # noqa: S101 - asked for

@@ -22,7 +22,7 @@ def descriptions(folder: Path) -> list[Path]:
     except OSError:
         inner = []
     found += [Path(path) / "devcontainer.json" for path in inner]
-    return [path for path in found if path.is_file()]
+    return [path for path in found if os.path.isfile(path)]  # noqa: PTH113 - pathlib's raises where one may not look
 
 
 def find_projects(root: Path) -> list[tuple[str, str]]:
@@ -39,7 +39,8 @@ def find_projects(root: Path) -> list[tuple[str, str]]:
             inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
         except OSError:
             continue  # gone, or not ours to read
-        if (folder / ".git").exists() and (described := descriptions(folder)):
+        # pathlib's raises where one may not look
+        if os.path.exists(folder / ".git") and (described := descriptions(folder)):  # noqa: PTH110
             found.append((str(folder), str(described[0])))
         if depth < MAX_DEPTH:
             waiting += [
