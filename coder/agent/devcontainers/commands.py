@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -20,7 +22,8 @@ from coder.base.threads import NoThreadError
 
 MAX_COMPLAINT = 4096
 """Ours: bytes kept of what a program said on standard error, its last ones."""
-_PIECE = 64 << 10
+_THREADS = trio.CapacityLimiter(2)
+"Of looks for programs: a folder that does not answer takes none of other looks."
 
 
 class CommandError(ContainerRefusedError):
@@ -42,6 +45,26 @@ class Said:
         return self.output
 
 
+def is_text(text: str) -> bool:
+    """Whether others can have it: a command line, a message, a database."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def read_json_untrusted(answer: bytes) -> Any:
+    """What a program printed; in it, what is no text for others is as if it were not there. Raises as `json.loads`."""
+    return _texts(json.loads(answer))
+
+
+def _texts(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: _texts(value) for key, value in found.items() if is_text(key) and _is_good(value)}
+    return [_texts(value) for value in found if _is_good(value)] if isinstance(found, list) else found
+
+
+def _is_good(found: Any) -> bool:
+    return not isinstance(found, str) or is_text(found)
+
+
 async def find_program(names: Sequence[str], env: Mapping[str, str]) -> str | None:
     """The first of them that commands with that environment find. A disk that does not answer has none."""
 
@@ -50,7 +73,7 @@ async def find_program(names: Sequence[str], env: Mapping[str, str]) -> str | No
         return next((found for name in names if (found := shutil.which(name, path=path))), None)
 
     with trio.move_on_after(LOOK_TIME), suppress(NoThreadError):
-        return await on_disk(look)
+        return await on_disk(look, limiter=_THREADS)
     return None
 
 

@@ -122,7 +122,7 @@ def take_listing(known: dict[str, Devcontainer], listing: Listing) -> None:
     found: dict[str, ContainerRow] = {}
     for row in listing.containers:
         folder = row.labels.get(FOLDER_LABEL, "")
-        if os.path.isabs(folder) and (folder not in found or (row.running and not found[folder].running)):
+        if Path(folder).is_absolute() and (folder not in found or (row.running and not found[folder].running)):
             found[folder] = row
     for folder, row in found.items():
         if folder not in known:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from coder.agent.devcontainers.commands import is_text
+
 MAX_DEPTH = 4
 MAX_FOLDERS = 4000
 MAX_PROJECTS = 50
@@ -36,7 +38,11 @@ def find_projects(root: Path) -> list[tuple[str, str]]:
         folder, depth = waiting.pop(0)
         seen += 1
         try:
-            inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+            inner = sorted(
+                entry.name
+                for entry in os.scandir(folder)
+                if entry.is_dir(follow_symlinks=False) and is_text(entry.name)
+            )
         except OSError:
             continue  # gone, or not ours to read
         # pathlib's raises where one may not look

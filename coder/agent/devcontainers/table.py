@@ -40,6 +40,8 @@ SHARED = 1.0
 CLEAN_TIME = 10.0
 END_TIME = 15.0
 """Ours: seconds for asking which sub-agents were left behind, and for an engine to remove a container."""
+_AGE_THREADS, _PROJECT_THREADS = trio.CapacityLimiter(2), trio.CapacityLimiter(1)
+"""Folders that do not answer take none of other looks' threads."""
 _Level = agent_pb2.Log.Level
 
 
@@ -175,7 +177,7 @@ class Devcontainers:
         try:
             made = datetime.fromisoformat(one.container.created_at).timestamp()
             with trio.move_on_after(LOOK_TIME):
-                return await on_disk(_changed_at, Path(one.folder), one.config) > made
+                return await on_disk(_changed_at, Path(one.folder), one.config, limiter=_AGE_THREADS) > made
         except (ValueError, OverflowError, OSError):
             pass
         return False
@@ -183,7 +185,7 @@ class Devcontainers:
     async def _discover(self, root: Path, *, start: bool) -> None:
         with trio.move_on_after(LOOK_TIME):
             try:
-                found: Sequence[tuple[str, str]] = await on_disk(find_projects, root)
+                found: Sequence[tuple[str, str]] = await on_disk(find_projects, root, limiter=_PROJECT_THREADS)
             except OSError:
                 return
             for folder, config in found:
