@@ -53,7 +53,7 @@ elif verb == "exec":
 _BUILDER = """#!{python} -IS
 import json, pathlib, sys, time, uuid
 base = pathlib.Path({base!r})
-words = sys.argv[2:]
+words = [part for word in sys.argv[2:] for part in (word.split("=", 1) if word.startswith("--") else [word])]
 folder = pathlib.Path(words[words.index("--workspace-folder") + 1])
 file = folder / ".devcontainer/devcontainer.json"
 if "--config" in words:

@@ -56,6 +56,9 @@ class Attendant:
                     said = f"The agent inside ended: {words}"
                 except CommandError as error:
                     said = str(error)
+                except Exception as error:  # a defect of ours, which must not end the agent
+                    log.error("looking after a dev container failed", name=self._one.name, error=error)
+                    said = f"Looking after it failed: {type(error).__name__}"
                 self._one.agent_error = said
                 log.warn("no agent in a dev container", name=self._one.name, why=said)
                 self._tell()
@@ -93,7 +96,7 @@ class Attendant:
 
     async def _configuration(self) -> Configuration:
         """As described. Without the command that understands descriptions: as if nothing were said."""
-        env = environment.command_environment(self._state)
+        env = environment.looking_environment(self._state)
         try:
             await find_builder(env)
         except CommandError:

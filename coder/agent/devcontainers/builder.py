@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from coder.agent.devcontainers.commands import CommandError, Said, ask, find_program
+from coder.agent.devcontainers.commands import CommandError, Said, ask, find_program, read_json_untrusted
 from coder.agent.devcontainers.configuration import Configuration, read_configuration_untrusted
 
 NO_BUILDER = (
@@ -58,14 +57,15 @@ async def read_configuration(folder: str, config: str, env: Mapping[str, str]) -
 
 
 def _which(folder: str, config: str) -> list[str]:
-    return ["--workspace-folder", folder, *(["--config", os.path.join(folder, config)] if config else [])]  # noqa: PTH118 - a text for another program
+    # In one word each: what begins with a hyphen is no option.
+    return [f"--workspace-folder={folder}", *([f"--config={os.path.join(folder, config)}"] if config else [])]  # noqa: PTH118 - a text for another program
 
 
 def read_outcome_untrusted(said: Said) -> Built:
     """Of `devcontainer up`, whose last line of output is an object. Raises CommandError when nothing was built."""
     lines = [line for line in said.output.decode("utf-8", "replace").splitlines() if line.strip()]
     try:
-        outcome = json.loads(lines[-1]) if lines else {}
+        outcome = read_json_untrusted(lines[-1].encode()) if lines else {}
         word, ident = outcome.get("outcome"), outcome.get("containerId")
     except (ValueError, AttributeError, RecursionError):
         outcome, word, ident = {}, "", ""

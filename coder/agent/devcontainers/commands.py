@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,17 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import trio
 
 from coder.agent.disk import LOOK_TIME, off_the_loop, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
+from coder.base.groups import single_failure
 from coder.base.threads import NoThreadError
 
 MAX_COMPLAINT = 4096
 """Ours: bytes kept of what a program said on standard error, its last ones."""
-_PIECE = 64 << 10
+_THREADS = trio.CapacityLimiter(2)
+"Of looks for programs: a folder that does not answer takes none of other looks."
 
 
 class CommandError(ContainerRefusedError):
@@ -41,6 +45,26 @@ class Said:
         return self.output
 
 
+def is_text(text: str) -> bool:
+    """Whether others can have it: a command line, a message, a database."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def read_json_untrusted(answer: bytes) -> Any:
+    """What a program printed; in it, what is no text for others is as if it were not there. Raises as `json.loads`."""
+    return _texts(json.loads(answer))
+
+
+def _texts(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: _texts(value) for key, value in found.items() if is_text(key) and _is_good(value)}
+    return [_texts(value) for value in found if _is_good(value)] if isinstance(found, list) else found
+
+
+def _is_good(found: Any) -> bool:
+    return not isinstance(found, str) or is_text(found)
+
+
 async def find_program(names: Sequence[str], env: Mapping[str, str]) -> str | None:
     """The first of them that commands with that environment find. A disk that does not answer has none."""
 
@@ -49,7 +73,7 @@ async def find_program(names: Sequence[str], env: Mapping[str, str]) -> str | No
         return next((found for name in names if (found := shutil.which(name, path=path))), None)
 
     with trio.move_on_after(LOOK_TIME), suppress(NoThreadError):
-        return await on_disk(look)
+        return await on_disk(look, limiter=_THREADS)
     return None
 
 
@@ -74,15 +98,19 @@ async def ask(
         )  # fmt: skip
     except OSError as error:
         raise CommandError(f"{name} cannot be started: {error.strerror}") from error
+    except ValueError as error:  # a word that no command line can have
+        raise CommandError(f"{name} cannot be started: {error}") from error
     talk = _Talk(process, max_output, tell)
     try:
-        with trio.fail_after(seconds):
+        with single_failure(), trio.fail_after(seconds):
             await talk.run(given)
             if talk.too_much:
                 raise CommandError(f"{name} said more than {max_output} bytes")
             status = await process.wait()
     except trio.TooSlowError as error:
         raise CommandError(f"{name} gave no answer within {seconds:.0f} seconds") from error
+    except (OSError, trio.BrokenResourceError) as error:
+        raise CommandError(f"{name} could not be talked with: {error}") from error
     finally:
         await end_group(process)
     return Said(status, bytes(talk.output), talk.complaint.decode("utf-8", "replace").strip())
@@ -115,10 +143,13 @@ class _Talk:
                 if isinstance(given, bytes):
                     await pipe.send_all(given)
                     return
-                file = await off_the_loop(given.open, "rb")
-                with file:
-                    while chunk := await off_the_loop(file.read, 1 << 20):
-                        await pipe.send_all(chunk)
+                try:
+                    file = await off_the_loop(given.open, "rb")
+                    with file:
+                        while chunk := await off_the_loop(file.read, 1 << 20):
+                            await pipe.send_all(chunk)
+                except OSError as error:
+                    raise CommandError(f"{given} cannot be read: {error.strerror}") from error
 
     async def _read_errors(self) -> None:
         assert self._process.stderr is not None  # noqa: S101 - asked for

@@ -6,13 +6,12 @@ Whoever wrote the repository wrote it, so nothing is believed but its shape.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coder.agent.devcontainers.commands import CommandError
+from coder.agent.devcontainers.commands import CommandError, read_json_untrusted
 from coder.rpc.proto import agent_pb2
 
 _Request = agent_pb2.CreateSubAgentRequest
@@ -55,7 +54,7 @@ class Configuration:
 def read_configuration_untrusted(answer: bytes) -> Configuration:
     """Of what `devcontainer read-configuration --include-merged-configuration` printed. Raises CommandError."""
     try:
-        said = json.loads(answer)
+        said = read_json_untrusted(answer)
         plain = _mapping(said.get("configuration"))
         merged = _mapping(said.get("mergedConfiguration")) or plain
         inside = _mapping(said.get("workspace")).get("workspaceFolder")

@@ -5,12 +5,11 @@ What it answers is read by `read_containers_untrusted`; shapes are those of `cod
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coder.agent.devcontainers.commands import CommandError, ask, find_program
+from coder.agent.devcontainers.commands import CommandError, ask, find_program, read_json_untrusted
 from coder.agent.workspace.containers import ENGINES, NO_ENGINE
 
 FOLDER_LABEL, FILE_LABEL = "devcontainer.local_folder", "devcontainer.config_file"
@@ -93,7 +92,7 @@ async def list_containers(engine: str | None, env: Mapping[str, str], *, only_de
 def read_containers_untrusted(answer: bytes) -> tuple[ContainerRow, ...]:
     """What `docker inspect` or `podman inspect` printed. Raises CommandError when it cannot be read."""
     try:
-        return tuple(_row(one) for one in json.loads(answer))
+        return tuple(_row(one) for one in read_json_untrusted(answer))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise CommandError("The container engine's answer could not be read.") from error
 

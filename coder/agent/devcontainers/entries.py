@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -107,7 +108,10 @@ def declared(manifest: agent_pb2.Manifest, root: Path, home: Path) -> list[Devco
 
 def known_as(folder: str) -> UUID:
     """An id for the dev container of a folder nobody gave one: the same at every look."""
-    return uuid.uuid5(_NAMESPACE, folder)
+    # As uuid5, of bytes: a folder's name need not be UTF-8.
+    return UUID(
+        bytes=hashlib.sha1(_NAMESPACE.bytes + os.fsencode(folder), usedforsecurity=False).digest()[:16], version=5
+    )
 
 
 def take_listing(known: dict[str, Devcontainer], listing: Listing) -> None:
@@ -118,7 +122,7 @@ def take_listing(known: dict[str, Devcontainer], listing: Listing) -> None:
     found: dict[str, ContainerRow] = {}
     for row in listing.containers:
         folder = row.labels.get(FOLDER_LABEL, "")
-        if folder and (folder not in found or (row.running and not found[folder].running)):
+        if Path(folder).is_absolute() and (folder not in found or (row.running and not found[folder].running)):
             found[folder] = row
     for folder, row in found.items():
         if folder not in known:

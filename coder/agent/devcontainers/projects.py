@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from coder.agent.devcontainers.commands import is_text
+
 MAX_DEPTH = 4
 MAX_FOLDERS = 4000
 MAX_PROJECTS = 50
@@ -22,7 +24,7 @@ def descriptions(folder: Path) -> list[Path]:
     except OSError:
         inner = []
     found += [Path(path) / "devcontainer.json" for path in inner]
-    return [path for path in found if path.is_file()]
+    return [path for path in found if os.path.isfile(path)]  # noqa: PTH113 - pathlib's raises where one may not look
 
 
 def find_projects(root: Path) -> list[tuple[str, str]]:
@@ -36,10 +38,15 @@ def find_projects(root: Path) -> list[tuple[str, str]]:
         folder, depth = waiting.pop(0)
         seen += 1
         try:
-            inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+            inner = sorted(
+                entry.name
+                for entry in os.scandir(folder)
+                if entry.is_dir(follow_symlinks=False) and is_text(entry.name)
+            )
         except OSError:
             continue  # gone, or not ours to read
-        if (folder / ".git").exists() and (described := descriptions(folder)):
+        # pathlib's raises where one may not look
+        if os.path.exists(folder / ".git") and (described := descriptions(folder)):  # noqa: PTH110
             found.append((str(folder), str(described[0])))
         if depth < MAX_DEPTH:
             waiting += [

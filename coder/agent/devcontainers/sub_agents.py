@@ -63,6 +63,9 @@ class SubAgent:
 
     @staticmethod
     def of(found: agent_pb2.SubAgent, directory: str = "") -> SubAgent:
+        """Raises CommandError."""
+        if len(found.id) != 16 or len(found.auth_token) != 16:
+            raise CommandError("The server named an agent without a good id and token.")
         return SubAgent(UUID(bytes=found.id), found.name, UUID(bytes=found.auth_token), directory)
 
     def shown(self) -> dict[str, str]:
@@ -169,10 +172,7 @@ async def architecture_of(engine: str, container: str, env: Mapping[str, str]) -
 async def put_program(engine: str, container: str, program: Path, env: Mapping[str, str]) -> None:
     """Copies our program into the container, as root. Raises CommandError."""
     argv = [engine, "exec", "--interactive", "--user", "root", container, "/bin/sh", "-c", _INSTALL]
-    try:
-        said = await ask(argv, env, seconds=COPY_TIME, max_output=4096, given=program)
-    except OSError as error:
-        raise CommandError(f"This agent's own program cannot be read at {program}: {error.strerror}") from error
+    said = await ask(argv, env, seconds=COPY_TIME, max_output=4096, given=program)
     said.require("Copying the agent into the container")
 
 
@@ -192,6 +192,8 @@ async def run_inside(engine: str, container: str, user: str, env: Mapping[str, s
         )  # fmt: skip
     except OSError as error:
         raise CommandError(f"{Path(engine).name} cannot be started: {error.strerror}") from error
+    except ValueError as error:  # a word that no command line can have
+        raise CommandError(f"{Path(engine).name} cannot be started: {error}") from error
     assert process.stdin is not None and process.stdout is not None  # noqa: S101 - asked for
     said = bytearray()
     try:

@@ -40,6 +40,8 @@ SHARED = 1.0
 CLEAN_TIME = 10.0
 END_TIME = 15.0
 """Ours: seconds for asking which sub-agents were left behind, and for an engine to remove a container."""
+_AGE_THREADS, _PROJECT_THREADS = trio.CapacityLimiter(2), trio.CapacityLimiter(1)
+"""Folders that do not answer take none of other looks' threads."""
 _Level = agent_pb2.Log.Level
 
 
@@ -94,8 +96,11 @@ class Devcontainers:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             while True:
-                if self._known or await self._engine() is not None:
-                    await self._look_for_dev_containers()
+                try:
+                    if self._known or await self._engine() is not None:
+                        await self._look_for_dev_containers()
+                except Exception as error:  # a defect of ours, which must not end the agent
+                    log.error("looking at dev containers failed", error=error)
                 self._poke = trio.Event()
                 with trio.move_on_after(INTERVAL if self._known else IDLE_INTERVAL):
                     await self._poke.wait()
@@ -150,7 +155,7 @@ class Devcontainers:
     async def _apply(self, listing: Listing) -> None:
         if listing.complete:
             take_listing(self._known, listing)
-        for one in self._known.values():
+        for one in list(self._known.values()):  # somebody may begin or end one meanwhile
             one.dirty = await self._is_dirty(one)
         self._attend()
         self._tell()
@@ -172,15 +177,15 @@ class Devcontainers:
         try:
             made = datetime.fromisoformat(one.container.created_at).timestamp()
             with trio.move_on_after(LOOK_TIME):
-                return await on_disk(_changed_at, Path(one.folder), one.config) > made
-        except (ValueError, OSError):
+                return await on_disk(_changed_at, Path(one.folder), one.config, limiter=_AGE_THREADS) > made
+        except (ValueError, OverflowError, OSError):
             pass
         return False
 
     async def _discover(self, root: Path, *, start: bool) -> None:
         with trio.move_on_after(LOOK_TIME):
             try:
-                found: Sequence[tuple[str, str]] = await on_disk(find_projects, root)
+                found: Sequence[tuple[str, str]] = await on_disk(find_projects, root, limiter=_PROJECT_THREADS)
             except OSError:
                 return
             for folder, config in found:
@@ -195,7 +200,7 @@ class Devcontainers:
 
     async def _starts_itself(self, one: Devcontainer) -> bool:
         try:
-            env = environment.command_environment(self._state)
+            env = environment.looking_environment(self._state)
             return (await read_configuration(one.folder, one.config, env)).auto_start
         except CommandError as error:
             log.debug("a description could not be read", folder=one.folder, error=error)
@@ -211,8 +216,8 @@ class Devcontainers:
         one = self._find(ident)
         if one is None:
             return False
-        if one.busy:
-            raise DevcontainerBusyError(one.busy)
+        if one.busy or self._nursery is None:  # before the start scripts have run it is begun anyway
+            raise DevcontainerBusyError(one.busy or "starting")
         self._spawn(one, anew=True)
         return True
 
@@ -274,6 +279,9 @@ class Devcontainers:
                 lines.end()
                 self._logs.add(one.log_source, one.error, _Level.ERROR)
                 log.warn("a dev container could not be built", name=one.name, folder=one.folder, error=one.error)
+            except Exception as error:  # a defect of ours, which must not end the agent
+                one.error = f"Building it failed: {type(error).__name__}"
+                log.error("building a dev container failed", name=one.name, error=error)
             lines.end()
         failure = one.error
         await self.refresh()
@@ -283,6 +291,8 @@ class Devcontainers:
     # ---- agents inside
 
     def _attend(self) -> None:
+        for folder in self._attendants.keys() - self._known.keys():
+            self._attendants.pop(folder).scope.cancel()
         for one in list(self._known.values()):
             at = self._attendants.get(one.folder)
             container = one.container.id if one.container is not None and one.running else ""

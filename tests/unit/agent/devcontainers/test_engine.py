@@ -116,3 +116,19 @@ async def test_a_program_gets_a_file_and_is_heard_to_its_end(tmp_path: Path) -> 
         (await commands.ask(["/bin/sh", "-c", "echo why >&2; exit 3"], {}, seconds=60, max_output=9)).require("Trying")
     with pytest.raises(CommandError, match="none cannot be started: No such file"):
         await commands.ask(["/none"], {}, seconds=60, max_output=9)
+
+
+@pytest.mark.parametrize("words", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
+async def test_words_no_command_line_can_have_are_refused_as_such(words: list[str]) -> None:
+    with pytest.raises(CommandError, match="cannot be started"):
+        await commands.ask(words, os.environ, seconds=60, max_output=9)
+
+
+async def test_a_file_that_cannot_be_given_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be read: No such file"):
+        await commands.ask(["/bin/cat"], os.environ, seconds=60, max_output=9, given=tmp_path / "none")
+
+
+def test_what_is_no_text_for_others_is_as_if_it_were_not_there() -> None:
+    said = json.dumps({"a": "x\0", "\ud800": 1, "b": ["\udcff", "ü"]}).encode()
+    assert commands.read_json_untrusted(said) == {"b": ["ü"]}

@@ -424,3 +424,16 @@ async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.Monkey
     assert (made.name, asked, faults) == ("third", ["first", "second", "third"], ["application X: no slug"])
     with pytest.raises(CommandError, match="already exists"):
         await calls.create(request, ["first"])
+
+
+@pytest.mark.parametrize(("ident", "token"), [(bytes(15), bytes(16)), (bytes(16), b"")])
+def test_an_agent_without_a_good_id_or_token_is_refused(ident: bytes, token: bytes) -> None:
+    with pytest.raises(CommandError, match="without a good id"):
+        SubAgent.of(agent_pb2.SubAgent(name="a", id=ident, auth_token=token))
+
+
+async def test_before_it_is_open_nothing_is_busy_for_ever(place: Place) -> None:
+    place.declare("api")
+    place.table._known |= {one.folder: one for one in declared(place.manifest, place.work, place.work)}
+    assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 409
+    assert [one.busy for one in place.table._known.values()] == [""]
