@@ -61,7 +61,7 @@ def _texts(found: Any) -> Any:
     return [_texts(value) for value in found if _is_good(value)] if isinstance(found, list) else found
 
 
-def _is_good(found: Any) -> bool:
+def _is_good(found: object) -> bool:
     return not isinstance(found, str) or is_text(found)
 
 

@@ -32,11 +32,11 @@ describe("where an application opens", () => {
 describe("an external application's address", () => {
   const address = (url: string, viewer = "u") => addressOf(app({ external: true, url }), workspace, agent, placeOf(undefined, ""), viewer);
 
-  it.each(["vscode", "vscode-insiders", "cursor", "windsurf", "jetbrains", "jetbrains-gateway", "JetBrains"])("carries its viewer's key to %s", (scheme) => {
+  it.each(["vscode", "vscode-insiders", "cursor", "windsurf", "jetbrains", "jetbrains-gateway", "JetBrains", "zed", "fleet", "our-editor"])("carries its viewer's key to %s", (scheme) => {
     expect(address(`${scheme}://open?token=$SESSION_TOKEN`)).toBe(`${scheme}://open?token=$SESSION_TOKEN`);
   });
 
-  it.each(["http", "https", "HTTPS", "HtTp", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "mailto", "sms", "intent", "web+thing", "ms-word", "ms-excel", "vscodex", "x-vscode"])("carries no key by %s", (scheme) => {
+  it.each(["http", "https", "HTTPS", "HtTp", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "mailto", "sms", "intent", "web+thing", "ms-word", "ms-excel", "search-ms", "git+ssh"])("carries no key by %s", (scheme) => {
     expect(address(`${scheme}://evil.test/?a=$SESSION_TOKEN&b=$SESSION_TOKEN`)).toBe(`${scheme}://evil.test/?a=&b=`);
   });
 

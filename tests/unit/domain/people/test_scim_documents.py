@@ -36,6 +36,9 @@ def test_names_in_any_case_and_qualified(sent: dict[str, Any], read: dict[str, A
     assert canonical(read) == read
 
 
+_NO_TRUTHS: tuple[Any, ...] = ("no", "", "False ", 0, 1, [], {}, [False])
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -44,7 +47,7 @@ def test_names_in_any_case_and_qualified(sent: dict[str, Any], read: dict[str, A
         {"userName": "x", f"{USER_SCHEMA}:userName": "y"},
         {"emails": [{"value": "a", "Value": "b"}]},
         {USER_SCHEMA: False},
-        *({"active": value} for value in ("no", "", "False ", 0, 1, [], {}, [False])),
+        *({"active": value} for value in _NO_TRUTHS),
     ],
 )
 def test_what_cannot_be_understood_is_refused(sent: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coder.domain.people.user_secrets import MAX_VALUE, explain_env_name, explain_faults, explain_file_path, read_pairs
+from coder.domain.people.user_secrets import explain_env_name, explain_file_path, read_pairs
 
 
 def test_names_and_paths() -> None:
@@ -17,15 +17,3 @@ def test_imported_files() -> None:
     assert read_pairs("json", {"A": 1, "B": True}) == {"A": "1", "B": "true"}
     assert isinstance(read_pairs("env", "nothing"), str)
     assert isinstance(read_pairs("json", {"A": [1]}), str)
-
-
-def test_every_fault_is_told_with_its_field() -> None:
-    assert explain_faults("db", "x", "DB", "", enabled=True) == []
-    assert explain_faults("db", "x", "", "", enabled=False) == []
-
-    def fields(name: str, value: str, env_name: str, file_path: str) -> list[str]:
-        return [field for field, _ in explain_faults(name, value, env_name, file_path, enabled=True)]
-
-    assert fields("", "", "1A", "x") == ["name", "value", "env_name", "file_path"]
-    assert fields("db", "x", "", "") == ["env_name"]
-    assert fields("db", "a\0b", "DB", "") == fields("db", "x" * (MAX_VALUE + 1), "DB", "") == ["value"]

@@ -22,15 +22,18 @@ async def test_who_left_before_the_answer_has_no_status() -> None:
         else:
             await trio.sleep_forever()
 
-    async def no_more(*_: Any) -> None:
-        return None
+    async def receive() -> dict[str, Any]:
+        return {}
+
+    async def send(_message: dict[str, Any]) -> None:
+        pass
 
     async with running_coderd() as world:
         middleware = Middleware(answer, world.ctx)
         for path in ("/left", "/answered"):
-            scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
+            scope: dict[str, Any] = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(middleware, scope, no_more, no_more)
+                nursery.start_soon(middleware, scope, receive, send)
                 await trio.sleep(0)
                 nursery.cancel_scope.cancel()
         lines = world.ctx.part(Metrics)[FAMILY].lines()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from coder.base.secret import Secret
 from tests.kit.coderd import World, running_coderd
 

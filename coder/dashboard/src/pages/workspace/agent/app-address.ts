@@ -8,15 +8,16 @@ const LINK = /^(?!(?:javascript|data|vbscript|file|blob|filesystem|about|view-so
 
 /** Stands in an external application's address for a key of whoever opens it. */
 export const TOKEN = "$SESSION_TOKEN";
-/** Programs on this machine that sign in with a key they are handed. Any other scheme may carry it to another host. */
-const SIGN_IN = /^(?:vscode|vscode-insiders|vscodium|cursor|windsurf|kiro|positron|antigravity|jetbrains|jetbrains-gateway):/i;
+/** Schemes that lead to another host, or to a program that sends what it opens there. Any other is some program's own, which signs in
+ * with the key it is handed: a template's author may name one nobody has heard of. */
+const CARRIES_AWAY = /^(?:https?|wss?|s?ftp|ftps|ssh|telnet|rdp|vnc|smb|nfs|git|svn|mailto|sms|smsto|mms|tel|sip|sips|xmpp|irc|ircs|ldap|ldaps|magnet|intent|search-ms|ms-[a-z-]+|web\+[a-z]+|git\+[a-z]+|svn\+ssh):/i;
 
 /** `viewer` is the id of who would open it: only in one's own workspace does an address carry one's key, because its owner may
  * have had a say in where it leads. A program that gets none asks whoever uses it to sign in. */
 export function addressOf(app: WorkspaceApp, workspace: Workspace, agent: WorkspaceAgent, place: AppPlace, viewer = ""): string | null {
   if (app.external) {
     if (!app.url || !LINK.test(app.url)) return null;
-    return viewer !== "" && viewer === workspace.owner_id && SIGN_IN.test(app.url) ? app.url : app.url.replaceAll(TOKEN, "");
+    return viewer !== "" && viewer === workspace.owner_id && !CARRIES_AWAY.test(app.url) ? app.url : app.url.replaceAll(TOKEN, "");
   }
   if (app.command) return `/@${workspace.owner_name}/${workspace.name}.${agent.name}/terminal?app=${encodeURIComponent(app.slug)}`;
   if (!app.url) return null;
