@@ -21,6 +21,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.people.held_roles import hold_roles_of_both
 from coder.coderd.services.people.user_views import slim_roles
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.engine.names import as_id
@@ -269,6 +270,7 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
         raise NotFound  # recorded: not 403, though members see each other
 
     async def write(tx: Tx) -> None:
+        await hold_roles_of_both(tx, subject, user.id, organization)
         member = await store.get_member(tx, organization.id, user.id, lock=True)
         if member is None:
             raise NotFound
@@ -317,6 +319,7 @@ async def set_member_roles(
 
     async def write(tx: Tx) -> MemberRow:
         own = await role_store.hold_roles(tx, organization.id, wanted)
+        await hold_roles_of_both(tx, subject, user.id, organization)
         for name in wanted:
             if name not in ORGANIZATION_ROLES and name not in own:
                 raise Invalid(f'"{name}:{organization.id}" is not a supported role')

@@ -15,6 +15,7 @@ from coder.coderd.services.foundation.errors import Conflict, ExpectationFailed,
 from coder.coderd.services.foundation.fields import check_fields, check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people import git_ssh_keys
+from coder.coderd.services.people.held_roles import hold_roles_of_both
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
@@ -372,6 +373,7 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
             raise Invalid(f'"{name}" is not a supported role')
 
     async def write(tx: Tx) -> UserRow:
+        await hold_roles_of_both(tx, subject, user.id)
         before = (await _lock(tx, user.id)).rbac_roles  # as they are now: what others just gave is not theirs to take
         for name in sorted(set(wanted).symmetric_difference(before)):
             if not may_assign(subject, name):
@@ -397,6 +399,7 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
         return
 
     async def write(tx: Tx) -> None:
+        await hold_roles_of_both(tx, subject, user.id)
         await _keep_an_owner(tx, user.id)
         if await _owns_workspaces(tx, user.id):
             raise ExpectationFailed(

@@ -1,0 +1,57 @@
+"""Attacks by the moment: two at once, and what was right when it began and is right no more when it ends."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.kit.coderd import World, running_coderd
+from tests.unit.conformance.test_attacks_on_workspaces import at_once
+
+# ---- two who take each other's place
+
+
+@pytest.mark.parametrize("undo", ["roles", "removed"])
+async def test_two_organization_admins_do_not_undo_each_other(undo: str) -> None:
+    """Who is undone first undoes nobody: what an organization's admin may do, it may at the moment of the change."""
+    async with running_coderd(first_user=True) as world:
+        organization = f"/api/v2/organizations/{world.organization_id}/members"
+        for number in range(4):
+            people = [await world.member(f"{name}{number}") for name in ("ann", "ben", "control")]
+            for who, _ in people:
+                given = await world.put(f"{organization}/{who}/roles", {"roles": ["organization-admin"]})
+                assert given.status_code == 200, given.text
+
+            async def act(who: str, by: str, world: World = world) -> httpx.Response:
+                if undo == "roles":
+                    return await world.put(f"{organization}/{who}/roles", {"roles": []}, token=by)
+                return await world.delete(f"{organization}/{who}", token=by)
+
+            (ann, ann_key), (ben, ben_key), (control, _) = people
+            assert (await act(control, ann_key)).status_code < 300, "an admin undoes another"
+            pairs = [(ben, ann_key), (ann, ben_key)]
+            await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
+            members = (await world.get(organization)).json()
+            admins = [one["user_id"] for one in members if one["roles"] and one["user_id"] in {ann, ben}]
+            assert len(admins) == 1, f"{undo} {number}: {admins}"
+
+
+@pytest.mark.parametrize("undo", ["roles", "deleted"])
+async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
+    """Where a third stays, so that it is not the last owner's place that saves one of them."""
+    async with running_coderd(first_user=True) as world:
+        for number in range(3):
+            people = [await world.member(f"{name}{number}", ["owner"]) for name in ("ann", "ben", "control")]
+
+            async def act(who: str, by: str, world: World = world) -> httpx.Response:
+                if undo == "roles":
+                    return await world.put(f"/api/v2/users/{who}/roles", {"roles": []}, token=by)
+                return await world.delete(f"/api/v2/users/{who}", token=by)
+
+            (ann, ann_key), (ben, ben_key), (control, _) = people
+            assert (await act(control, ann_key)).status_code < 300, "an owner undoes another"
+            pairs = [(ben, ann_key), (ann, ben_key)]
+            await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
+            mine = [await world.get("/api/v2/users/me", token=key) for key in (ann_key, ben_key)]
+            left = [one for one in mine if one.status_code == 200 and one.json()["roles"]]
+            assert len(left) == 1, f"{undo} {number}: {[one.text for one in mine]}"
