@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
+import trio
 
+from coder.net.errors import HttpError
+from tests.kit.agents import workspace_world
 from tests.kit.coderd import World, running_coderd
+from tests.kit.overlay import running_agent
+from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
 from tests.unit.conformance.test_attacks_on_workspaces import at_once
 
 # ---- two who take each other's place
@@ -55,3 +62,51 @@ async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
             mine = [await world.get("/api/v2/users/me", token=key) for key in (ann_key, ben_key)]
             left = [one for one in mine if one.status_code == 200 and one.json()["roles"]]
             assert len(left) == 1, f"{undo} {number}: {[one.text for one in mine]}"
+
+
+# ---- one resume token, twice at once
+
+
+async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
+    """By its own session one of the two stays; by another session or another user nobody comes in beside it."""
+    async with workspace_world() as view_context, running_agent(view_context) as agent:
+        world, path = view_context.world, "/api/v2/tailnet?version=2.0"
+        _, eve = await world.member("eve")
+        again = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "second"})).json()["key"]
+        async with coordinating(world, path, world.token) as first:
+            await first.tell(first.key)
+            await first.ask(view_context.agent_id)
+            resume = await first.resume_token()
+        links: dict[int, Any] = {}
+        said: dict[int, str] = {}
+        turned_away: list[int] = []
+        overwritten = trio.Event()
+
+        async def own(number: int) -> None:
+            async with coordinating(world, path, world.token, resume=resume) as link:
+                links[number] = link
+                await link.tell(first.key, first.disco)
+                said[number] = await link.refusal()
+                overwritten.set()
+
+        async def foreign(token: str) -> None:
+            with pytest.raises(HttpError) as refused:
+                async with coordinating(world, path, token, resume=resume):
+                    pass
+            turned_away.append(refused.value.status)
+
+        async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as strangers:
+                for number in range(2):
+                    nursery.start_soon(own, number)
+                    strangers.start_soon(foreign, again)
+                    strangers.start_soon(foreign, eve)
+            with trio.fail_after(60):
+                await overwritten.wait()
+            ((number, why),) = said.items()
+            assert "overwritten" in why
+            assert await links[1 - number].resume_token(), "the other one goes on"
+            assert said.keys() == {number}
+            nursery.cancel_scope.cancel()
+        assert turned_away == [401] * 4
+        assert [*agent._node.peers()].count(first.key) <= 1

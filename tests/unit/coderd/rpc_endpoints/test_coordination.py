@@ -129,7 +129,7 @@ class _Stream:
 
 
 @asynccontextmanager
-async def _coordinating(world: World, path: str, token: str, *, resume: str = "") -> AsyncIterator[_Stream]:
+async def coordinating(world: World, path: str, token: str, *, resume: str = "") -> AsyncIterator[_Stream]:
     policy = DialPolicy(world.url, token=Secret(token))
     websocket = await connect_websocket(policy, path, headers=[(RESUME_HEADER, resume)] if resume else [])
     async with (
@@ -155,12 +155,12 @@ async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: py
         async def knows_not() -> bool:
             return not await knows()
 
-        async with _coordinating(world, "/api/v2/tailnet?version=2.0", token) as first:
+        async with coordinating(world, "/api/v2/tailnet?version=2.0", token) as first:
             await first.tell(first.key)
             await first.ask(view_context.agent_id)
             await eventually(knows)
             resume = await first.resume_token()
-            async with _coordinating(world, "/api/v2/tailnet?version=2.0", token, resume=resume) as second:
+            async with coordinating(world, "/api/v2/tailnet?version=2.0", token, resume=resume) as second:
                 await second.tell(first.key, first.disco)
                 assert "overwritten" in await first.refusal()
                 assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204
@@ -183,8 +183,8 @@ async def test_a_tunnel_is_asked_for_by_the_rights_of_that_moment() -> None:
                 added = await world.patch(f"/api/v2/groups/{group}", {"add_users": [bob]})
                 assert added.status_code == 200, added.text
             async with (
-                _coordinating(world, path, token) as may,
-                _coordinating(world, path, token) as lost,
+                coordinating(world, path, token) as may,
+                coordinating(world, path, token) as lost,
             ):
                 for one in (may, lost):
                     await one.tell(one.key)
@@ -209,7 +209,7 @@ async def test_a_resume_token_is_worth_nothing_to_others() -> None:
         _, eve = await world.member("eve", organizations=[made.json()["id"]])
         again = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "second"})
         tailnet = "/api/v2/tailnet?version=2.0"
-        async with _coordinating(world, tailnet, world.token) as first:
+        async with coordinating(world, tailnet, world.token) as first:
             await first.tell(first.key)
             await first.ask(view_context.agent_id)
             resume = await first.resume_token()
@@ -221,7 +221,7 @@ async def test_a_resume_token_is_worth_nothing_to_others() -> None:
                         await connect_websocket(DialPolicy(world.url, token=Secret(token)), path, **shown)
                     assert caught.value.status == 401
                     assert [item["field"] for item in caught.value.validations] == ["resume_token"]
-            async with _coordinating(world, tailnet, world.token, resume=resume) as second:
+            async with coordinating(world, tailnet, world.token, resume=resume) as second:
                 await second.tell(second.key)
                 assert "other keys" in await second.refusal()
         assert second.key not in agent._node.peers()
@@ -247,7 +247,7 @@ async def test_a_foreign_key_is_refused(is_present: bool) -> None:
             if not is_present:
                 await stack.aclose()
                 await eventually(is_away)
-            async with _coordinating(world, "/api/v2/tailnet?version=2.0", bob) as thief:
+            async with coordinating(world, "/api/v2/tailnet?version=2.0", bob) as thief:
                 await thief.tell(key)
                 assert "another peer" in await thief.refusal()
 
