@@ -29,6 +29,7 @@ _TEXTS = {
 _WORDS = {
     "endpoint": "vpn.example.com:51820",
     "type": "coder_external_agent",
+    "url": "https://x.example/x",
     "public_key": "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHg=",
 }
 """Of texts in fields of this name: what lets a command go on."""

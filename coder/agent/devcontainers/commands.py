@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, off_the_loop, on_disk
+from coder.agent.disk import LOOK_TIME, Threads, off_the_loop, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
 from coder.base.groups import single_failure
@@ -22,7 +22,7 @@ from coder.base.threads import NoThreadError
 
 MAX_COMPLAINT = 4096
 """Ours: bytes kept of what a program said on standard error, its last ones."""
-_THREADS = trio.CapacityLimiter(2)
+_THREADS = Threads(2)
 "Of looks for programs: a folder that does not answer takes none of other looks."
 
 

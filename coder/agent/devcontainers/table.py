@@ -23,7 +23,7 @@ from coder.agent.devcontainers.engine import Listing, find_engine, list_containe
 from coder.agent.devcontainers.entries import Busy, Devcontainer, declared, known_as, take_listing
 from coder.agent.devcontainers.projects import descriptions, find_projects
 from coder.agent.devcontainers.sub_agents import SubAgentCalls
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, Threads, on_disk
 from coder.agent.shared_look import SharedLook
 from coder.agent.state import AgentState, DevcontainerBusyError
 from coder.agent.workspace import environment
@@ -40,7 +40,7 @@ SHARED = 1.0
 CLEAN_TIME = 10.0
 END_TIME = 15.0
 """Ours: seconds for asking which sub-agents were left behind, and for an engine to remove a container."""
-_AGE_THREADS, _PROJECT_THREADS = trio.CapacityLimiter(2), trio.CapacityLimiter(1)
+_AGE_THREADS, _PROJECT_THREADS = Threads(2), Threads(1)
 """Folders that do not answer take none of other looks' threads."""
 _Level = agent_pb2.Log.Level
 

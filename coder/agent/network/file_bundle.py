@@ -18,9 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import trio
-
-from coder.agent.disk import on_disk
+from coder.agent.disk import Threads, on_disk
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, message_reply
 from coder.agent.state import AgentState
 from coder.agent.workspace.files import read_regular, workdir
@@ -35,7 +33,7 @@ MAX_FILE = 8 << 20
 MAX_TOTAL = 32 << 20
 """Ours: an archive is made in memory, of an agent on somebody else's machine. Entries: of folders, over the whole
 request; folders full of folders have no files that could be counted."""
-_LIMITER = trio.CapacityLimiter(2)
+_LIMITER = Threads(2)
 """Bundles that are made at once. A disk that does not answer holds these threads, never those that all others share."""
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
 from coder.base.host import disk_usage
 
 Usage = tuple[int | None, int | None]
 """(used, total)"""
-_THREADS: dict[Path, trio.CapacityLimiter] = {}
-"By folder: one that does not answer holds one thread, however often it is asked, and however many connections come."
+_THREADS = FolderThreads(1)
+"""However many connections come."""
 
 
 async def read_volumes(folders: Collection[Path]) -> dict[Path, Usage]:
@@ -22,9 +22,8 @@ async def read_volumes(folders: Collection[Path]) -> dict[Path, Usage]:
     found: dict[Path, Usage] = dict.fromkeys(folders, (None, None))
 
     async def look(folder: Path) -> None:
-        limiter = _THREADS.setdefault(folder, trio.CapacityLimiter(1))
         with trio.move_on_after(LOOK_TIME), suppress(OSError):  # no room for a thread
-            found[folder] = await on_disk(disk_usage, folder, limiter=limiter)
+            found[folder] = await on_disk(disk_usage, folder, limiter=_THREADS.of(folder))
 
     async with trio.open_nursery() as nursery:
         for folder in found:

@@ -17,7 +17,7 @@ from typing import Any
 import trio
 from trio_asyncio import trio_as_aio
 
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, Threads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment, terminal
 from coder.agent.workspace.children import KILL_GRACE, UNKNOWN_STATUS, wait_for_child
@@ -39,7 +39,7 @@ REAP_GRACE = 5.0
 """Ours: seconds a program has after its terminal was hung up."""
 BLOCKED_PROGRAMS = {"nc", "rsync", "scp", "sftp"}
 
-_MESSAGE_THREADS = trio.CapacityLimiter(1)
+_MESSAGE_THREADS = Threads(1)
 "For messages of the day: on a disk that is away they wait behind each other, and not before all other looks."
 _VSCODE = {
     "vscode", "vscode_insiders", "vscode_web", "code_server", "cursor", "windsurf", "positron", "vscodium", "codium",

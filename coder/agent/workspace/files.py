@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar, TypeVarTuple
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
 from coder.agent.state import AgentState
 
 Found = TypeVar("Found")
@@ -29,9 +29,8 @@ _NO_WAIT = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BI
 
 ASKED_AT_ONCE = 4
 "Ours: shells and scripts that look for their folder at a time; others wait for them."
-_FOLDERS: dict[Path, trio.CapacityLimiter] = {}
-"""By folder, of which there are two or three: one that does not answer is asked again by every script of the metadata,
-and must not take the threads of all other looks one by one."""
+_FOLDERS = FolderThreads(ASKED_AT_ONCE)
+"""One that does not answer is asked again by every script of the metadata."""
 
 
 class NotRegularError(OSError):
@@ -43,7 +42,7 @@ async def workdir(state: AgentState) -> Path:
     whatever keeps one from looking: a disk that is gone, a folder above that is closed, no room for a thread."""
     for folder in state.workdirs():
         with trio.move_on_after(LOOK_TIME), suppress(OSError):
-            if await on_disk(folder.is_dir, limiter=_FOLDERS.setdefault(folder, trio.CapacityLimiter(ASKED_AT_ONCE))):
+            if await on_disk(folder.is_dir, limiter=_FOLDERS.of(folder)):
                 return folder
     return Path("/")
 

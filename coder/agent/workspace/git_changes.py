@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import trio
 
-from coder.agent.disk import on_disk
+from coder.agent.disk import FolderThreads, on_disk
 from coder.agent.workspace.children import end_group
 
 MAX_REPOSITORIES = 32
@@ -43,8 +43,8 @@ _OWN_SCOPES = frozenset({"system", "global", "command"})
 """Of the configuration of who works here, rather than of who made the repository."""
 _OFFLINE = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 """A partial clone would fetch what it lacks. The second is known since git 2.44 and the clearer word."""
-_THREADS: dict[Path, trio.CapacityLimiter] = {}
-"""By directory: one that does not answer holds one thread, however long somebody watches, and none of other looks."""
+_THREADS = FolderThreads(1)
+"""By directory, however long somebody watches."""
 _LEFT_OUT = "\n[the rest of the changes is left out]\n"
 
 
@@ -114,8 +114,7 @@ async def scan(directory: Path, env: Mapping[str, str]) -> Scan:
     found = Scan(untracked_left=MAX_UNTRACKED)
     try:
         with trio.fail_after(COMMAND_TIME):
-            limiter = _THREADS.setdefault(directory, trio.CapacityLimiter(1))
-            roots = await on_disk(find_repositories, directory, limiter=limiter)
+            roots = await on_disk(find_repositories, directory, limiter=_THREADS.of(directory))
     except trio.TooSlowError as error:
         raise GitError(f"{directory} was not searched for repositories within {COMMAND_TIME:g} s") from error
     except OSError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
 from coder.agent.workspace.files import open_to_write
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
@@ -24,11 +24,8 @@ MOST = 64 << 20
 """Ours: bytes of one run that are kept; a script that writes gigabytes must not fill the disk it runs on."""
 BEHIND = 1 << 20
 """Ours: bytes that may wait for the disk; then the script waits, too."""
-AT_ONCE = 8
-"""Ours: looks at a folder of logs at a time. One that does not answer is asked again by every run of a script, and must
-not take the threads of all other looks one by one."""
-_THREADS: dict[Path, trio.CapacityLimiter] = {}
-"By folder, of which there are one or two."
+_THREADS = FolderThreads(8)
+"""Ours: looks at a folder of logs at a time. One that does not answer is asked again by every run of a script."""
 _FULL = b"\n[the rest of this run's output is not kept here]\n"
 
 
@@ -59,7 +56,6 @@ class ScriptLog:
 
     def __init__(self, path: Path, most: int) -> None:
         self._path, self._left = path, most
-        self._threads = _THREADS.setdefault(path.parent, trio.CapacityLimiter(AT_ONCE))
         self._file: _File | None = None
         self._waiting: list[bytes] = []
         self._size = 0
@@ -92,7 +88,7 @@ class ScriptLog:
         file, self._file, self._is_over = self._file, None, True
         if file is not None:
             with trio.move_on_after(LOOK_TIME), contextlib.suppress(OSError):  # no room for a thread: it closes itself
-                await on_disk(file.close, limiter=self._threads)
+                await on_disk(file.close, limiter=_THREADS.of(self._path.parent))
 
     async def _wait(self, most: int) -> None:
         while self._size > most and not self._is_over:
@@ -114,13 +110,13 @@ class ScriptLog:
     async def run(self) -> None:
         """Writes until it is cancelled."""
         try:
-            self._file = await on_disk(_open, self._path, limiter=self._threads)
+            self._file = await on_disk(_open, self._path, limiter=_THREADS.of(self._path.parent))
             self.opened.set()
             while not self._is_over:
                 await self._more.wait()
                 self._more = trio.Event()
                 pieces, self._waiting = self._waiting, []
-                await on_disk(self._file.append, pieces, limiter=self._threads)
+                await on_disk(self._file.append, pieces, limiter=_THREADS.of(self._path.parent))
                 self._size -= sum(map(len, pieces))
                 told, self._written = self._written, trio.Event()
                 told.set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import expand_directory
 from coder.agent.workspace.files import open_to_write
@@ -16,8 +16,8 @@ from coder.rpc.proto import agent_pb2
 
 log = get_logger("agent")
 
-_THREADS: dict[Path, trio.CapacityLimiter] = {}
-"By folder: one that does not answer holds one thread, however many secrets are to lie there, and none of other looks."
+_THREADS = FolderThreads(1)
+"""However many secrets are to lie in one."""
 
 
 async def write_secret_files(state: AgentState, manifest: agent_pb2.Manifest) -> None:
@@ -26,10 +26,9 @@ async def write_secret_files(state: AgentState, manifest: agent_pb2.Manifest) ->
     for secret in manifest.secrets:
         if secret.file_path:
             path = expand_directory(secret.file_path, state.identity, {})
-            limiter = _THREADS.setdefault(path.parent, trio.CapacityLimiter(1))
             try:
                 with trio.fail_after(LOOK_TIME):
-                    await on_disk(_write, path, secret.value, limiter=limiter)
+                    await on_disk(_write, path, secret.value, limiter=_THREADS.of(path.parent))
             except trio.TooSlowError:
                 log.error("no answer from the disk of a secret's file", path=path)
             except OSError as error:

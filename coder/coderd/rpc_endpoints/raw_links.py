@@ -19,10 +19,12 @@ import trio
 from coder.api.base import codec
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.handshake import explain_handshake
+from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.access.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, key_of
+from coder.coderd.services.access.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, counted, key_of
 from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.route_scopes import BY_SECRET, Scope, named
+from coder.domain.access.signed_in import is_for_signed_in
 from coder.net.stream_wrapper import StreamWrapper
 
 if TYPE_CHECKING:
@@ -311,6 +313,8 @@ async def serve_endpoint(
         if not named(endpoint.scope) and endpoint.scope not in BY_SECRET:
             await upgrade.count(None)
         if upgrade.request.method != "GET":
+            if is_for_signed_in(upgrade.request.path):
+                await counted(authenticate(ctx, upgrade.request.credentials), lambda caller: caller, upgrade.count)
             await upgrade.answer(405, b"", [("allow", "GET")])
         else:
             await endpoint.handler(ctx, upgrade)

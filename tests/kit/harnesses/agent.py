@@ -97,6 +97,12 @@ def _containers(data: bytes) -> object:
     return read_containers_untrusted(data)
 
 
+def _printed_json(data: bytes) -> object:
+    from coder.agent.devcontainers.commands import read_json_untrusted
+
+    return read_json_untrusted(data)
+
+
 KEXINIT = (
     (200).to_bytes(4, "big")
     + b"\x04\x14"
@@ -125,6 +131,9 @@ AGENT = {
     ),
     "agent/devcontainers/builder.py:read_outcome_untrusted": Harness(
         _outcome, (_command_error(),), [b'{"outcome":"success","containerId":"a"}\n', b'x\n{"outcome":"error"}', b"[]"]
+    ),
+    "agent/devcontainers/commands.py:read_json_untrusted": Harness(
+        _printed_json, (ValueError, RecursionError), [b'{"a":["b",{"c":1.5}],"d":"\\u0000","e":"\\ud800"}']
     ),
     "agent/devcontainers/configuration.py:read_configuration_untrusted": Harness(
         _configuration,

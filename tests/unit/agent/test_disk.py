@@ -38,7 +38,7 @@ async def test_what_a_look_raises_is_raised() -> None:
 
     with pytest.raises(OSError, match="gone"):
         await on_disk(look, "gone")
-    assert THREADS.borrowed_tokens == 0
+    assert THREADS.limiter().borrowed_tokens == 0
 
 
 async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
@@ -50,7 +50,7 @@ async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
     with no_threads():
         with pytest.raises(OSError, match="no room"):
             await on_disk(threading.get_ident)
-        assert THREADS.borrowed_tokens == 0
+        assert THREADS.limiter().borrowed_tokens == 0
         assert not (await resources.read(True, ["/"])).HasField("memory")
         assert await read_volumes([Path("/")]) == {Path("/"): (None, None)}
         async with script_log(Path("/proc/none"), 100) as kept:

@@ -21,6 +21,7 @@ from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.events.tracing import Tracing
 from coder.coderd.services.foundation.errors import Refusal
 from coder.domain.access.rate_budgets import Budget, budgets_of
+from coder.domain.access.signed_in import is_for_signed_in
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -109,7 +110,7 @@ async def _on_http_exception(error: HTTPException) -> Any:
     if has_websocket_context() and (status == 405 or isinstance(error, WebsocketMismatch)):
         status = 404  # there are pages at this address, and no WebSocket
     here = websocket if has_websocket_context() else request
-    if status in {404, 405} and _is_for_signed_in(here.path):
+    if status in {404, 405} and is_for_signed_in(here.path):
         refused = await _refuse_strangers()
         if refused is not None:
             return refused
@@ -122,22 +123,6 @@ async def _on_http_exception(error: HTTPException) -> Any:
     if 300 <= status < 400:
         return error.get_response()
     return _json({"message": error.description or error.name}, status)
-
-
-_SIGNED_IN = frozenset(
-    {"audit", "authcheck", "connectionlog", "debug", "deployment", "experiments", "external-auth", "files", "groups",
-     "insights", "licenses", "notifications", "oauth2-provider", "organizations", "prebuilds", "replicas", "settings",
-     "tailnet", "tasks", "templatebuilder", "templates", "templateversions", "workspace-quota", "workspacebuilds",
-     "workspaces"}
-)  # fmt: skip
-"""Parts of the API for people who signed in: what it has not, route or method, is told to them alone (recorded: 401
-first)."""
-
-
-def _is_for_signed_in(path: str) -> bool:
-    """Of users, what is below the list: whatever is no public word there is taken for somebody's name."""
-    part, *rest = path.split("/")[3:] or [""]
-    return part in _SIGNED_IN or (part == "users" and any(rest))
 
 
 _PUBLIC_STREAMS = frozenset({"/api/v2/derp-map"})

@@ -37,8 +37,8 @@ async def test_a_volume_that_does_not_answer_is_left_out(
         points.append(await read(True, paths))
 
     async def look_time_passes() -> None:
-        here = volumes._THREADS[tmp_path / "here"]
-        while here.borrowed_tokens or THREADS.borrowed_tokens:
+        here = volumes._THREADS.of(tmp_path / "here")
+        while here.borrowed_tokens or THREADS.limiter().borrowed_tokens:
             await trio.lowlevel.checkpoint()
         await trio.testing.wait_all_tasks_blocked()
         mock_clock.jump(LOOK_TIME)
@@ -64,7 +64,7 @@ async def test_a_volume_that_does_not_answer_is_left_out(
             assert point.HasField("memory")
             assert [volume.volume for volume in point.volumes] == paths[1:]
         assert len(asked) == 1
-        assert THREADS.borrowed_tokens == 0
+        assert THREADS.limiter().borrowed_tokens == 0
     finally:
         answer.set()
     assert [volume.used for volume in (await read(False, paths)).volumes] == [3, 1]

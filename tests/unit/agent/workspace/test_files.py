@@ -174,7 +174,7 @@ async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
             for _ in range(3 * ASKED_AT_ONCE):
                 nursery.start_soon(workdir, state)
         assert len(asked) <= ASKED_AT_ONCE * len(state.workdirs())
-        assert THREADS.borrowed_tokens == 0
+        assert THREADS.limiter().borrowed_tokens == 0
     finally:
         answer.set()
 
@@ -185,18 +185,18 @@ async def test_what_is_looked_at_again_and_again_leaves_threads_to_others(
 ) -> None:
     """Each run of a script, each reading, each look for changes: while the disk is away there are ever more of them."""
     look, owner, function = LOOKS[name]
-    state, held = state_of(tmp_path), THREADS.borrowed_tokens
+    state, held = state_of(tmp_path), THREADS.limiter().borrowed_tokens
     for times in (files, secret_files, script_log, volumes):
         monkeypatch.setattr(times, "LOOK_TIME", 0.05)
     monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.05)
     with away(owner, function, monkeypatch) as waiting:
         async with trio.open_nursery() as nursery:
-            for _ in range(3 * int(THREADS.total_tokens)):
+            for _ in range(3 * int(THREADS.limiter().total_tokens)):
                 nursery.start_soon(_look_or_be_refused, look, state)
             await waiting.wait()
-            assert THREADS.borrowed_tokens <= held
+            assert THREADS.limiter().borrowed_tokens <= held
             nursery.cancel_scope.cancel()
-        assert THREADS.borrowed_tokens <= held
+        assert THREADS.limiter().borrowed_tokens <= held
 
 
 # ---- whoever looks into a workspace from afar

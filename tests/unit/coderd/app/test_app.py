@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coder.coderd.http.server import application
+from coder.domain.access.signed_in import SIGNED_IN
 from tests.kit.coderd import running_coderd
 
 
@@ -19,7 +19,7 @@ async def test_healthz_and_unknown_routes() -> None:
 
 async def test_what_there_is_not_is_told_to_those_who_may_come_in() -> None:
     """Behind the sign-in a stranger learns neither of routes nor of methods; in front of it everybody does."""
-    behind = [f"/api/v2/{part}" for part in sorted(application._SIGNED_IN)] + ["/api/v2/users/me", "/api/v2/users/none"]
+    behind = [f"/api/v2/{part}" for part in sorted(SIGNED_IN)] + ["/api/v2/users/me", "/api/v2/users/none"]
     async with running_coderd(first_user=True) as world:
         for path in behind:
             # Where only a WebSocket is, every method is told to upgrade.

@@ -238,7 +238,8 @@ async def test_the_doors() -> None:
         # The link's own checks come first, with or without an upgrade.
         me = "/api/v2/workspaceagents/me/rpc?version=2.0"
         assert (await raw(world, "POST", me, **{CARRY: "websocket"})).status_code == 401
-        assert (await raw(world, "POST", "/derp")).status_code == 426
+        assert (await raw(world, "GET", "/derp")).status_code == 426
+        assert (await raw(world, "POST", "/derp")).status_code == 405
         with pytest.raises(HttpError) as refused:
             await connect_carried(DialPolicy(world.url), "/api/v2/tailnet?version=2.0", "websocket")
         assert refused.value.status == 401, refused.value
