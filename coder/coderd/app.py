@@ -281,14 +281,14 @@ def _http_server(context: Context) -> HttpServer:
                 carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
                 draw_on(limits, endpoint, carried)
                 try:
-                    await serve_endpoint(context, endpoint, carried, stream, envelope_of)
+                    await serve_endpoint(context, endpoint, carried, stream, envelope_of, coordination.sign_in)
                 finally:
                     await carried.end()
                 return None
             upgrade = Upgrade(request, params, stream, trailing, response_headers())
             upgrade.on_answer = on_answer
             draw_on(limits, endpoint, upgrade)
-            await serve_endpoint(context, endpoint, upgrade, stream, envelope_of)
+            await serve_endpoint(context, endpoint, upgrade, stream, envelope_of, coordination.sign_in)
         return None
 
     def is_upgrade(head: h11.Request) -> bool:

@@ -75,7 +75,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/workspaceagents/{agent}/coordinate`."""
     request = upgrade.request
     await _require_database(ctx)
-    caller = await _sign_in(ctx, upgrade)
+    caller = await sign_in(ctx, upgrade)
     _require_programs(ctx)
     require_scope(caller.subject, named(ENTER))
     agent_id = _agent_id(upgrade.params["agent"])
@@ -94,7 +94,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     """`GET /api/v2/tailnet`."""
     request = upgrade.request
     await _require_database(ctx)
-    caller = await _sign_in(ctx, upgrade)
+    caller = await sign_in(ctx, upgrade)
     _require_programs(ctx)
     require_scope(caller.subject, named(FOLLOW))
     agent_api_version(request, "2.0")
@@ -118,7 +118,7 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
     await _serve(ctx, upgrade, peer, caller, reached)
 
 
-async def _sign_in(ctx: Context, upgrade: Upgrade) -> Caller:
+async def sign_in(ctx: Context, upgrade: Upgrade) -> Caller:
     """The caller, counted. Raises Unauthenticated, RateLimited."""
     return await counted(authenticate(ctx, upgrade.request.credentials), lambda caller: caller, upgrade.count)
 

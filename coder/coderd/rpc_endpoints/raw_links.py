@@ -19,9 +19,8 @@ import trio
 from coder.api.base import codec
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.handshake import explain_handshake
-from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.access.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, counted, key_of
+from coder.coderd.services.access.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, key_of
 from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.route_scopes import BY_SECRET, Scope, named
 from coder.domain.access.signed_in import is_for_signed_in
@@ -185,7 +184,7 @@ _REASONS = {
     426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests", 500: "Internal Server Error",
 }  # fmt: skip
 
-LinkHandler = Callable[[Any, Upgrade], Awaitable[None]]
+LinkHandler = Callable[[Any, Upgrade], Awaitable[object]]
 """Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link lives; returning closes
 the stream."""
 
@@ -307,14 +306,18 @@ async def serve_endpoint(
     upgrade: Upgrade,
     stream: trio.abc.Stream,
     explain: Explain,
+    sign_in: LinkHandler | None = None,
 ) -> None:
-    """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards."""
+    """Runs one handler to its end. Never raises but for cancellation; the stream is closed afterwards.
+
+    `sign_in` refuses strangers before they hear of another method, where that is told to people who signed in alone.
+    """
     try:
         if not named(endpoint.scope) and endpoint.scope not in BY_SECRET:
             await upgrade.count(None)
         if upgrade.request.method != "GET":
-            if is_for_signed_in(upgrade.request.path):
-                await counted(authenticate(ctx, upgrade.request.credentials), lambda caller: caller, upgrade.count)
+            if sign_in is not None and is_for_signed_in(upgrade.request.path):
+                await sign_in(ctx, upgrade)
             await upgrade.answer(405, b"", [("allow", "GET")])
         else:
             await endpoint.handler(ctx, upgrade)
