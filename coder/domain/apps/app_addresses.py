@@ -95,7 +95,7 @@ class HostPattern:
     def label_of(self, host: str) -> str | None:
         """What stands for the star in a Host header's value; None when the host is another."""
         name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
-        name = name.lower().rstrip(".")
+        name = name.lower().removesuffix(".")  # the root's; a second makes it nobody's name
         if not self.suffix or not name.endswith(self.suffix) or len(name) == len(self.suffix):
             return None
         label = name[: -len(self.suffix)]

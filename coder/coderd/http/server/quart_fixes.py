@@ -17,10 +17,13 @@ from typing import Any, cast
 import trio
 from quart import request as current_request
 from quart.routing import QuartRule
+from quart.wrappers.base import BaseRequestWebsocket
 from quart.wrappers.response import DataBody
 from quart_trio import QuartTrio
 from quart_trio.asgi import TrioASGIHTTPConnection
 from quart_trio.wrappers.request import TrioBody, TrioRequest
+from werkzeug.exceptions import BadHost
+from werkzeug.routing import MapAdapter
 
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
 from coder.coderd.http.server.websocket_bounds import ExactWebsocketConnection
@@ -135,6 +138,20 @@ class Application(QuartTrio):
     asgi_http_class = BoundedHTTPConnection
     asgi_websocket_class = ExactWebsocketConnection  # type: ignore[assignment]
     request_class = BoundedRequest
+
+    def create_url_adapter(self, request: BaseRequestWebsocket | None) -> MapAdapter | None:
+        """A Host header that is no name (an empty part, one of more than 63 letters) is refused before there is a
+        request whose error could be answered, with 500. Routes know no hosts, and applications were looked for before.
+        """
+        try:
+            return super().create_url_adapter(request)
+        except BadHost:
+            if request is None:
+                raise
+            query = request.query_string.decode()
+            return self.url_map.bind(
+                "localhost", request.root_path, None, request.scheme, request.method, request.path, query
+            )
 
     async def full_dispatch_request(self, request_context: Any = None) -> Any:
         """Notes the route for whoever counts requests: the frame around us sees paths only."""
