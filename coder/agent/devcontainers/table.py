@@ -6,9 +6,10 @@ agent. Rules without I/O are in `entries.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -96,11 +97,7 @@ class Devcontainers:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             while True:
-                try:
-                    if self._known or await self._engine() is not None:
-                        await self._look_for_dev_containers()
-                except Exception as error:  # a defect of ours, which must not end the agent
-                    log.error("looking at dev containers failed", error=error)
+                await self._guarded("looking at dev containers", self._look_if_there_are_any)
                 self._poke = trio.Event()
                 with trio.move_on_after(INTERVAL if self._known else IDLE_INTERVAL):
                     await self._poke.wait()
@@ -117,14 +114,15 @@ class Devcontainers:
                 await self.calls.delete_but(presets)
             except CommandError as error:
                 log.warn("the sub-agents of an earlier agent stay", error=error)
-        await self.refresh()
+        await self._guarded("looking at dev containers", self.refresh)
         wanted = [one for one in self._known.values() if one.declared] if build_now else []
         self._opened.set()
         async with trio.open_nursery() as nursery:
             for one in wanted:
                 nursery.start_soon(self._build, one, False)
         if self._settings.discover:
-            await self._discover(root, start=build_now and self._settings.autostart)
+            begin = build_now and self._settings.autostart
+            await self._guarded("looking for projects", partial(self._discover, root, start=begin))
         self._poke.set()
         return not any(one.error for one in wanted)
 
@@ -145,6 +143,17 @@ class Devcontainers:
             with self._look.watched():
                 self._listing = await self._look.after(wanted, self._list)
             await self._apply(self._listing)
+
+    async def _guarded(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
+        """A defect of ours must not end the agent."""
+        try:
+            await step()
+        except Exception as error:
+            log.error(f"{what} failed", error=error)
+
+    async def _look_if_there_are_any(self) -> None:
+        if self._known or await self._engine() is not None:
+            await self._look_for_dev_containers()
 
     async def _look_for_dev_containers(self) -> None:
         """As long as nobody asks: of a machine with many containers and none of these it costs one short command."""
@@ -284,7 +293,7 @@ class Devcontainers:
                 log.error("building a dev container failed", name=one.name, error=error)
             lines.end()
         failure = one.error
-        await self.refresh()
+        await self._guarded("looking at dev containers", self.refresh)
         if failure and not one.running:
             one.error = failure
 

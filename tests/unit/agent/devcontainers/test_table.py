@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
 import pytest
@@ -384,6 +384,23 @@ async def test_who_watches_sees_every_change(place: Place) -> None:
                     (one,) = json.loads(message)["devcontainers"]  # type: ignore[arg-type]
                     seen.append(one)
         assert len({json.dumps(one) for one in seen}) == len(seen), "nothing is told twice"
+
+
+@pytest.mark.parametrize("step", ["_list", "_discover", "_look_for_dev_containers", "_is_dirty"])
+async def test_a_defect_of_ours_ends_no_agent(step: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = trio.Event()
+
+    async def fail(*_: Any, **_more: Any) -> NoReturn:
+        failed.set()
+        raise RuntimeError("a defect")
+
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    monkeypatch.setattr(place.table, step, fail)
+    async with place.running():
+        with trio.fail_after(60):
+            await failed.wait()
+        await trio.sleep(0)
 
 
 async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Place) -> None:
