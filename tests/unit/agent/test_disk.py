@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from coder.agent.disk import THREADS, on_disk
+from coder.agent.disk import MOST_FOLDERS, THREADS, FolderThreads, Threads, on_disk
 from coder.agent.reports import resources
 from coder.agent.reports.volumes import read_volumes
 from coder.agent.workspace.script_log import script_log
@@ -56,3 +56,34 @@ async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
         async with script_log(Path("/proc/none"), 100) as kept:
             kept.write(b"what a script says")
             await kept.keep_up()
+
+
+def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
+    """A limiter of the process never got the token of it back."""
+    threads, answer = Threads(1), threading.Event()
+
+    async def left() -> None:
+        with trio.move_on_after(0.05):
+            await on_disk(answer.wait, limiter=threads)
+        assert threads.limiter().borrowed_tokens == 1
+
+    async def next_run() -> int:
+        with trio.fail_after(30):
+            return await on_disk(lambda: 7, limiter=threads)
+
+    try:
+        trio.run(left)
+        assert trio.run(next_run) == 7
+    finally:
+        answer.set()
+
+
+async def test_folders_nobody_waits_for_are_forgotten_and_those_that_are_silent_are_not() -> None:
+    threads = FolderThreads(1)
+    silent = threads.of(Path("/silent"))
+    silent.acquire_on_behalf_of_nowait("a look")
+    for number in range(3 * MOST_FOLDERS):
+        threads.of(Path(f"/{number}"))
+    assert len(threads._run.get()) <= MOST_FOLDERS
+    assert threads.of(Path("/silent")) is silent
+    silent.release_on_behalf_of("a look")
