@@ -32,6 +32,7 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +44,7 @@ import trio
 from argon2 import PasswordHasher
 from quart import Blueprint
 
-from coder.base.clock import Clock
+from coder.base.clock import Clock, FakeClock
 from coder.base.secret import Secret
 from coder.coderd import app
 from coder.coderd.app import RunningServer, open_server
@@ -315,7 +316,13 @@ class World:
 async def running_coderd(
     *, first_user: bool = False, clock: Clock | None = None, provisioner: Any = None, **settings: Any
 ) -> AsyncIterator[World]:
-    """A server on a free loopback port; `settings` are attributes of `ServerConfig`."""
+    """A server on a free loopback port; `settings` are attributes of `ServerConfig`.
+
+    Where requests are counted, the clock stands unless a test brings one: what a minute allows begins anew at its
+    end, wherever in a test that falls.
+    """
+    if clock is None and not settings.get("dangerous_disable_rate_limits", True):
+        clock = FakeClock(datetime.now(UTC))
     plain = clock is None and provisioner is None and settings.keys() <= _LATER
     database = _database_with_first_user() if first_user and plain else _empty_database()
     async with database as (url, known), _server(url, clock, provisioner, settings) as world:

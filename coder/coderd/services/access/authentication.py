@@ -87,7 +87,7 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
     key, user = found
     if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
         raise refuse("API key secret is invalid.")
-    if key.expires_at < ctx.clock.now():
+    if key.expires_at <= ctx.clock.now():
         raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
     if user.id == PREBUILDS_USER_ID:
         raise refuse("API key is invalid.")  # nobody is that user; its workspaces had keys once

@@ -125,7 +125,7 @@ class SessionRegistry:
         """Ends the session if its key is good no longer."""
         found = await self._ctx.db.read(key_store.find_caller, session.key_id)
         now = self._ctx.clock.now()
-        if found is None or found[0].expires_at < now or found[1].deleted or found[1].status == "suspended":
+        if found is None or found[0].expires_at <= now or found[1].deleted or found[1].status == "suspended":
             session.end()
         elif session.rights is not None and session.rights != found[1].rights:
             session.end(RIGHTS_CHANGED)
@@ -135,7 +135,7 @@ class SessionRegistry:
     async def look_at_expired(self) -> None:
         """Keys whose time was up when they were last read; most have slid on."""
         now = self._ctx.clock.now()
-        for session in [one for one in self._open if one.expires_at < now]:
+        for session in [one for one in self._open if one.expires_at <= now]:
             await self._try_to_look(session)
 
     async def _keep_looking(self) -> None:

@@ -124,7 +124,7 @@ async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> 
     sealer = ctx.part(Sealer)
     token = sealer.open(row.access_token)
     now = ctx.clock.now()
-    if row.expires_at is not None and row.expires_at < now:
+    if row.expires_at is not None and row.expires_at <= now:
         refresh = sealer.open(row.refresh_token)
         if provider.no_refresh or not refresh:
             return Checked(row, token, None, "token expired, refreshing is either disabled or not supported")
@@ -159,7 +159,7 @@ async def _renewed(
     newer = await ctx.db.read(store.get_link, provider.id, row.user_id)
     if newer is None:
         return row, "the account was unlinked"
-    expired = newer.expires_at is not None and newer.expires_at < ctx.clock.now()
+    expired = newer.expires_at is not None and newer.expires_at <= ctx.clock.now()
     return newer, (problem or "token expired") if expired else ""
 
 

@@ -215,7 +215,7 @@ async def _exchange(tx: Tx, ctx: Context, client: Client, sent: _Exchange, ip: s
         return _refused_code()
     await _hold_person(tx, app.id, user_id)
     row = await store.take_code(tx, sent.prefix, sent.hashed, ctx.clock.now())
-    if row is None or row.app_id != app.id or row.expires_at < ctx.clock.now():
+    if row is None or row.app_id != app.id or row.expires_at <= ctx.clock.now():
         return _refused_code()
     # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
     if sent.redirect_uri != row.redirect_uri and (row.redirect_uri or sent.redirect_uri != app.callback_url):
@@ -247,7 +247,7 @@ async def _renew(tx: Tx, ctx: Context, client: Client, prefix: str, hashed: byte
         return _refused_token()
     await _hold_person(tx, app.id, grant[0])
     row = await store.renew_token(tx, prefix, hashed, app.id)
-    if row is None or row.expires_at < ctx.clock.now():
+    if row is None or row.expires_at <= ctx.clock.now():
         return _refused_token()
     return await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip) or _refused_token()
 

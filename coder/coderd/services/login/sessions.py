@@ -101,7 +101,7 @@ async def change_with_passcode(ctx: Context, email: str, password: str, passcode
     stored = await ctx.db.read(user_store.get_passcode, user.id) if user else None
     hashed, expires_at = stored or (None, None)
     valid = hmac.compare_digest(hashed or b"", hash_secret(passcode)) and hashed is not None
-    if user is None or not valid or expires_at is None or expires_at < ctx.clock.now():
+    if user is None or not valid or expires_at is None or expires_at <= ctx.clock.now():
         raise Invalid("Incorrect email or one-time passcode.")
     if await verify_password(user.hashed_password, password):
         raise Invalid("New password cannot match old password.")

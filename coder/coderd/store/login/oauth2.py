@@ -231,7 +231,7 @@ async def insert_code(tx: Tx, row: CodeRow, now: datetime) -> None:
     """Replaces the user's earlier codes for the application: only the newest consent counts."""
     table = oauth2_provider_app_codes
     mine = and_(table.c.app_id == row.app_id, table.c.user_id == row.user_id)
-    is_over = or_(table.c.used_at.is_(None), table.c.expires_at < now)
+    is_over = or_(table.c.used_at.is_(None), table.c.expires_at <= now)
     await tx.execute(delete(table).where(mine, is_over))
     await tx.execute(insert(table).values(column_values(row)))
 
