@@ -198,6 +198,10 @@ def own_control(page: Page, visit: Visit) -> Locator | None:
 
 
 def exercise(page: Page, visit: Visit) -> None:
+    question = page.get_by_role("dialog")
+    if question.count():  # asked before anything else, as of a link that would create a workspace by itself
+        page.keyboard.press("Escape")
+        question.wait_for(state="detached")
     control = own_control(page, visit)
     if control is not None:
         control.click()

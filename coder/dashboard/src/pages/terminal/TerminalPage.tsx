@@ -43,6 +43,7 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const [searching, setSearching] = useState(false);
   const request = useRequest(agent);
   const [allowed, setAllowed] = useState(request.trusted);
+  const [asking, setAsking] = useState(!request.trusted);
   const running = workspace.latest_build.status === "running";
   // Without a running workspace nothing is connected, and what was known of its agent is of before.
   const shown = running ? state : "disconnected";
@@ -64,10 +65,10 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
       {phase === "start_error" ? <div className="px-3 pt-3"><Notice kind="warning" title="A startup script failed.">Something may be missing. The agent’s log says what.</Notice></div> : null}
       {running && !agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
       {agent && allowed && running ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} searching={searching} onSearching={setSearching} /> : null}
-      <Confirm open={!allowed} onClose={() => setAllowed(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAllowed(true)}>
+      {allowed || asking ? null : <div className="p-3"><Notice kind="info" title="The command was not run." actions={<><Button size="sm" onClick={() => setAsking(true)}>Look at it again</Button><ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink></>} /></div>}
+      <Confirm open={asking} onClose={() => setAsking(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAllowed(true)}>
         <p>The link you followed runs this command in your workspace. Go on only if you trust where it came from.</p>
         <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">{request.command}</pre>
-        <ButtonLink size="sm" to={home} className="self-start">Go to the workspace instead</ButtonLink>
       </Confirm>
     </main>
   );

@@ -1,4 +1,5 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
 import { visit } from "../../test/world";
@@ -26,4 +27,22 @@ it.each(["?command=rm", "?app=code-server&command=rm", "?app=empty&command=rm", 
   open(query);
   expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
   expect(screen.queryByText(/^runs:/)).toBeNull();
+});
+
+it("runs what a link brings when somebody has agreed", async () => {
+  open("?command=rm");
+  await userEvent.click(await screen.findByRole("button", { name: "Run command" }));
+  expect(await screen.findByText("runs: rm")).toBeVisible();
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+});
+
+it.each(["button", "Escape"])("runs nothing when it was refused by %s, and asks again only when told to", async (how) => {
+  open("?command=rm");
+  const no = await screen.findByRole("button", { name: "Cancel" });
+  await (how === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  expect(screen.getByText("The command was not run.")).toBeVisible();
+  expect(screen.queryByText(/^runs:/)).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "Look at it again" }));
+  expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
 });
