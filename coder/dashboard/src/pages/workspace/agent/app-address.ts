@@ -24,7 +24,7 @@ function keepsKey(address: string, server: string): boolean {
   // Browsers leave these characters out, and would make `url` of what was none.
   const parts = address.replace(/[\t\n\r]/g, "").split(/[?#&]/).flatMap((part) => [...new URLSearchParams(part)]);
   // Compared as text: no two programs read an odd address alike.
-  return parts.every(([name, url]) => name.toLowerCase() !== "url" || ours.some((own) => url === own || url.startsWith(`${own}/`)));
+  return parts.every(([name, url]) => name.toLowerCase() !== "url" || ours.some((own) => url === own || url === `${own}/`));
 }
 
 /** `viewer` is the id of who would open it: only in one's own workspace does an address carry one's key, because its owner may
