@@ -119,9 +119,7 @@ async def extend(ctx: Context, subject: Subject, workspace_id: UUID, wanted: Ext
     await ctx.db.run(_extend, subject, workspace_id, wanted, ctx.clock.now())
 
 
-async def _extend(
-    tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest, now: datetime
-) -> None:
+async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest, now: datetime) -> None:
     view = await lock_workspace(tx, subject, workspace_id, "read")
     check_request(wanted)
     deadline = parse_rfc3339(wanted.deadline or "") or ZERO_TIME

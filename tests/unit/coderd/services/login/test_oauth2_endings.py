@@ -269,7 +269,7 @@ async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., 
 async def test_a_code_ends_with_the_token_of_an_application_that_agreed_to_it(
     end: Callable[..., Awaitable[None]], is_renewed: bool
 ) -> None:
-    """Also with its renewal: whoever shuts the application out afterwards ends another token than the one that agreed."""
+    """Also with its renewal: whoever shuts the application out later ends another token than the one that agreed."""
     async with client() as it:
         other = await _another(it)
         code = await other.code()
