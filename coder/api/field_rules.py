@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from coder.api.login.external_auth import ExternalAuthDeviceExchange
 from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
-from coder.api.own_sentences import OWN, Table
+from coder.api.own_sentences import BYTES, OWN, Table
 from coder.api.people.groups import CreateGroupRequest, PatchGroupRequest
 from coder.api.people.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
 from coder.api.people.passwords import (
@@ -118,6 +118,7 @@ NEW: Table = {
         "name": (rules.WORKSPACE_NAME,),
     },
     CreateWorkspaceBuildRequest: {
+        "state": (BYTES,),
         "transition": (one_of(*TRANSITIONS),),
         "log_level": (optional(one_of("debug")),),
         "reason": (optional(one_of(*REASONS_FOR_CLIENTS)),),

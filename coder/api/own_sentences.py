@@ -81,7 +81,7 @@ MOST_NAMED_WORKSPACES = 256
 """That one WireGuard client names."""
 _DISPLAY_MODES = ("auto", "always_collapsed", "always_expanded")
 _SCHEDULES = ("", "0 7 * * *", "CRON_TZ=UTC 30 9 * * 1-5"), ("tomorrow", "0 7 1 * *", "0 25 * * *")
-_BYTES = explained(explain_base64, ("", "e30="), ("e30*", "e30"), BAD_JSON, listed=False)
+BYTES = explained(explain_base64, ("", "e30="), ("e30*", "e30"), BAD_JSON, listed=False)
 
 
 def _explain_skill(content: str) -> str:
@@ -290,7 +290,7 @@ OWN: Table = {
             rules.at_most(secrets.MAX_IMPORTED, f"must not be longer than {secrets.MAX_IMPORTED} characters"),
         ),
     },
-    UpdateWorkspaceBuildStateRequest: {"state": (_BYTES,)},
+    UpdateWorkspaceBuildStateRequest: {"state": (BYTES,)},
     UpdateUserQuietHoursScheduleRequest: {
         "schedule": (
             explained(

@@ -69,7 +69,7 @@ _REASONS = {
         UpdateTemplateMeta.time_til_dormant_autodelete_ms UpdateTemplateMeta.time_til_dormant_ms
         CreateUserRequestWithOrgs.password CreateTaskRequest.name CreateTaskRequest.input TaskSendRequest.input
         CreateWorkspaceRequest.automatic_updates CreateWorkspaceRequest.autostart_schedule CreateWorkspaceRequest.ttl_ms
-        CreateWorkspaceBuildRequest.state CreateTemplateVersionRequest.tags RoleSpec.name
+        CreateTemplateVersionRequest.tags RoleSpec.name
         UpdateAppearanceConfig.service_banner UpdateAppearanceConfig.announcement_banners
         GroupSyncChange.mapping GroupSyncChange.regex_filter PatchGroupIDPSyncConfigRequest.regex_filter
         OrganizationSyncChange.mapping RoleSyncChange.mapping MappingChange.add MappingChange.remove""",

@@ -43,6 +43,22 @@ async def test_two_organization_admins_do_not_undo_each_other(undo: str) -> None
             assert len(admins) == 1, f"{undo} {number}: {admins}"
 
 
+async def test_two_who_administer_users_do_not_suspend_each_other() -> None:
+    async with running_coderd(first_user=True) as world:
+        for number in range(4):
+            people = [await world.member(f"{name}{number}", ["user-admin"]) for name in ("ann", "ben", "control")]
+
+            async def act(who: str, by: str, world: World = world) -> httpx.Response:
+                return await world.put(f"/api/v2/users/{who}/status/suspend", token=by)
+
+            (ann, ann_key), (ben, ben_key), (control, _) = people
+            assert (await act(control, ann_key)).status_code < 300, "one of them suspends another"
+            pairs = [(ben, ann_key), (ann, ben_key)]
+            await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
+            states = [(await world.get(f"/api/v2/users/{who}")).json()["status"] for who in (ann, ben)]
+            assert states.count("suspended") == 1, f"{number}: {states}"
+
+
 @pytest.mark.parametrize("undo", ["roles", "deleted"])
 async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
     """Where a third stays, so that it is not the last owner's place that saves one of them."""

@@ -25,7 +25,7 @@ from coder.coderd.http.server.streams import while_allowed
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import users
 from coder.coderd.services.workspaces import builds
-from coder.coderd.services.workspaces.builds import BuildPage, decode_state
+from coder.coderd.services.workspaces.builds import BuildPage
 from coder.domain.foundation.search import explain_time, parse_rfc3339
 
 blueprint = Blueprint("builds", __name__, url_prefix="/api/v2")
@@ -161,9 +161,9 @@ async def get_state(build: str) -> Response:
     audit=Audited("workspace_build", "write"),
 )
 async def put_state(build: str) -> Response:
-    """Base64 of a request."""
+    """Replaces what Terraform knows of it, in base64."""
     body = await read_body(UpdateWorkspaceBuildStateRequest)
-    await builds.put_state(context(), subject(), path_uuid(build), decode_state(body.state))
+    await builds.put_state(context(), subject(), path_uuid(build), body)
     return no_content()
 
 

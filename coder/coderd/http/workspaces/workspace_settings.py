@@ -30,10 +30,8 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
 from coder.coderd.services.foundation.errors import Invalid
-from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.workspaces import workspace_settings
-from coder.domain.foundation.search import parse_rfc3339
-from coder.domain.foundation.zero import NIL_UUID, ZERO_TIME
+from coder.domain.foundation.zero import NIL_UUID
 
 blueprint = Blueprint("workspace_settings", __name__, url_prefix="/api/v2")
 
@@ -84,8 +82,7 @@ async def put_extend(workspace: str) -> Response:
     """Moves the deadline of a running workspace, later or sooner."""
     workspace_id = path_uuid(workspace)
     body = await read_body(ExtendWorkspaceRequest)
-    check_request(body)
-    await workspace_settings.extend(context(), subject(), workspace_id, parse_rfc3339(body.deadline or "") or ZERO_TIME)
+    await workspace_settings.extend(context(), subject(), workspace_id, body)
     return message(f"Deadline updated to {body.deadline}.")
 
 

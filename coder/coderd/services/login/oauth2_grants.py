@@ -297,7 +297,7 @@ async def _issue(
     prefix, secret, shown = new_secret()
     until = now + ctx.config.default_oauth_refresh_lifetime
     row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id, client.secret_id)
-    await store.delete_tokens_of(tx, app.id, user_id, renewed=True)
+    await store.delete_tokens_of(tx, app.id, user_id)
     await key_store.insert_key(tx, key)
     await store.insert_token(tx, row)
     return Tokens(user_id, access, shown, key.expires_at, int(lifetime.total_seconds()), granted)

@@ -1,4 +1,6 @@
-"""Who takes somebody's roles must hold their own at that moment: of two who undo each other at once one is obeyed."""
+"""Who takes somebody's roles, or shuts somebody out, must hold their own at that moment: of two who undo each other at
+once one is obeyed.
+"""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def _name_taken() -> Conflict:
 
 
 async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:
-    """Suspends or activates. Raises Invalid for an owner or oneself."""
+    """Suspends or activates. Raises Invalid for an owner or oneself, Forbidden for who lost the right meanwhile."""
     if status == "suspended":
         if user.id == subject.user_id:
             raise Invalid("You cannot suspend yourself.")
@@ -284,6 +284,7 @@ async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str)
 
     async def write(tx: Tx) -> UserRow:
         if status == "suspended":
+            await hold_roles_of_both(tx, subject, user.id)
             _refuse_owner(await _lock(tx, user.id))  # one may have become an owner meanwhile
             await key_store.notify_user_out(tx, user.id)
         return await _change(tx, user.id, status=status, updated_at=now)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+from coder.coderd.services.foundation.one_by_one import one_by_one
 from coder.coderd.services.provisioning import build_results
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.job_work import end_with_error
@@ -36,20 +38,28 @@ async def reap(ctx: Context) -> list[JobRow]:
     """One turn; returns the jobs it ended."""
     now = ctx.clock.now()
     await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
-    return await ctx.db.run(_reap, now)
-
-
-async def _reap(tx: Tx, now: datetime) -> list[JobRow]:
-    jobs = await job_store.lock_silent_jobs(
-        tx, hung_since=now - HUNG_AFTER, pending_since=now - PENDING_AFTER, limit=REAPED_PER_RUN
+    silent = await ctx.db.read(job_store.list_silent_jobs, now - HUNG_AFTER, now - PENDING_AFTER)
+    return await one_by_one(
+        ctx.log,
+        "a job could not be given up",
+        silent,
+        lambda job_id: ctx.db.run(_reap, job_id, now),
+        lambda job_id: {"job": job_id},
+        most=REAPED_PER_RUN,
     )
-    for job in jobs:
-        kind = reap_kind(started_at=job.started_at, completed_at=job.completed_at, updated_at=job.updated_at, now=now)
-        if kind is None:
-            continue
-        outputs = reap_log_outputs(kind)
-        await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", output) for output in outputs])
-        await end_with_error(tx, job, reap_error(kind), "", now)
-        if job.type == "workspace_build":
-            await build_results.build_ended(tx, job.id, now)
-    return jobs
+
+
+async def _reap(tx: Tx, job_id: UUID, now: datetime) -> JobRow | None:
+    """None: somebody else is changing it, or it was heard of meanwhile."""
+    job = await job_store.lock_silent_job(tx, job_id, now - HUNG_AFTER, now - PENDING_AFTER)
+    if job is None:
+        return None
+    kind = reap_kind(started_at=job.started_at, completed_at=job.completed_at, updated_at=job.updated_at, now=now)
+    if kind is None:
+        return None
+    outputs = reap_log_outputs(kind)
+    await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", output) for output in outputs])
+    await end_with_error(tx, job, reap_error(kind), "", now)
+    if job.type == "workspace_build":
+        await build_results.build_ended(tx, job.id, now)
+    return job

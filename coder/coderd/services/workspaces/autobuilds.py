@@ -16,7 +16,7 @@ from uuid import UUID
 from coder.coderd.services.events import notifications
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.events.notifications import Notification
-from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.foundation.one_by_one import one_by_one
 from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
@@ -65,22 +65,18 @@ def full_minute(now: datetime) -> datetime:
 
 async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
     """One turn. `now` is the full minute; a workspace that cannot be built keeps nobody else waiting."""
-    taken: list[Taken] = []
-    for workspace_id in await ctx.db.read(store.list_due, now):
-        try:
-            site = notifications.site_of(ctx)
-            step, build = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
-            if build is not None:
-                build.count(ctx)
-        except Refusal as refusal:
-            ctx.log.warn("a workspace was not built by itself", workspace=workspace_id, reason=refusal.message)
-            continue
-        except Exception as error:  # the next turn comes to it again, and to those behind it only if this one does
-            ctx.log.error("a workspace could not be built by itself", workspace=workspace_id, error=error)
-            continue
-        if step is not None:
-            taken.append(Taken(workspace_id, step))
-    return taken
+    site = notifications.site_of(ctx)
+
+    async def take(workspace_id: UUID) -> Taken | None:
+        step, build = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
+        if build is not None:
+            build.count(ctx)
+        return None if step is None else Taken(workspace_id, step)
+
+    due = await ctx.db.read(store.list_due, now)
+    return await one_by_one(
+        ctx.log, "a workspace was not built by itself", due, take, lambda workspace_id: {"workspace": workspace_id}
+    )
 
 
 async def _run_step(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from coder.coderd.services.events import notifications
 from coder.coderd.services.events.notifications import Notification, NotificationSite
+from coder.coderd.services.foundation.one_by_one import one_by_one
 from coder.coderd.store.events import notification_marks
 from coder.coderd.store.workspaces import autobuilds as store
 from coder.coderd.store.workspaces.autobuilds import SoonStopped
@@ -28,7 +29,15 @@ async def remind(ctx: Context) -> int:
     now = ctx.clock.now()
     found = await ctx.db.read(store.list_soon_stopped, now)
     site = notifications.site_of(ctx)
-    return sum([await ctx.db.run(_remind, one, now, site) for one in found])
+    return sum(
+        await one_by_one(
+            ctx.log,
+            "nobody was told of a stop",
+            found,
+            lambda one: ctx.db.run(_remind, one, now, site),
+            lambda one: {"workspace": one.workspace_id},
+        )
+    )
 
 
 async def _remind(tx: Tx, one: SoonStopped, now: datetime, site: NotificationSite) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +15,7 @@ from coder.api.agents.agent_timings import AgentConnectionTiming, AgentScriptTim
 from coder.api.provisioning.job_timings import ProvisionerTiming
 from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest, UpdateWorkspaceBuildStateRequest
 from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import may, require
@@ -39,6 +37,7 @@ from coder.coderd.services.foundation.errors import (
     NotFound,
     Precondition,
 )
+from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.provisioning.build_results import build_ended
 from coder.coderd.services.workspaces.build_metrics import counted
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
 _DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
 "What a transition does to a workspace, as its refusal says it."
@@ -106,8 +104,8 @@ async def create_build(
 
 
 def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRequest:
-    """The body as a build request. Raises InvalidFields, Invalid."""
-    state = decode_state(body.state)
+    """The body, whose rules hold, as a build request. Raises InvalidFields, Invalid."""
+    state = _state_of(body)
     if body.orphan is True:
         if body.transition != "delete":
             raise Invalid("Orphan is only permitted when deleting a workspace.")
@@ -144,14 +142,9 @@ def given_values(values: list[WorkspaceBuildParameter] | UnsetType | None) -> di
     return found
 
 
-def decode_state(text: str | UnsetType) -> bytes:
-    """Base64 of a request. Raises Invalid."""
-    try:
-        return base64.b64decode(text, validate=True) if text else b""
-    except (binascii.Error, ValueError) as error:
-        good = _BASE64.match(text if isinstance(text, str) else "")
-        at = good.end() if good else 0
-        raise Invalid("Request body must be valid JSON.", f"illegal base64 data at input byte {at}") from error
+def _state_of(body: CreateWorkspaceBuildRequest | UpdateWorkspaceBuildStateRequest) -> bytes:
+    """Of a request whose rules hold."""
+    return base64.b64decode(body.state, validate=True) if body.state else b""
 
 
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
@@ -334,9 +327,11 @@ async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
     return await ctx.db.read(build_store.get_state, view.build.id)
 
 
-async def put_state(ctx: Context, subject: Subject, build_id: UUID, state: bytes) -> None:
+async def put_state(ctx: Context, subject: Subject, build_id: UUID, wanted: UpdateWorkspaceBuildStateRequest) -> None:
+    """Raises NotFound, Invalid."""
     view = await _load_for_managers(ctx, subject, build_id)
-    await ctx.db.run(_put_state, subject, view.build, state)
+    check_request(wanted)
+    await ctx.db.run(_put_state, subject, view.build, _state_of(wanted))
 
 
 async def _put_state(tx: Tx, subject: Subject, build: BuildRow, state: bytes) -> None:

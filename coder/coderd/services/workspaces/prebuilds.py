@@ -22,6 +22,7 @@ from coder.coderd.services.access.workspace_access import load_template, lock_te
 from coder.coderd.services.events import prebuild_notifications
 from coder.coderd.services.events.notifications import NotificationSite, enqueue, site_of
 from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.foundation.one_by_one import one_by_one
 from coder.coderd.services.provisioning import quotas
 from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
@@ -96,31 +97,31 @@ async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[
 
 async def reconcile(ctx: Context) -> Reconciled:
     """One turn: every preset gets the workspaces it should have."""
-    done = Reconciled()
     now = ctx.clock.now()
     if await ctx.db.read(is_paused):
-        return done
+        return Reconciled()
     wanting = await ctx.db.read(store.list_wanting)
     existing = await ctx.db.read(store.list_existing)
     left_over = [one.id for key in existing.keys() - {one.preset_id for one in wanting} for one in existing[key]]
-    if not wanting and not left_over:
-        return done
-    for one in wanting:
-        try:
-            created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, one, now))
-            _count(ctx, [*created, *deleted])
-        except Refusal as refusal:
-            ctx.log.warn("no workspace was prebuilt", preset=one.preset_id, reason=refusal.message)
-            continue
-        except Exception as error:  # presets behind it have their turn all the same
-            ctx.log.error("no workspace could be prebuilt", preset=one.preset_id, error=error)
-            continue
-        done = Reconciled(done.created + len(created), done.deleted + len(deleted))
-    for workspace_id in left_over:  # of versions that are active no more
+
+    async def fill(one: Wanting) -> Reconciled:
+        created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, one, now))
+        _count(ctx, [*created, *deleted])
+        return Reconciled(len(created), len(deleted))
+
+    async def leave(workspace_id: UUID) -> Reconciled:
         gone = await ctx.db.run(_delete, workspace_id, now)
         _count(ctx, gone)
-        done = replace(done, deleted=done.deleted + len(gone))
-    return done
+        return Reconciled(deleted=len(gone))
+
+    done = [
+        *await one_by_one(ctx.log, "no workspace was prebuilt", wanting, fill, lambda one: {"preset": one.preset_id}),
+        # Those of versions that are active no more.
+        *await one_by_one(
+            ctx.log, "a prebuilt workspace was not deleted", left_over, leave, lambda found: {"workspace": found}
+        ),
+    ]
+    return Reconciled(sum(one.created for one in done), sum(one.deleted for one in done))
 
 
 def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:

@@ -19,6 +19,7 @@ from coder.api.agents.agent_ports import (
     WorkspaceAgentPortShares,
 )
 from coder.api.workspaces.workspace_settings import (
+    ExtendWorkspaceRequest,
     UpdateWorkspaceAutomaticUpdatesRequest,
     UpdateWorkspaceAutostartRequest,
     UpdateWorkspaceTTLRequest,
@@ -49,6 +50,8 @@ from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.port_shares import PortShareRow as PortShareRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
+from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.zero import ZERO_TIME
 from coder.domain.templates.parameters import resolve_parameters
 from coder.domain.workspaces.workspaces import (
     LEVEL_REFUSED,
@@ -108,16 +111,18 @@ async def _set_ttl(
         await build_store.update_build(tx, view.latest.build.id, deadline=latest, updated_at=now)
 
 
-async def extend(ctx: Context, subject: Subject, workspace_id: UUID, deadline: datetime) -> None:
+async def extend(ctx: Context, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest) -> None:
     """Moves the deadline of a running workspace, later or sooner.
 
-    Raises Conflict (not running, or it has no deadline), Invalid (too soon, too late), Forbidden.
+    Raises Conflict (not running, or it has no deadline), Invalid (no time, too soon, too late), Forbidden.
     """
-    await ctx.db.run(_extend, subject, workspace_id, deadline, ctx.clock.now())
+    await ctx.db.run(_extend, subject, workspace_id, wanted, ctx.clock.now())
 
 
-async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, deadline: datetime, now: datetime) -> None:
+async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest, now: datetime) -> None:
     view = await lock_workspace(tx, subject, workspace_id, "read")
+    check_request(wanted)
+    deadline = parse_rfc3339(wanted.deadline or "") or ZERO_TIME
     build, status = view.latest.build, view.latest.job.status
     if build.transition != "start":
         raise Conflict(f"Workspace must be started, current status: {build.transition}")

@@ -273,17 +273,15 @@ async def notify_shared_less(tx: Tx) -> None:
     await notify(tx, ENDED, "sharing")
 
 
-async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool = False) -> int:
+async def delete_keys(tx: Tx, condition: ColumnElement[bool]) -> int:
     """Deletes the keys the condition selects and cuts what each of them holds open, on every replica.
 
-    The one way to delete keys that may still be good. `renewed`: tokens of an application, in whose place others come,
-    which takes back nothing the person agreed to. Returns how many there were.
+    The one way to delete keys that may still be good. Returns how many there were.
     """
     columns = api_keys.c.id, api_keys.c.user_id
     gone = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
     await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
-    if not renewed:
-        await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
+    await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
     return len(gone)
 
 
@@ -297,7 +295,8 @@ async def _notify_gone(tx: Tx, gone: Sequence[tuple[str, UUID]]) -> None:
 
 
 async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collection[UUID]) -> None:
-    """A code stands for what its user agreed to with a key, and ends with it.
+    """A code stands for what its user agreed to with a key, and ends with it. Also where an application renews its
+    token: nothing that ends the new one would know of what was agreed to with the old one.
 
     One of before 0032 names no key: any of its user that ends takes it along. Used ones stay remembered: a second use
     ends what the first gave.
@@ -309,9 +308,8 @@ async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collecti
         await tx.execute(delete(codes).where(agreed, codes.c.used_at.is_(None)))
 
 
-async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
-    """See `delete_keys`."""
-    return bool(await delete_keys(tx, api_keys.c.id == key_id, renewed=renewed))
+async def delete_key(tx: Tx, key_id: str) -> bool:
+    return bool(await delete_keys(tx, api_keys.c.id == key_id))
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:

@@ -176,10 +176,10 @@ async def delete_app(tx: Tx, app_id: UUID) -> None:
     await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
 
 
-async def _end_tokens(tx: Tx, which: ColumnElement[bool], *, renewed: bool = False) -> None:
+async def _end_tokens(tx: Tx, which: ColumnElement[bool]) -> None:
     """Ends the pairs of tokens the condition selects: what goes are the access tokens, and the others with them."""
     tokens = oauth2_provider_app_tokens
-    await key_store.delete_keys(tx, api_keys.c.id.in_(select(tokens.c.api_key_id).where(which)), renewed=renewed)
+    await key_store.delete_keys(tx, api_keys.c.id.in_(select(tokens.c.api_key_id).where(which)))
 
 
 async def list_secrets(tx: Tx, app_id: UUID) -> list[OAuth2SecretRow]:
@@ -288,7 +288,7 @@ async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -
     row = (await tx.execute(statement.returning(*_TOKENS))).one_or_none()
     if row is not None:
         taken = TokenRow(*row)
-        await key_store.delete_key(tx, taken.api_key_id, renewed=True)
+        await key_store.delete_key(tx, taken.api_key_id)
         await tx.execute(insert(table).values({name: getattr(taken, name) for name in table.c.keys()}))  # noqa: SIM118
         return taken
     is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
@@ -311,14 +311,10 @@ async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
     return None if row is None else TokenRow(*row)
 
 
-async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID, *, renewed: bool = False) -> None:
-    """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered.
-
-    Unless others are given in their place (`renewed`), codes for other applications end, too: it may have been this
-    one's token that agreed to them.
-    """
+async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID) -> None:
+    """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered."""
     await lock_consents(tx, app_id, user_id)
     tokens, codes = oauth2_provider_app_tokens, oauth2_provider_app_codes
     mine = and_(codes.c.app_id == app_id, codes.c.user_id == user_id)
     await tx.execute(delete(codes).where(mine, codes.c.used_at.is_(None)))
-    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id), renewed=renewed)
+    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id))

@@ -251,8 +251,7 @@ async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:
     return [JobRow(*row) for row in await tx.execute(query)]
 
 
-async def lock_silent_jobs(tx: Tx, *, hung_since: datetime, pending_since: datetime, limit: int) -> list[JobRow]:
-    """Locks jobs without news for too long; jobs somebody else is changing are skipped."""
+def _is_silent(hung_since: datetime, pending_since: datetime) -> ColumnElement[bool]:
     silent = or_(
         and_(_jobs.c.started_at.is_not(None), _jobs.c.updated_at <= hung_since),
         # A parked job waits for its daemon as long as that takes (store/provisioning/queue_forecast_queries.py).
@@ -262,14 +261,20 @@ async def lock_silent_jobs(tx: Tx, *, hung_since: datetime, pending_since: datet
             func.coalesce(_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
         ),
     )
-    query = (
-        select(*_JOB_COLUMNS)
-        .where(_jobs.c.completed_at.is_(None), silent)
-        .order_by(_jobs.c.updated_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    return [JobRow(*row) for row in await tx.execute(query)]
+    return and_(_jobs.c.completed_at.is_(None), silent)
+
+
+async def list_silent_jobs(tx: Tx, hung_since: datetime, pending_since: datetime) -> list[UUID]:
+    """Jobs without news for too long, the most silent first."""
+    query = select(_jobs.c.id).where(_is_silent(hung_since, pending_since)).order_by(_jobs.c.updated_at)
+    return list((await tx.execute(query)).scalars())
+
+
+async def lock_silent_job(tx: Tx, job_id: UUID, hung_since: datetime, pending_since: datetime) -> JobRow | None:
+    """One of them, if it still is one and nobody else is changing it."""
+    query = select(*_JOB_COLUMNS).where(_jobs.c.id == job_id, _is_silent(hung_since, pending_since))
+    row = (await tx.execute(query.with_for_update(skip_locked=True))).one_or_none()
+    return JobRow(*row) if row else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,29 @@ describe("where an application opens", () => {
 });
 
 describe("an external application's address", () => {
-  const address = (url: string, viewer = "u") => addressOf(app({ external: true, url }), workspace, agent, placeOf(undefined, ""), viewer);
+  const place = { ...placeOf(undefined, ""), server: "https://coder.test" };
+  const address = (url: string, viewer = "u") => addressOf(app({ external: true, url }), workspace, agent, place, viewer);
 
-  it.each(["vscode", "vscode-insiders", "cursor", "windsurf", "jetbrains", "jetbrains-gateway", "JetBrains", "zed", "fleet", "our-editor"])("carries its viewer's key to %s", (scheme) => {
+  it.each(["vscode", "vscode-insiders", "vscodium", "cursor", "windsurf", "positron", "kiro", "trae", "antigravity", "jetbrains", "jetbrains-gateway", "JetBrains", "zed", "fleet", "coder"])("carries its viewer's key to %s", (scheme) => {
     expect(address(`${scheme}://open?token=$SESSION_TOKEN`)).toBe(`${scheme}://open?token=$SESSION_TOKEN`);
   });
 
-  it.each(["http", "https", "HTTPS", "HtTp", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "mailto", "sms", "intent", "web+thing", "ms-word", "ms-excel", "search-ms", "git+ssh"])("carries no key by %s", (scheme) => {
+  // The last are nobody's, or somebody's who is not known: an unlisted scheme is no program's that keeps a key.
+  it.each(["http", "https", "HTTPS", "HtTp", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "mailto", "sms", "intent", "web+thing", "ms-word", "ms-excel", "search-ms", "git+ssh", "slack", "zoommtg", "steam", "x-apple-helpbasic", "our-editor", "vscode2", "xvscode", "vscode.x", "vscode+https"])("carries no key by %s", (scheme) => {
     expect(address(`${scheme}://evil.test/?a=$SESSION_TOKEN&b=$SESSION_TOKEN`)).toBe(`${scheme}://evil.test/?a=&b=`);
+  });
+
+  // What a program signs in to is named in its address, which parts of the workspace's parameters may have become.
+  const here = encodeURIComponent(window.location.origin);
+  it.each([
+    `vscode://coder.coder-remote/open?url=${here}&token=$SESSION_TOKEN`, "cursor://coder.coder-remote/open?url=https://coder.test/&token=$SESSION_TOKEN",
+    "jetbrains-gateway://connect#type=coder&url=https://coder.test&token=$SESSION_TOKEN&ide_download_link=https://ides.test/x",
+  ])("carries a key to this server by %s", (url) => expect(address(url)).toBe(url));
+  it.each([
+    "url=https://evil.test", "url=https%3A%2F%2Fevil.test", "%75rl=https://evil.test", "URL=https://evil.test", "url=https://coder.test.evil.test", "url=http://coder.test", "url=https://coder.test@evil.test",
+    "url=https://coder.test\\@evil.test", "u\trl=https://evil.test", "url=https://coder.test/@eve/lab/apps/x", "url=evil.test", "url=//evil.test", "url=", `url=${here}&folder=x&url=https://evil.test`, "url=data:x",
+  ])("carries no key to another server: %s", (where) => {
+    for (const start of ["vscode://coder.coder-remote/open?", "jetbrains-gateway://connect#"]) expect(address(`${start}${where}&token=$SESSION_TOKEN`)).toBe(`${start}${where}&token=`);
   });
 
   it.each(["somebody", ""])("carries no key where its viewer is not the owner: %j", (viewer) => expect(address("vscode://open?token=$SESSION_TOKEN", viewer)).toBe("vscode://open?token="));

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
 
-import { appHost, regions } from "./queries/session";
+import { appHost, buildInfo, regions } from "./queries/session";
 import type { Region } from "./types";
 
 export interface AppPlace {
@@ -10,6 +10,8 @@ export interface AppPlace {
   path: string;
   /** The pattern of hosts of their own, "" for none. */
   host: string;
+  /** The server's own address as templates know it. It may be another than the page's. */
+  server?: string;
 }
 
 const KEY = "user-proxy";
@@ -47,8 +49,9 @@ export function useAppPlace(): AppPlace | null {
   const chosen = useChosenProxy();
   const host = useQuery(appHost);
   const found = useQuery({ ...regions, enabled: chosen !== "" });
+  const server = useQuery(buildInfo).data?.dashboard_url ?? "";
   if (host.isPending || (chosen !== "" && found.isPending)) return null;
-  return placeOf(found.data?.regions.find((one) => one.id === chosen), host.data?.host ?? "");
+  return { ...placeOf(found.data?.regions.find((one) => one.id === chosen), host.data?.host ?? ""), server };
 }
 
 /** Where terminals open: "" at this server. null until it is known; nothing is asked while no proxy is chosen. */

@@ -161,13 +161,14 @@ def read_initiation_untrusted(local: PrivateKey, ephemeral: bytes, static: bytes
 
     This costs one X25519 (25 us): check mac1 first.
     """
-    # A low-order ephemeral key gives a shared secret of zeros, which `exchange` refuses: RFC 7748 section 6.1 leaves
-    # the check to the protocol.
-    # Not known to anybody, and not to be: it lives for this handshake.
+    # A key the sender made for this handshake alone, so it tells nothing of who calls. That stands in `static`, sealed
+    # with a key that is made of this one and ours.
     peer = PublicKey(ephemeral)
     chain = kdf1(INITIAL_CHAIN, ephemeral)
     transcript = hash32(initial_hash(local.public) + ephemeral)
-    # The responder's side of the same: from here on only the owner of our private key can follow.
+    # `es`, from the responder's side: whoever has no private key of the two cannot follow from here on. `exchange`
+    # refuses keys of low order, with which the shared secret is zeros whatever our key is, and known to everybody
+    # (RFC 7748 section 6.1 leaves that check to the protocol).
     chain, key = kdf2(chain, local.exchange(peer))
     remote = PublicKey(open_zero(key, static, transcript))
     # The hash takes fields as they travelled, sealed: both sides have seen the same bytes of them.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from coder.base.clock import FakeClock
+from coder.coderd.services.provisioning import job_work, reaping
 from coder.coderd.services.provisioning.reaping import reap
+from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.errors import RpcError
 from tests.kit.coderd import running_coderd
 from tests.kit.daemon import connected_daemon, new_version
@@ -41,6 +44,24 @@ async def test_hung_jobs_and_jobs_nobody_takes() -> None:
         found = (await world.get(f"/api/v2/templateversions/{waiting['id']}")).json()["job"]
         assert "pending for 30 minutes" in found["error"]
         assert found["started_at"] == found["completed_at"]
+
+
+async def test_a_job_that_cannot_be_given_up_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        stuck = (await new_version(world))["job"]["id"]
+        clock.advance(1)
+        behind = (await new_version(world))["job"]["id"]
+        clock.advance(timedelta(minutes=31).total_seconds())
+        really = job_work.end_with_error
+
+        async def end(tx: Any, job: JobRow, *rest: Any) -> Any:
+            if str(job.id) == stuck:
+                raise ValueError("a row that nobody foresaw")
+            return await really(tx, job, *rest)
+
+        monkeypatch.setattr(reaping, "end_with_error", end)
+        assert [str(found.id) for found in await reap(world.ctx)] == [behind]
 
 
 async def test_daemons_grow_stale_and_are_forgotten() -> None:

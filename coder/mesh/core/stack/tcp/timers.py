@@ -25,11 +25,12 @@ class Timers:
     def __init__(self) -> None:
         self.syn_at = NEVER
         "When the SYN has to be sent (again)."
+        # The next two watch over everything that is in flight, rather than one timer over each segment: progress sets
+        # them anew (RFC 6298 section 5, RFC 8985 section 7.2), so they come only when nothing was heard for a while.
         self.rto_at = NEVER
+        "When all that is in flight counts as lost."
         self.probe_at = NEVER
-        # One for each purpose, not one for each segment: RFC 6298 section 5 and RFC 8985 both watch a flight as a
-        # whole.
-        "When the tail is probed."
+        "Earlier: when the last segment goes out once more. Nothing later can show by arriving that it is missing."
         self.reorder_at = NEVER
         "When segments given time for reordering count as lost."
         self.ack_at = NEVER

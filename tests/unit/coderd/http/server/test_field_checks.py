@@ -130,6 +130,19 @@ async def test_each_rule_holds_at_its_door() -> None:
                     assert told["detail"] == said, (door, field, value)
 
 
+async def test_what_the_path_names_is_looked_for_before_the_rules_are() -> None:
+    unknown = dict.fromkeys(("template", "version", "workspace", "build"), "11111111-1111-4111-8111-111111111111")
+    async with workspace_world(experiments=("oauth2",), dangerous_disable_rate_limits=True) as (world, _):
+        kind: Any
+        for kind, door in DOORS.items():
+            if not any(f"{{{name}}}" in door for name in unknown):
+                continue
+            good = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
+            for field, value, _rule in broken(kind):
+                answer = await send(world, door, unknown, {**good, field: value})
+                assert answer.status_code == 404, (door, field, value, answer.text)
+
+
 async def test_what_is_there_may_be_sent_again() -> None:
     """The dashboard's forms send every field of an object back, changed or not."""
     async with workspace_world() as (world, _):

@@ -264,10 +264,12 @@ async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., 
         assert (await it.exchange(code)).status_code == 200
 
 
-@pytest.mark.parametrize("end", [end for end in ENDS if end not in RENEWALS], ids=lambda end: end.__name__)
+@pytest.mark.parametrize("is_renewed", (False, True))
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
 async def test_a_code_ends_with_the_token_of_an_application_that_agreed_to_it(
-    end: Callable[..., Awaitable[None]],
+    end: Callable[..., Awaitable[None]], is_renewed: bool
 ) -> None:
+    """Also with its renewal: whoever shuts the application out later ends another token than the one that agreed."""
     async with client() as it:
         other = await _another(it)
         code = await other.code()
@@ -275,6 +277,10 @@ async def test_a_code_ends_with_the_token_of_an_application_that_agreed_to_it(
         tokens = (await other.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
         tokens |= {"code": code, "used": first["refresh_token"]}
         agreed = await Client(it.world, it.app_id, it.secret, tokens["access_token"]).code()
+        if is_renewed:
+            used = tokens["refresh_token"]
+            tokens = (await other.ask(grant_type="refresh_token", refresh_token=used)).json()
+            tokens |= {"code": code, "used": used}
         await end(other, tokens)
         assert refusal(await it.exchange(agreed)) == (400, "invalid_grant")
 

@@ -12,7 +12,7 @@ import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.foundation.errors import Conflict
-from coder.coderd.services.workspaces import subscriptions
+from coder.coderd.services.workspaces import prebuilds, subscriptions
 from coder.coderd.services.workspaces.prebuilds import Reconciled, is_paused, reconcile
 from coder.coderd.services.workspaces.subscriptions import ClaimWaiter, watch_claim
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
@@ -145,6 +145,28 @@ async def test_expired_paused_and_unwanted() -> None:
         template = f"/api/v2/templates/{world.extra['template']['id']}"
         assert (await world.patch(template, {"deprecation_message": "old"})).status_code == 200
         assert await reconcile(world.ctx) == Reconciled(deleted=2)
+
+
+async def test_one_that_cannot_be_deleted_keeps_those_behind_it_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world_with_preset(2) as (world, _, _preset):
+        await reconcile(world.ctx)
+
+        async def both() -> bool:
+            return len(await prebuilt(world)) == 2
+
+        await eventually(both)
+        template = f"/api/v2/templates/{world.extra['template']['id']}"
+        assert (await world.patch(template, {"deprecation_message": "old"})).status_code == 200
+        really, seen = prebuilds._delete, set[UUID]()
+
+        async def delete(tx: Any, workspace_id: UUID, *rest: Any) -> Any:
+            seen.add(workspace_id)
+            if len(seen) == 1:
+                raise ValueError("a row that nobody foresaw")
+            return await really(tx, workspace_id, *rest)
+
+        monkeypatch.setattr(prebuilds, "_delete", delete)
+        assert await reconcile(world.ctx) == Reconciled(deleted=1)
 
 
 async def test_who_may_set_it() -> None:

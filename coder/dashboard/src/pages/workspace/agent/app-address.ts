@@ -8,16 +8,31 @@ const LINK = /^(?!(?:javascript|data|vbscript|file|blob|filesystem|about|view-so
 
 /** Stands in an external application's address for a key of whoever opens it. */
 export const TOKEN = "$SESSION_TOKEN";
-/** Schemes that lead to another host, or to a program that sends what it opens there. Any other is some program's own, which signs in
- * with the key it is handed: a template's author may name one nobody has heard of. */
-const CARRIES_AWAY = /^(?:https?|wss?|s?ftp|ftps|ssh|telnet|rdp|vnc|smb|nfs|git|svn|mailto|sms|smsto|mms|tel|sip|sips|xmpp|irc|ircs|ldap|ldaps|magnet|intent|search-ms|ms-[a-z-]+|web\+[a-z]+|git\+[a-z]+|svn\+ssh):/i;
+/** Programs on a person's own machine that are known to sign in at a server like this one with the key they are handed. A list of
+ * these, not of what is dangerous: whatever else a machine may have a scheme for could send the key anywhere, and nobody knows them all.
+ * A program that is missing here gets no key and asks whoever uses it to sign in. */
+const PROGRAMS: ReadonlySet<string> = new Set([
+  "vscode", "vscode-insiders", "vscodium", "vscodium-insiders", "code-oss", "cursor", "windsurf", "windsurf-next", "positron", "antigravity", "trae", "kiro", "void", "devin",
+  "jetbrains", "jetbrains-gateway", "fleet", "zed", "coder",
+]);
+
+/** Whether what opens the address keeps a key for this server. These programs sign in wherever the parameter `url` tells them, which
+ * may stand behind `?` or `#`; `server` is this server's address as templates know it. */
+function keepsKey(address: string, server: string): boolean {
+  if (!PROGRAMS.has(address.slice(0, address.indexOf(":")).toLowerCase())) return false;
+  const ours = [window.location.origin, server.replace(/\/+$/, "")].filter(Boolean);
+  // Browsers leave these characters out, and would make `url` of what was none.
+  const parts = address.replace(/[\t\n\r]/g, "").split(/[?#&]/).flatMap((part) => [...new URLSearchParams(part)]);
+  // Compared as text: no two programs read an odd address alike.
+  return parts.every(([name, url]) => name.toLowerCase() !== "url" || ours.some((own) => url === own || url === `${own}/`));
+}
 
 /** `viewer` is the id of who would open it: only in one's own workspace does an address carry one's key, because its owner may
  * have had a say in where it leads. A program that gets none asks whoever uses it to sign in. */
 export function addressOf(app: WorkspaceApp, workspace: Workspace, agent: WorkspaceAgent, place: AppPlace, viewer = ""): string | null {
   if (app.external) {
     if (!app.url || !LINK.test(app.url)) return null;
-    return viewer !== "" && viewer === workspace.owner_id && !CARRIES_AWAY.test(app.url) ? app.url : app.url.replaceAll(TOKEN, "");
+    return viewer !== "" && viewer === workspace.owner_id && keepsKey(app.url, place.server ?? "") ? app.url : app.url.replaceAll(TOKEN, "");
   }
   if (app.command) return `/@${workspace.owner_name}/${workspace.name}.${agent.name}/terminal?app=${encodeURIComponent(app.slug)}`;
   if (!app.url) return null;

@@ -1,0 +1,66 @@
+"""One that fails keeps nobody behind it waiting."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from coder.base.clock import FakeClock
+from coder.coderd.services.events import notifications
+from coder.coderd.services.foundation.errors import Conflict
+from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.workspaces import autostop_reminders
+
+
+class Said:
+    """A log that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, object]]] = []
+
+    def warn(self, text: str, **fields: object) -> None:
+        self.lines.append(("warn", text, fields))
+
+    def error(self, text: str, **fields: object) -> None:
+        self.lines.append(("error", text, fields))
+
+
+async def _step(one: int) -> int | None:
+    if one == 1:
+        raise Conflict("It is being built.")
+    if one == 2:
+        raise ValueError("a row that nobody foresaw")
+    return one * 10 if one % 2 else None
+
+
+@pytest.mark.parametrize(("most", "done"), [(None, [30, 50, 70]), (2, [30, 50]), (0, [])])
+async def test_what_fails_is_logged_and_passed_over(most: int | None, done: list[int]) -> None:
+    said = Said()
+    found = await one_by_one(cast("Any", said), "not done", range(1, 8), _step, lambda one: {"item": one}, most=most)
+    assert found == done
+    if most != 0:
+        (refused, failed) = said.lines
+        assert refused == ("warn", "not done", {"item": 1, "reason": "It is being built."})
+        assert failed[:2] == ("error", "not done") and failed[2]["item"] == 2
+        assert isinstance(failed[2]["error"], ValueError)
+
+
+async def test_somebody_who_cannot_be_told_of_a_stop_keeps_nobody_else_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def remind(_tx: object, one: Any, *_: object) -> int:
+        if one.workspace_id == "first":
+            raise ValueError("a row that nobody foresaw")
+        return 1
+
+    async def read(*_: object) -> list[Any]:
+        return [SimpleNamespace(workspace_id=name) for name in ("first", "second", "third")]
+
+    async def run(do: Any, *arguments: object) -> Any:
+        return await do(None, *arguments)
+
+    monkeypatch.setattr(autostop_reminders, "_remind", remind)
+    monkeypatch.setattr(notifications, "site_of", lambda _ctx: None)
+    ctx = SimpleNamespace(clock=FakeClock(), log=Said(), db=SimpleNamespace(read=read, run=run))
+    assert await autostop_reminders.remind(cast("Any", ctx)) == 2
+    assert [fields["workspace"] for _, _, fields in ctx.log.lines] == ["first"]
