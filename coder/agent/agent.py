@@ -224,10 +224,10 @@ class AgentRole:
         if rebuilt:
             log.info("the workspace was built anew; going on as its new agent")
             self.lifecycle.retell()
-            if self.devcontainers is not None:
-                self.devcontainers.forget_agents()
         env = dict(os.environ) | dict(manifest.environment_variables)
         self.state.directory = environment.expand_directory(manifest.directory, self.state.identity, env)
+        if rebuilt and self.devcontainers is not None:
+            self.devcontainers.begin_anew()
         self._manifest_seen.set()
         if self._upgrader is not None:
             self._upgrader.look()
@@ -264,8 +264,7 @@ class AgentRole:
         """False when one that the template declares does not run. Agents in dev containers look after none."""
         if self.devcontainers is None or manifest.HasField("parent_id"):
             return True
-        root = self.state.directory or self.state.identity.home
-        return await self.devcontainers.start(manifest, root, build_now=self._kept is None)
+        return await self.devcontainers.start(self._kept.containers if self._kept is not None else None)
 
     # ---- another program
 
@@ -321,6 +320,7 @@ class AgentRole:
             terminals=pty.left(),
             processes=processes.left(),
             units=sync.left() if sync is not None else None,
+            containers=self.devcontainers.left() if self.devcontainers is not None else [],
         )
         log.info(
             "handing over to another program",

@@ -109,10 +109,10 @@ class ServerConnection:
             nursery.start_soon(agent.reports.send_loop, self._caller(session, "ReportConnection", Empty))
             nursery.start_soon(self._banners, session)
             nursery.start_soon(push_loop, session)
-            if agent.devcontainers is not None:
-                nursery.start_soon(agent.devcontainers.calls.loop, session)
             nursery.start_soon(self._ask_after_moves, session)
             await self._take_manifest(session, on_manifest)
+            if agent.devcontainers is not None:  # not before: another build's agent has other sub-agents
+                nursery.start_soon(agent.devcontainers.calls.loop, session)
             log.info("connected", url=agent.config.policy.url)
             nursery.start_soon(
                 agent.metadata.loop, self._caller(session, "BatchUpdateMetadata", agent_pb2.BatchUpdateMetadataResponse)

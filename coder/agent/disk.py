@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -55,6 +56,25 @@ THREADS = Threads(16)
 """Ours. Once so many wait for a disk that does not answer, all further looks wait; nothing else of the agent does."""
 LOOK_TIME = 5.0
 """Ours: seconds a disk has for an answer to one question."""
+
+
+class Held:
+    """An open file. It is closed with the last who holds it: that may be a thread that nobody waits for any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def close(self) -> None:
+        """Once; the second does nothing. Raises OSError."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except OSError:
+            pass  # nobody is left who could be told
 
 
 async def on_disk(

@@ -134,6 +134,13 @@ class FakeEngine:
         shown["State"] = {"Running": False, "Status": status}
         path.write_text(json.dumps(shown))
 
+    def mount(self, ident: str, *sources: str) -> None:
+        """That is all it has of the machine."""
+        path = self.containers / ident / "inspect.json"
+        shown = json.loads(path.read_text())
+        shown["Mounts"] = [{"Source": source, "Destination": "/workspaces"} for source in sources]
+        path.write_text(json.dumps(shown))
+
     def drop(self, ident: str) -> None:
         shutil.rmtree(self.containers / ident)
 

@@ -33,20 +33,34 @@ FIRST_DELAY, LAST_DELAY, GOOD_WHILE = 1.0, 300.0, 60.0
 
 
 class Attendant:
-    """Of one container; cancel `scope` to have the agent inside leave."""
+    """Of one container; `leave` has the agent inside end, which it has once `ended` is set."""
 
     def __init__(
         self, state: AgentState, calls: SubAgentCalls, one: Devcontainer, container: str, tell: Callable[[], None]
     ) -> None:
         self._state, self._calls, self._one, self._tell = state, calls, one, tell
         self.container = container
-        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+        self._scope = trio.CancelScope()
         self._is_there = False
         "Whether our program is in the container."
 
+    def leave(self) -> None:
+        self._scope.cancel()
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._scope.cancel_called
+
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            self.ended.set()
+
+    async def _run(self) -> None:
         delay = FIRST_DELAY
-        with self.scope:
+        with self._scope:
             while True:
                 began = trio.current_time()
                 try:
@@ -121,6 +135,7 @@ class Attendant:
             one.agent = None
         wanted = configuration.name or (agent_name(one.name) if one.declared else "")
         names = names_to_try(wanted, one.folder, manifest.agent_name if manifest is not None else "")
+        # Nothing in between that could be cancelled: the server has made it, and nobody else knows its id.
         one.agent, faults = await self._calls.create(request, names)
         one.asked_for = asked_for
         for fault in faults:

@@ -6,7 +6,15 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from coder.agent.devcontainers.commands import CommandError, Said, ask, find_program, read_json_untrusted
+from coder.agent.devcontainers.commands import (
+    MAX_COMPLAINT,
+    CommandError,
+    Said,
+    ask,
+    find_program,
+    read_json_untrusted,
+    short_text,
+)
 from coder.agent.devcontainers.configuration import Configuration, read_configuration_untrusted
 
 NO_BUILDER = (
@@ -66,12 +74,12 @@ def read_outcome_untrusted(said: Said) -> Built:
     lines = [line for line in said.output.decode("utf-8", "replace").splitlines() if line.strip()]
     try:
         outcome = read_json_untrusted(lines[-1].encode()) if lines else {}
-        word, ident = outcome.get("outcome"), outcome.get("containerId")
-    except (ValueError, AttributeError, RecursionError):
-        outcome, word, ident = {}, "", ""
-    if word == "success" and isinstance(ident, str) and ident:
-        texts = {key: value for key, value in outcome.items() if isinstance(value, str)}
-        return Built(ident, texts.get("remoteUser", ""), texts.get("remoteWorkspaceFolder", ""))
-    reason = str(outcome.get("description") or outcome.get("message") or "")
+    except (ValueError, RecursionError):
+        outcome = {}
+    if not isinstance(outcome, dict):
+        outcome = {}
+    if outcome.get("outcome") == "success" and (ident := short_text(outcome, "containerId")):
+        return Built(ident, short_text(outcome, "remoteUser"), short_text(outcome, "remoteWorkspaceFolder"))
+    reason = str(outcome.get("description") or outcome.get("message") or "")[:MAX_COMPLAINT]
     last = said.complaint.splitlines()[-1:] or [f"it ended with code {said.status}"]
     raise CommandError(f"devcontainer up failed: {reason or last[0]}")

@@ -14,16 +14,17 @@ from typing import Any
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, Threads, off_the_loop, on_disk
+from coder.agent.disk import LOOK_TIME, Held, Threads, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
 from coder.base.groups import single_failure
 from coder.base.threads import NoThreadError
+from coder.domain.agents.sub_agents import MAX_TEXT
 
 MAX_COMPLAINT = 4096
-"""Ours: bytes kept of what a program said on standard error, its last ones."""
+"""Ours: bytes kept of what a program said on standard error, its last ones; characters of a reason it gives."""
 _THREADS = Threads(2)
-"Of looks for programs: a folder that does not answer takes none of other looks."
+"Of looks for programs, and into them: a folder that does not answer takes none of other looks."
 
 
 class CommandError(ContainerRefusedError):
@@ -48,6 +49,12 @@ class Said:
 def is_text(text: str) -> bool:
     """Whether others can have it: a command line, a message, a database."""
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def short_text(said: Mapping[str, Any], key: str) -> str:
+    """A text that a program printed. What is none, or is longer than the server takes, is as if it were not there."""
+    found = said.get(key)
+    return found if isinstance(found, str) and len(found) <= MAX_TEXT else ""
 
 
 def read_json_untrusted(answer: bytes) -> Any:
@@ -90,20 +97,31 @@ async def ask(
 
     Raises CommandError: it cannot be started, is too slow, or says too much.
     """
-    name = Path(argv[0]).name
+    name, until = Path(argv[0]).name, trio.current_time() + seconds
+    try:
+        with trio.fail_at(until):
+            # The program reads the file itself: of ours no thread is left that still reads what has to be closed.
+            source = await on_disk(_open, given, limiter=_THREADS) if isinstance(given, Path) else None
+    except trio.TooSlowError as error:
+        raise CommandError(f"{given!s} could not be opened within {seconds:.0f} seconds") from error
+    except OSError as error:
+        raise CommandError(f"{given!s} cannot be read: {error.strerror}") from error
     try:
         process = await trio.lowlevel.open_process(
-            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env),
-            start_new_session=True,
+            list(argv), stdin=subprocess.PIPE if source is None else source.descriptor, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=dict(env), start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise CommandError(f"{name} cannot be started: {error.strerror}") from error
     except ValueError as error:  # a word that no command line can have
         raise CommandError(f"{name} cannot be started: {error}") from error
+    finally:
+        if source is not None:
+            source.close()
     talk = _Talk(process, max_output, tell)
     try:
-        with single_failure(), trio.fail_after(seconds):
-            await talk.run(given)
+        with single_failure(), trio.fail_at(until):
+            await talk.run(given if isinstance(given, bytes) else b"")
             if talk.too_much:
                 raise CommandError(f"{name} said more than {max_output} bytes")
             status = await process.wait()
@@ -124,7 +142,7 @@ class _Talk:
         self.output, self.complaint = bytearray(), bytearray()
         self.too_much = False
 
-    async def run(self, given: Path | bytes) -> None:
+    async def run(self, given: bytes) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._give, given)
             nursery.start_soon(self._read_errors)
@@ -136,20 +154,12 @@ class _Talk:
                         self.too_much = True
                         nursery.cancel_scope.cancel()
 
-    async def _give(self, given: Path | bytes) -> None:
-        assert self._process.stdin is not None  # noqa: S101 - asked for
+    async def _give(self, given: bytes) -> None:
+        if self._process.stdin is None:  # it has a file
+            return
         with suppress(trio.BrokenResourceError):  # it wanted no more
             async with self._process.stdin as pipe:
-                if isinstance(given, bytes):
-                    await pipe.send_all(given)
-                    return
-                try:
-                    file = await off_the_loop(given.open, "rb")
-                    with file:
-                        while chunk := await off_the_loop(file.read, 1 << 20):
-                            await pipe.send_all(chunk)
-                except OSError as error:
-                    raise CommandError(f"{given} cannot be read: {error.strerror}") from error
+                await pipe.send_all(given)
 
     async def _read_errors(self) -> None:
         assert self._process.stderr is not None  # noqa: S101 - asked for
@@ -159,3 +169,7 @@ class _Talk:
                 del self.complaint[:-MAX_COMPLAINT]
                 if self._tell is not None:
                     await self._tell(bytes(chunk))
+
+
+def _open(path: Path) -> Held:
+    return Held(os.open(path, os.O_RDONLY))

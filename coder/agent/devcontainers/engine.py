@@ -5,7 +5,7 @@ What it answers is read by `read_containers_untrusted`; shapes are those of `cod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ FOLDER_LABEL, FILE_LABEL = "devcontainer.local_folder", "devcontainer.config_fil
 ANSWER_TIME = 10.0
 MAX_CONTAINERS = 200
 MAX_ANSWER = 8 << 20
-"""Ours: seconds for one question, containers that are shown, bytes of an answer."""
+"""Ours: seconds for one question, containers that are shown, and as many dev containers; bytes of an answer."""
 _ID_LENGTH = 12
 
 
@@ -60,7 +60,7 @@ class Listing:
     containers: tuple[ContainerRow, ...]
     warnings: tuple[str, ...] = ()
     complete: bool = True
-    "Whether what is not in it is not there: an engine that does not answer has ended nobody's container."
+    "Whether a dev container that is not in it is not there: an engine that does not answer has ended nobody's."
 
 
 async def find_engine(env: Mapping[str, str]) -> str | None:
@@ -69,24 +69,47 @@ async def find_engine(env: Mapping[str, str]) -> str | None:
 
 
 async def list_containers(engine: str | None, env: Mapping[str, str], *, only_dev: bool = False) -> Listing:
-    """Every container, or every dev container, newest first. What keeps us from a list is its warning."""
+    """The newest containers and every dev container, or these alone, newest first. What keeps us from a list is its
+    warning."""
     if engine is None:
         return Listing((), (f"No containers can be listed: {NO_ENGINE}.",), complete=False)
     try:
-        argv = [engine, "ps", "--all", "--quiet", "--no-trunc"]
-        argv += ["--filter", f"label={FOLDER_LABEL}"] if only_dev else []
-        said = await ask(argv, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
-        ids = said.require("Listing containers").decode("ascii", "replace").split()
-        if not ids:
-            return Listing(())
-        shown = [engine, "inspect", "--type", "container", *ids[:MAX_CONTAINERS]]
-        # One that has gone meanwhile makes the command fail, and the others are told all the same.
-        answer = await ask(shown, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
-        rows = read_containers_untrusted(answer.output or answer.require("Describing containers"))
+        ids = [] if only_dev else await _ids(engine, env)
+        # Among many an old one is not among the newest, and one that is not in the list has ended.
+        dev = await _ids(engine, env, only_dev=True) if only_dev or len(ids) > MAX_CONTAINERS else []
+        wanted = list(dict.fromkeys([*ids[:MAX_CONTAINERS], *dev[:MAX_CONTAINERS]]))
+        rows = await _describe(engine, env, wanted)
+        silent = set(wanted) - {row.id for row in rows}
+        if silent:  # gone meanwhile, which makes the command fail, or the engine has broken down
+            silent &= set(await _ids(engine, env, only_dev=only_dev))
     except CommandError as error:
         return Listing((), (str(error),), complete=False)
-    more = (f"Of {len(ids)} containers the newest {MAX_CONTAINERS} are shown.",) if len(ids) > MAX_CONTAINERS else ()
-    return Listing(rows, more, complete=not more)
+    warnings = []
+    if len(ids) > MAX_CONTAINERS:
+        warnings.append(f"Of {len(ids)} containers the newest {MAX_CONTAINERS} and the dev containers are shown.")
+    if len(dev) > MAX_CONTAINERS:
+        warnings.append(f"Of {len(dev)} dev containers the newest {MAX_CONTAINERS} are looked after.")
+    if silent:
+        warnings.append(f"The engine tells nothing of {len(silent)} of its containers.")
+    return Listing(tuple(rows), tuple(warnings), complete=len(dev) <= MAX_CONTAINERS and not silent)
+
+
+async def _ids(engine: str, env: Mapping[str, str], *, only_dev: bool = False) -> list[str]:
+    """Newest first. Raises CommandError."""
+    argv = [engine, "ps", "--all", "--quiet", "--no-trunc"]
+    argv += ["--filter", f"label={FOLDER_LABEL}"] if only_dev else []
+    said = await ask(argv, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
+    return said.require("Listing containers").decode("ascii", "replace").split()
+
+
+async def _describe(engine: str, env: Mapping[str, str], ids: Sequence[str]) -> list[ContainerRow]:
+    """Those that the engine tells of. Raises CommandError."""
+    rows: list[ContainerRow] = []
+    for first in range(0, len(ids), MAX_CONTAINERS):
+        argv = [engine, "inspect", "--type", "container", *ids[first : first + MAX_CONTAINERS]]
+        answer = await ask(argv, env, seconds=ANSWER_TIME, max_output=MAX_ANSWER)
+        rows += read_containers_untrusted(answer.output or answer.require("Describing containers"))
+    return rows
 
 
 def read_containers_untrusted(answer: bytes) -> tuple[ContainerRow, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,8 @@ from coder.agent.devcontainers.engine import FILE_LABEL, FOLDER_LABEL, Container
 from coder.agent.devcontainers.sub_agents import SubAgent
 from coder.rpc.proto import agent_pb2
 
+MAX_NAMED = 5
+"""Ours: containers that one warning names."""
 Busy = Literal["", "starting", "stopping", "deleting"]
 _NAMESPACE = UUID("5b0f4a56-7c5e-4c53-9d3f-0a4a6f1d2b90")
 
@@ -29,10 +32,10 @@ class Devcontainer:
     "On this machine."
     config: str = ""
     "Of its description; relative to the folder, or empty for the usual place."
-    described: bool = False
-    "Whether the template or a project has it: then it stays in the list without a container."
     declared: bool = False
     "By the template."
+    found: bool = False
+    "By its project's description."
     source: bytes = b""
     "Where its lines go in the agent's log; empty: by its id."
     preset: UUID | None = None
@@ -64,6 +67,21 @@ class Devcontainer:
     @property
     def running(self) -> bool:
         return self.status == "running"
+
+    @property
+    def is_idle(self) -> bool:
+        """Neither does it run nor is anything done to it."""
+        return not self.busy and not self.running
+
+    @property
+    def runs_in(self) -> str:
+        """The container that is to have an agent; "" without one."""
+        return self.container.id if self.container is not None and self.running else ""
+
+    @property
+    def described(self) -> bool:
+        """Whether it stays in the list without a container."""
+        return self.declared or self.found
 
     def shown(self) -> dict[str, Any]:
         """As the API has it."""
@@ -100,10 +118,25 @@ def declared(manifest: agent_pb2.Manifest, root: Path, home: Path) -> list[Devco
         ident = UUID(bytes=one.id) if len(one.id) == 16 else known_as(folder)
         name = one.name or agent_name(folder)
         found[folder] = Devcontainer(
-            ident, name, folder, one.config_path, described=True, declared=True, source=sources.get(one.id, b""),
-            preset=preset,
+            ident, name, folder, one.config_path, declared=True, source=sources.get(one.id, b""), preset=preset,
         )  # fmt: skip
     return list(found.values())
+
+
+def presets(manifest: agent_pb2.Manifest) -> set[UUID]:
+    """The agents that the template has made for its dev containers."""
+    return {UUID(bytes=one.subagent_id) for one in manifest.devcontainers if len(one.subagent_id) == 16}
+
+
+def take_declared(known: dict[str, Devcontainer], found: Iterable[Devcontainer]) -> None:
+    """What the template declares now. One that it has declared before keeps its container, and what was done with it;
+    one that it declares no longer is like any that somebody has built."""
+    for one in known.values():
+        one.declared, one.source, one.preset = False, b"", None
+    for one in found:
+        before = known.setdefault(one.folder, one)
+        before.id, before.name, before.config = one.id, one.name, one.config
+        before.declared, before.source, before.preset = True, one.source, one.preset
 
 
 def known_as(folder: str) -> UUID:
@@ -114,23 +147,59 @@ def known_as(folder: str) -> UUID:
     )
 
 
-def take_listing(known: dict[str, Devcontainer], listing: Listing) -> None:
+def take_listing(known: dict[str, Devcontainer], listing: Listing) -> list[ContainerRow]:
     """Gives each its container, adds those that somebody else has built, drops those that are gone.
 
-    Of several containers of a folder the running one counts, else the newest, which is listed first.
+    Of several containers of a folder the running one counts, else the newest, which is listed first. Of a listing that
+    is not complete only what is in it is believed. Returned are containers that only say of themselves whose they are.
     """
     found: dict[str, ContainerRow] = {}
+    strangers = []
     for row in listing.containers:
         folder = row.labels.get(FOLDER_LABEL, "")
-        if Path(folder).is_absolute() and (folder not in found or (row.running and not found[folder].running)):
+        if not Path(folder).is_absolute():
+            continue
+        entry = known.get(folder)
+        if not _belongs(row, folder, entry):
+            # While it is being built nobody knows yet which container is the one.
+            strangers += [row] if entry is None or not entry.busy else []
+        elif folder not in found or (row.running and not found[folder].running):
             found[folder] = row
     for folder, row in found.items():
         if folder not in known:
             name = agent_name(folder)
             known[folder] = Devcontainer(known_as(folder), name, folder, row.labels.get(FILE_LABEL, ""))
-    for folder, entry in list(known.items()):
-        entry.container = found.get(folder)
-        if entry.running:
-            entry.error = ""
-        if entry.container is None and not entry.described and not entry.busy:
+    for folder, one in list(known.items()):
+        if folder in found or listing.complete:
+            one.container = found.get(folder)
+        if one.running:
+            one.error = ""
+        if one.container is None and not one.described and not one.busy:
             del known[folder]
+    return strangers
+
+
+def explain_strangers(rows: Sequence[ContainerRow]) -> list[str]:
+    """A warning about those that are marked with folders of which they have nothing."""
+    if not rows:
+        return []
+    names = ", ".join([*(row.name for row in rows[:MAX_NAMED]), *(["…"] if len(rows) > MAX_NAMED else [])])
+    return [f"These are marked as dev containers of folders of which they have nothing, and get no agent: {names}."]
+
+
+def _belongs(row: ContainerRow, folder: str, entry: Devcontainer | None) -> bool:
+    """Whether a container that is marked with a folder is that folder's: we have built it, or it has some of it.
+
+    The mark alone says little: an image may have it, and whoever starts that by hand gives it no agent of theirs.
+    """
+    if entry is not None and entry.built is not None and row.id == entry.built.container_id:
+        return True
+    return any(shows(source, folder) for source in row.volumes)
+
+
+def shows(source: str, folder: str) -> bool:
+    """Whether a container that has `source` of the machine has something of the folder: all of it, with what is above,
+    as of a project within a repository, or a part. An engine that is elsewhere may name it behind a place of its own
+    (`/host_mnt/home/…`)."""
+    outer, inner = (f"{text.rstrip('/')}/" for text in (source, folder))
+    return bool(source) and (inner.startswith(outer) or inner in outer)

@@ -6,6 +6,7 @@ command lines everybody on the machine can read.
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -33,7 +34,10 @@ PROGRAM = "/.coder-agent/coder"
 COPY_TIME = 300.0
 ASK_TIME = 20.0
 LEAVE_TIME = 5.0
-"""Ours: seconds for the copy, for a word of the container, and for an agent inside to say goodbye."""
+MAKE_TIME = 20.0
+SETTLE_TIME = 60.0
+"""Ours: seconds for the copy, for a word of the container, for an agent inside to say goodbye; for the server to make
+one, and until it has surely ended what nobody waits for any more."""
 _INSTALL = (
     f"mkdir -p {Path(PROGRAM).parent} && cat > {PROGRAM}.new && chmod 755 {PROGRAM}.new && mv {PROGRAM}.new {PROGRAM}"
 )
@@ -78,13 +82,18 @@ class SubAgentCalls:
     def __init__(self) -> None:
         self._session: Session | None = None
         self._changed = trio.Event()
+        self._asked = trio.Event()
+        self._doubtful_until = -math.inf
+        self.making = trio.Lock()
+        "Held while one is made: whom the server has and nobody here knows is nobody's, but for that one."
 
     @contextmanager
     def over(self, session: Session) -> Iterator[None]:
-        """The block's connection is the one to ask over."""
+        """The block's connection is the one to ask over; it is the agent's whom the latest manifest names."""
         self._session = session
         self._changed.set()
         self._changed = trio.Event()
+        self._asked.set()
         try:
             yield
         finally:
@@ -95,10 +104,37 @@ class SubAgentCalls:
         with self.over(session):
             await trio.sleep_forever()
 
-    async def _call(self, name: str, request: Message, reply: type[Reply]) -> Reply:
-        """Waits for a connection. Raises CommandError with the server's word."""
+    # ---- doubts
+
+    def doubt(self) -> None:
+        """The server may have one that nobody here knows, or may soon: what was asked for may still be under way."""
+        self._doubtful_until = trio.current_time() + SETTLE_TIME
+        self._asked.set()
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self._doubtful_until > -math.inf
+
+    def settle(self, since: float) -> None:
+        """All that the server had at `since` (trio's clock) was looked through."""
+        if since >= self._doubtful_until:
+            self._doubtful_until = -math.inf
+
+    async def wait_asked(self) -> None:
+        """Until there is a new connection or a new doubt."""
+        await self._asked.wait()
+        self._asked = trio.Event()
+
+    # ---- calls
+
+    async def _connected(self) -> Session:
         while (session := self._session) is None:
             await self._changed.wait()
+        return session
+
+    async def _call(self, name: str, request: Message, reply: type[Reply]) -> Reply:
+        """Waits for a connection. Raises CommandError with the server's word."""
+        session = await self._connected()
         try:
             return await session.call(AGENT + name, request, reply)
         except (RpcError, RpcClosed) as error:
@@ -109,34 +145,51 @@ class SubAgentCalls:
         return [SubAgent.of(found) for found in answer.agents]
 
     async def delete(self, ident: UUID) -> None:
+        """It is there no longer, whoever has removed it. Raises CommandError."""
         request = agent_pb2.DeleteSubAgentRequest(id=ident.bytes)
-        await self._call("DeleteSubAgent", request, agent_pb2.DeleteSubAgentResponse)
-
-    async def delete_but(self, kept: Collection[UUID]) -> None:
-        """Those that an agent before us has left behind; the template's own stay."""
-        for found in await self.listed():
-            if found.id not in kept:
-                await self.delete(found.id)
+        try:
+            await self._call("DeleteSubAgent", request, agent_pb2.DeleteSubAgentResponse)
+        except CommandError:
+            if any(found.id == ident for found in await self.listed()):
+                raise
 
     async def create(
         self, request: agent_pb2.CreateSubAgentRequest, names: Collection[str]
     ) -> tuple[SubAgent, list[str]]:
-        """By the first name that no other agent of the workspace has; with it what is wrong with its applications."""
-        for name in [*names][:-1]:
-            request.name = name
-            with suppress(_TakenError):
-                return await self._create(request)
-        request.name = [*names][-1]
-        return await self._create(request)
+        """By the first name that no other agent of the workspace has; with it what is wrong with its applications.
+
+        Whoever is cancelled meanwhile is told of it all the same, before the next checkpoint.
+        """
+        async with self.making:
+            for name in [*names][:-1]:
+                request.name = name
+                with suppress(_TakenError):
+                    return await self._create(request)
+            request.name = [*names][-1]
+            return await self._create(request)
 
     async def _create(self, request: agent_pb2.CreateSubAgentRequest) -> tuple[SubAgent, list[str]]:
+        session = await self._connected()
+        await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            answer = await self._call("CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
-        except CommandError as error:
-            raise (_TakenError if TAKEN in str(error) else CommandError)(str(error)) from error
+            with trio.fail_after(MAKE_TIME, shield=True):
+                answer = await session.call(AGENT + "CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
+            made = SubAgent.of(answer.agent, request.directory)
+        except (RpcError, RpcClosed) as error:
+            said = f"The server did not answer CreateSubAgent: {error.message}"
+            if TAKEN in error.message:
+                raise _TakenError(said) from error
+            self.doubt()
+            raise CommandError(said) from error
+        except trio.TooSlowError as error:
+            self.doubt()
+            raise CommandError(f"The server did not answer CreateSubAgent within {MAKE_TIME:.0f} seconds") from error
+        except CommandError:
+            self.doubt()
+            raise
         slugs = dict(enumerate(app.slug for app in request.apps))
         faults = [f"application {slugs.get(one.index, one.index)}: {one.error}" for one in answer.app_creation_errors]
-        return SubAgent.of(answer.agent, request.directory), faults
+        return made, faults
 
 
 class _TakenError(CommandError):

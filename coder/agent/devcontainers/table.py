@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,17 +17,27 @@ import trio
 
 from coder.agent.config import DevcontainerSettings
 from coder.agent.devcontainers.attendant import Attendant
-from coder.agent.devcontainers.builder import NO_BUILDER, build, find_builder, read_configuration
+from coder.agent.devcontainers.builder import NO_BUILDER, Built, build, find_builder, read_configuration
 from coder.agent.devcontainers.commands import CommandError, ask
-from coder.agent.devcontainers.engine import Listing, find_engine, list_containers
-from coder.agent.devcontainers.entries import Busy, Devcontainer, declared, known_as, take_listing
+from coder.agent.devcontainers.engine import ContainerRow, Listing, find_engine, list_containers
+from coder.agent.devcontainers.entries import (
+    Busy,
+    Devcontainer,
+    declared,
+    explain_strangers,
+    known_as,
+    take_declared,
+    take_listing,
+)
+from coder.agent.devcontainers.in_step import InStep
 from coder.agent.devcontainers.projects import descriptions, find_projects
-from coder.agent.devcontainers.sub_agents import SubAgentCalls
+from coder.agent.devcontainers.sub_agents import SubAgent, SubAgentCalls
 from coder.agent.disk import LOOK_TIME, Threads, on_disk
 from coder.agent.shared_look import SharedLook
 from coder.agent.state import AgentState, DevcontainerBusyError
+from coder.agent.upgrade.handover import KeptContainer
 from coder.agent.workspace import environment
-from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.logs import MAX_LINE, LogQueue
 from coder.base.log import get_logger
 from coder.rpc.proto import agent_pb2
 
@@ -59,8 +68,11 @@ class Devcontainers:
         self._look: SharedLook[Listing] = SharedLook()
         self._applying = trio.Lock()
         "Of two looks the later one is believed."
+        self._strangers: list[ContainerRow] = []
+        self._in_step = InStep(state, self.calls, self._known.values, self._renew)
         self._opened, self._changed, self._poke = trio.Event(), trio.Event(), trio.Event()
         self._nursery: trio.Nursery | None = None
+        self._started = self._starts_projects = False
 
     # ---- what others see
 
@@ -75,7 +87,8 @@ class Devcontainers:
             "devcontainers": [one.shown() for one in sorted(self._known.values(), key=lambda one: one.folder)],
             "containers": [row.shown() for row in self._listing.containers],
         }
-        return rows | ({"warnings": list(self._listing.warnings)} if self._listing.warnings else {})
+        warnings = [*self._listing.warnings, *explain_strangers(self._strangers)]
+        return rows | ({"warnings": warnings} if warnings else {})
 
     def next_change(self) -> trio.Event:
         """Set when something was looked at or done. Take it before you look."""
@@ -96,41 +109,76 @@ class Devcontainers:
         await self._opened.wait()
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            nursery.start_soon(self._in_step.run)
+            if self._settings.discover:
+                nursery.start_soon(self._guarded, "looking for projects", self._discover)
             while True:
-                await self._guarded("looking at dev containers", self._look_if_there_are_any)
                 self._poke = trio.Event()
+                await self._guarded("looking at dev containers", self._look_if_there_are_any)
                 with trio.move_on_after(INTERVAL if self._known else IDLE_INTERVAL):
                     await self._poke.wait()
 
-    async def start(self, manifest: agent_pb2.Manifest, root: Path, *, build_now: bool) -> bool:
+    async def start(self, kept: Sequence[KeptContainer] | None = None) -> bool:
         """Takes what the template declares and builds it, all at once. False when one could not be built.
 
-        Without `build_now` what runs is only gone on with.
+        With what a program before us has `kept` what runs is only gone on with. Projects are looked for beside: nobody
+        waits for them.
         """
-        self._known |= {one.folder: one for one in declared(manifest, root, self._state.identity.home)}
-        presets = {one.preset for one in self._known.values() if one.preset is not None}
+        build_now = kept is None
+        self._started, self._starts_projects = True, build_now and self._settings.autostart
+        self._take_declared()
+        for before in kept or ():
+            self._at(before.folder).built = Built(before.container_id, before.remote_user, before.workspace_folder)
+        self.calls.doubt()  # an agent before us has left its own
         with trio.move_on_after(CLEAN_TIME):
             try:
-                await self.calls.delete_but(presets)
+                await self._in_step.compare()
             except CommandError as error:
-                log.warn("the sub-agents of an earlier agent stay", error=error)
+                log.warn("the sub-agents of an earlier agent stay for now", error=error)
         await self._guarded("looking at dev containers", self.refresh)
         wanted = [one for one in self._known.values() if one.declared] if build_now else []
         self._opened.set()
         async with trio.open_nursery() as nursery:
             for one in wanted:
                 nursery.start_soon(self._build, one, False)
-        if self._settings.discover:
-            begin = build_now and self._settings.autostart
-            await self._guarded("looking for projects", partial(self._discover, root, start=begin))
         self._poke.set()
         return not any(one.error for one in wanted)
 
-    def forget_agents(self) -> None:
-        """The server has made another agent of us: ours inside are nobody's, and are made again."""
+    def left(self) -> list[KeptContainer]:
+        """What the next program of this process cannot find out."""
+        return [
+            KeptContainer(one.folder, one.built.container_id, one.built.remote_user, one.built.workspace_folder)
+            for one in self._known.values()
+            if one.built is not None
+        ]
+
+    def begin_anew(self) -> None:
+        """The server has made another agent of us: ours inside are nobody's, and are made again, as this build's
+        template says. What it declares besides is shown; like start scripts, nothing is begun a second time."""
         for one in self._known.values():
             self._leave(one)
             one.agent, one.asked_for = None, b""
+        if self._started:
+            self._take_declared()
+        self._tell()
+        self._poke.set()
+
+    @property
+    def _root(self) -> Path:
+        return self._state.directory or self._state.identity.home
+
+    def _at(self, folder: str, config: str = "") -> Devcontainer:
+        return self._known.setdefault(folder, Devcontainer(known_as(folder), Path(folder).name, folder, config))
+
+    def _take_declared(self) -> None:
+        if self._state.manifest is not None:
+            take_declared(self._known, declared(self._state.manifest, self._root, self._state.identity.home))
+
+    def _renew(self, one: Devcontainer, agent: SubAgent | None) -> None:
+        one.agent = agent
+        if agent is None:
+            one.asked_for = b""
+        self._leave(one)
         self._poke.set()
 
     async def refresh(self, since: float | None = None) -> None:
@@ -162,11 +210,14 @@ class Devcontainers:
             await self._apply(await list_containers(await self._engine(), env, only_dev=True))
 
     async def _apply(self, listing: Listing) -> None:
-        if listing.complete:
-            take_listing(self._known, listing)
+        before = set(self._known)
+        self._strangers = take_listing(self._known, listing)
+        gone = before - self._known.keys()
         for one in list(self._known.values()):  # somebody may begin or end one meanwhile
             one.dirty = await self._is_dirty(one)
         self._attend()
+        if gone:
+            self.calls.doubt()  # their agents are nobody's now
         self._tell()
 
     async def _list(self) -> Listing:
@@ -191,20 +242,20 @@ class Devcontainers:
             pass
         return False
 
-    async def _discover(self, root: Path, *, start: bool) -> None:
+    async def _discover(self) -> None:
         with trio.move_on_after(LOOK_TIME):
             try:
-                found: Sequence[tuple[str, str]] = await on_disk(find_projects, root, limiter=_PROJECT_THREADS)
+                found: Sequence[tuple[str, str]] = await on_disk(find_projects, self._root, limiter=_PROJECT_THREADS)
             except OSError:
                 return
             for folder, config in found:
-                if folder in self._known:
-                    self._known[folder].described = True
-                else:
-                    name = Path(folder).name
-                    self._known[folder] = Devcontainer(known_as(folder), name, folder, config, described=True)
+                self._at(folder, config).found = True
+        self._poke.set()
+        if not self._starts_projects:
+            return
         for one in list(self._known.values()):
-            if start and one.described and not one.declared and not one.running and await self._starts_itself(one):
+            wanted = one.found and not one.declared and one.is_idle and await self._starts_itself(one)
+            if wanted and one.is_idle:  # somebody may have begun it meanwhile
                 self._spawn(one, anew=False)
 
     async def _starts_itself(self, one: Devcontainer) -> bool:
@@ -274,7 +325,7 @@ class Devcontainers:
     async def _build(self, one: Devcontainer, anew: bool) -> None:
         with self._busy(one, "starting"), self._state.activity.of("dev containers being built"):
             one.error = one.agent_error = ""
-            lines = _Lines(self._logs, one.log_source)
+            lines = _Lines(self._logs, one)
             try:
                 env = environment.command_environment(self._state)
                 await find_builder(env)
@@ -300,45 +351,55 @@ class Devcontainers:
     # ---- agents inside
 
     def _attend(self) -> None:
-        for folder in self._attendants.keys() - self._known.keys():
-            self._attendants.pop(folder).scope.cancel()
-        for one in list(self._known.values()):
-            at = self._attendants.get(one.folder)
-            container = one.container.id if one.container is not None and one.running else ""
-            if at is not None and at.container != container:
-                self._leave(one)
-                if not container and not one.busy:
+        """One for each container that runs, after the one before it has ended: of a folder there is one agent."""
+        for folder, attendant in list(self._attendants.items()):
+            one = self._known.get(folder)
+            if one is None or one.runs_in != attendant.container:
+                if one is not None and not one.runs_in and not one.busy and not attendant.is_leaving:
                     self._logs.add(one.log_source, f"The container of {one.name} does not run any more.", _Level.WARN)
-            if container and one.folder not in self._attendants and self._nursery is not None:
-                attendant = Attendant(self._state, self.calls, one, container, self._tell)
+                attendant.leave()
+            if attendant.is_leaving and attendant.ended.is_set():
+                del self._attendants[folder]
+        for one in list(self._known.values()):
+            if one.runs_in and one.folder not in self._attendants and self._nursery is not None:
+                attendant = Attendant(self._state, self.calls, one, one.runs_in, self._tell)
                 self._attendants[one.folder] = attendant
-                self._nursery.start_soon(attendant.run)
+                self._nursery.start_soon(self._keep_attended, attendant)
+
+    async def _keep_attended(self, attendant: Attendant) -> None:
+        await attendant.run()
+        self._poke.set()  # another may be to follow
 
     def _leave(self, one: Devcontainer) -> None:
-        attendant = self._attendants.pop(one.folder, None)
-        if attendant is not None:
-            attendant.scope.cancel()
+        if (attendant := self._attendants.get(one.folder)) is not None:
+            attendant.leave()
 
     async def _forget_agent(self, one: Devcontainer) -> None:
         """Raises CommandError: the server could not be asked."""
-        self._leave(one)
+        if (attendant := self._attendants.get(one.folder)) is not None:
+            attendant.leave()
+            await attendant.ended.wait()  # it may be about to hear of one that the server has made for it
         if one.agent is not None and one.agent.id != one.preset:
             await self.calls.delete(one.agent.id)
         one.agent, one.asked_for = None, b""
 
 
 class _Lines:
-    """What a program says, cut into lines of the log."""
+    """What a program says, cut into lines of the log of one dev container; one that is too long for a line is several.
 
-    def __init__(self, logs: LogQueue, source: bytes) -> None:
-        self._logs, self._source, self._rest = logs, source, b""
+    Meanwhile the log may come to be another: that of the next build of the workspace.
+    """
+
+    def __init__(self, logs: LogQueue, one: Devcontainer) -> None:
+        self._logs, self._one, self._rest = logs, one, b""
 
     async def take(self, chunk: bytes) -> None:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) > 1 << 20:
-            lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             self._add(line)
+        while len(self._rest) > MAX_LINE:
+            self._add(self._rest[:MAX_LINE])
+            self._rest = self._rest[MAX_LINE:]
 
     def end(self) -> None:
         if self._rest:
@@ -346,7 +407,9 @@ class _Lines:
         self._rest = b""
 
     def _add(self, line: bytes) -> None:
-        self._logs.add(self._source, line.decode("utf-8", "replace").rstrip("\r"), _Level.INFO)
+        for first in range(0, max(len(line), 1), MAX_LINE):
+            text = line[first : first + MAX_LINE].decode("utf-8", "replace")
+            self._logs.add(self._one.log_source, text.rstrip("\r"), _Level.INFO)
 
 
 def _changed_at(folder: Path, config: str) -> float:

@@ -6,7 +6,6 @@ runs full later is no reason to forget, and a crash in the middle of a write lea
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -15,15 +14,17 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from coder.agent.disk import Held
+
 SLOT = 32 << 10
 _HEADER = struct.Struct(">IQI")
 
 
-class FlightFile:
+class FlightFile(Held):
     """Made by `open_file`; all methods may raise OSError and block for a moment."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        super().__init__(descriptor)
         self._number = 0
 
     @classmethod
@@ -43,7 +44,7 @@ class FlightFile:
         """What was written last; empty when nothing readable is there."""
         newest: tuple[int, dict[str, Any]] = (0, {})
         for slot in (0, 1):
-            found = _slot_untrusted(_get(self._descriptor, slot * SLOT))
+            found = _slot_untrusted(_get(self.descriptor, slot * SLOT))
             if found is not None and found[0] > newest[0]:
                 newest = found
         self._number = newest[0]
@@ -58,11 +59,7 @@ class FlightFile:
             body = _encoded(document | {"events": events})
         self._number += 1
         rest = _HEADER.pack(0, self._number, len(body))[4:] + body
-        _put(self._descriptor, struct.pack(">I", zlib.crc32(rest)) + rest, (self._number % 2) * SLOT)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._descriptor)
+        _put(self.descriptor, struct.pack(">I", zlib.crc32(rest)) + rest, (self._number % 2) * SLOT)
 
 
 def _put(descriptor: int, data: bytes, offset: int) -> None:

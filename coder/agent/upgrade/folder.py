@@ -15,7 +15,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, on_disk
+from coder.agent.disk import LOOK_TIME, Held, on_disk
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
 from coder.base.own_binary import own_binary
 
@@ -69,25 +69,18 @@ async def locked_in_thread(folder: Path) -> AsyncIterator[None]:
             await on_disk(held.close)
 
 
-class _Lock:
-    """Let go with the last who holds it: that may be a thread nobody waits for any more."""
+class _Lock(Held):
+    """Let go with its file."""
 
     def __init__(self, folder: Path) -> None:
         import fcntl
 
-        self._held = -1
-        self._held = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        super().__init__(-1)
+        self.descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UpgradeNotNowError(f"another agent is at work in {folder}") from error
-
-    def close(self) -> None:
-        held, self._held = self._held, -1
-        if held >= 0:
-            os.close(held)
-
-    __del__ = close
 
 
 def link_others(folder: Path, kept: Path | None = None) -> None:

@@ -66,6 +66,15 @@ class KeptUnits(msgspec.Struct):
     wanted: dict[str, list[str]]
 
 
+class KeptContainer(msgspec.Struct):
+    """A dev container that was built: which one it is, and how to go in, only its builder has told."""
+
+    folder: str
+    container_id: str
+    remote_user: str
+    workspace_folder: str
+
+
 class Handover(msgspec.Struct):
     """All of it."""
 
@@ -89,6 +98,7 @@ class Handover(msgspec.Struct):
     "Descriptor of a pipe with the numbers of signals that came at the very end."
     digest: str = ""
     "SHA-256 of that program, in hex; empty in what an older program left."
+    containers: list[KeptContainer] = []
 
 
 @dataclass(frozen=True, slots=True)

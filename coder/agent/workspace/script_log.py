@@ -13,7 +13,7 @@ from pathlib import Path
 
 import trio
 
-from coder.agent.disk import LOOK_TIME, FolderThreads, on_disk
+from coder.agent.disk import LOOK_TIME, FolderThreads, Held, on_disk
 from coder.agent.workspace.files import open_to_write
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
@@ -124,24 +124,11 @@ class ScriptLog:
             self._give_up(error)
 
 
-class _File:
-    """Closed with the last who holds it: that may be a thread the disk has not answered."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
+class _File(Held):
     def append(self, pieces: list[bytes]) -> None:
         rest = memoryview(b"".join(pieces))
         while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
-
-    __del__ = close
+            rest = rest[os.write(self.descriptor, rest) :]
 
 
 def _open(path: Path) -> _File:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 import trio
 
-from coder.agent.disk import MOST_FOLDERS, THREADS, FolderThreads, Threads, on_disk
+from coder.agent.disk import MOST_FOLDERS, THREADS, FolderThreads, Held, Threads, on_disk
 from coder.agent.reports import resources
+from coder.agent.reports.flight_file import FlightFile
 from coder.agent.reports.volumes import read_volumes
 from coder.agent.workspace.script_log import script_log
 from tests.kit.threads import no_threads
@@ -39,6 +41,25 @@ async def test_what_a_look_raises_is_raised() -> None:
     with pytest.raises(OSError, match="gone"):
         await on_disk(look, "gone")
     assert THREADS.limiter().borrowed_tokens == 0
+
+
+def test_what_nobody_holds_any_more_is_closed_and_nothing_twice(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for kind in (Held, FlightFile):
+        held = kind(os.open(path, os.O_RDWR | os.O_CREAT))
+        number = held.descriptor
+        held.close()
+        other = os.open(path, os.O_RDONLY)
+        assert other == number, "it was closed, and its number is another's"
+        held.close()
+        del held
+        os.fstat(other)
+        os.close(other)
+        held = kind(os.open(path, os.O_RDWR))
+        number = held.descriptor
+        del held
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)
 
 
 async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from coder.agent.devcontainers.builder import Built, read_outcome_untrusted
-from coder.agent.devcontainers.commands import CommandError, Said
+from coder.agent.devcontainers.commands import MAX_COMPLAINT, CommandError, Said
 from coder.agent.devcontainers.configuration import (
     DISPLAY_APPS,
     Configuration,
@@ -16,7 +18,7 @@ from coder.agent.devcontainers.configuration import (
     names_to_try,
     read_configuration_untrusted,
 )
-from coder.domain.agents.sub_agents import explain_name
+from coder.domain.agents.sub_agents import MAX_TEXT, explain_name
 from coder.rpc.proto import agent_pb2
 
 App = agent_pb2.CreateSubAgentRequest.App
@@ -94,14 +96,60 @@ def test_the_last_line_says_what_was_built() -> None:
     assert read_outcome_untrusted(Said(0, line, "")) == Built("c1", "dev", "")
 
 
-@pytest.mark.parametrize(
-    "folder", ["/work/My Project", "/work/ümlaut.dev/", "/", "/work/" + "x" * 300, "/a/---", "C:\\x"]
+FOLDERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=400) | st.from_regex(
+    r"(/[A-Za-z0-9._ -]{0,80}){0,5}", fullmatch=True
 )
-def test_every_folder_makes_a_good_name(folder: str) -> None:
+
+
+@given(FOLDERS, FOLDERS | st.just(""), st.sampled_from(["main", "MAIN", "api", "devcontainer"]))
+@example("/a/---", "", "main")
+@example("C:\\x", "My Project", "main")
+@example("/" + "x" * 300 + "/" + "y" * 300, "", "main")
+@example("/work/ümlaut.dev/", "a" * 64, "main")
+@example("/work/api", "a" * 65, "main")
+def test_every_name_that_is_tried_is_one_the_server_takes(folder: str, wanted: str, own: str) -> None:
     assert explain_name(agent_name(folder)) == ""
-    tried = names_to_try("", folder, "MAIN")
-    assert all(explain_name(name) == "" and name.lower() != "main" for name in tried)
+    tried = names_to_try(wanted, folder, own)
+    assert [explain_name(name) for name in tried] == [""] * len(tried)
+    assert own.lower() not in {name.lower() for name in tried}
     assert len(tried) == len(set(tried)) >= 5
+    if wanted and not explain_name(wanted) and wanted.lower() != own.lower():
+        assert tried[0] == wanted
+
+
+@given(FOLDERS, FOLDERS, st.sampled_from(["", "api", "x" * 64]))
+def test_two_folders_always_have_a_name_of_their_own(one: str, other: str, wanted: str) -> None:
+    """However many others there are: the last name is no other folder's."""
+    last = [names_to_try(wanted, folder, "main")[-1] for folder in (one, other)]
+    assert (last[0] == last[1]) == (one == other)
+
+
+FIELDS = ("outcome", "containerId", "remoteUser", "remoteWorkspaceFolder", "description", "message")
+SAID: tuple[Any, ...] = ("success", "x" * 100_000, "ü" * 9000, "", 7, None, [], {"a": "x" * 100_000})
+
+
+@given(
+    st.dictionaries(st.sampled_from(FIELDS), st.integers(0, len(SAID) - 1)),
+    st.binary(max_size=200),
+    st.sampled_from([0, 5, MAX_COMPLAINT]),
+)
+def test_whatever_a_builder_says_is_short_or_nothing(chosen: dict[str, int], noise: bytes, complained: int) -> None:
+    said, complaint = {field: SAID[which] for field, which in chosen.items()}, "x" * complained
+    output = noise + b"\n" + json.dumps(said).encode()
+    try:
+        built = read_outcome_untrusted(Said(1, output, complaint))
+    except CommandError as error:
+        assert len(str(error)) <= len("devcontainer up failed: ") + MAX_COMPLAINT
+    else:
+        assert said["outcome"] == "success" and built.container_id == said["containerId"] != ""
+        assert all(len(text) <= MAX_TEXT for text in (built.container_id, built.remote_user, built.workspace_folder))
+
+
+def test_texts_of_a_description_are_as_long_as_the_server_takes_them() -> None:
+    for size, kept in ((MAX_TEXT, True), (MAX_TEXT + 1, False)):
+        text = "x" * size
+        found = _read(configuration={"remoteUser": text}, workspace={"workspaceFolder": text})
+        assert (found.remote_user, found.workspace_folder) == ((text, text) if kept else ("", ""))
 
 
 def test_a_name_that_is_asked_for_comes_first_unless_it_is_the_agents_own() -> None:

@@ -56,6 +56,36 @@ async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, mo
         await eventually(gone)
 
 
+async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "coder"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
+    program.chmod(0o755)
+    folder = tmp_path / "work" / "api"
+    engine = FakeEngine(tmp_path, monkeypatch)
+    engine.add_builder()
+    engine.describe(folder)
+    app = provisioner_pb2.App(slug="docs", url="http://x")  # so that the template makes its agent
+    declared = [provisioner_pb2.Devcontainer(name="api", workspace_folder=str(folder), apps=[app])]
+    settings = {"devcontainers": DevcontainerSettings(), "executable": str(program)}
+    async with (
+        workspace_world(agent_fields={"devcontainers": declared}) as view,
+        running_agent(view, DialPolicy(view.world.url), tmp_path / "agent", **settings),
+    ):
+        before = await eventually(lambda: _child(view))
+        containers = engine.ids()
+        path = f"/api/v2/workspaces/{view.workspace['id']}/builds"
+        assert (await view.world.post(path, {"transition": "start"})).status_code == 201
+
+        async def other() -> Any:
+            found = await _child(view)
+            return found if found is not None and found["id"] != before["id"] else None
+
+        after = await eventually(other)
+        assert (after["name"], engine.ids()) == (before["name"], containers)
+
+
 async def _child(view: AgentWorld) -> Any:
     build = (await view.world.get(f"/api/v2/workspaces/{view.workspace['id']}")).json()["latest_build"]
     agents = [agent for resource in build["resources"] for agent in resource.get("agents") or ()]

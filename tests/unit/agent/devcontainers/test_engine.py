@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from coder.agent.devcontainers import commands, engine
 from coder.agent.devcontainers.commands import CommandError
@@ -92,6 +93,60 @@ async def test_either_engine_is_asked(name: str, tmp_path: Path, monkeypatch: py
     assert listing.warnings == ("Listing containers failed: Cannot connect to the Docker daemon",)
 
 
+def _add(fake: FakeEngine, number: int, *, dev: bool) -> str:
+    """The newest so far."""
+    labels = {"devcontainer.local_folder": f"/work/{number}"} if dev else {}
+    row = DOCKER | {"Id": f"{number:064}", "Config": {"Labels": labels}}
+    place = fake.containers / row["Id"]
+    place.mkdir()
+    (place / "inspect.json").write_text(json.dumps(row))
+    os.utime(place, (number, number))
+    return str(row["Id"])
+
+
+async def test_among_many_containers_every_dev_container_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "MAX_CONTAINERS", 3)
+    fake = FakeEngine(tmp_path, monkeypatch)
+    found = await find_engine(os.environ)
+    old = [_add(fake, number, dev=True) for number in (1, 2)]
+    plain = [_add(fake, number, dev=False) for number in range(3, 8)]
+    listing = await list_containers(found, os.environ)
+    assert [row.id for row in listing.containers] == [*plain[:1:-1], *old[::-1]]
+    assert (listing.complete, listing.warnings) == (
+        True,
+        ("Of 7 containers the newest 3 and the dev containers are shown.",),
+    )
+    more = [_add(fake, number, dev=True) for number in (8, 9)]
+    wanted = [*more[::-1], old[1]]
+    for only_dev in (False, True):
+        listing = await list_containers(found, os.environ, only_dev=only_dev)
+        assert [row.id for row in listing.containers if row.labels] == wanted
+        assert not listing.complete, "what is not in it may be there"
+        assert listing.warnings[-1] == "Of 4 dev containers the newest 3 are looked after."
+
+
+BREAKS = """#!/bin/sh
+# Ends between two questions, as docker says it: an empty list, and why.
+if [ "$1" = ps ]; then [ -e {gone} ] || echo {ident}; exit; fi
+{then}
+echo "[]"; echo "Error" >&2; exit 1
+"""
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_an_engine_that_breaks_down_between_two_questions_has_ended_nothing(
+    is_gone: bool, tmp_path: Path
+) -> None:
+    gone, program = tmp_path / "gone", tmp_path / "docker"
+    program.write_text(BREAKS.format(gone=gone, ident="a" * 64, then=f"touch {gone}" if is_gone else ""))
+    program.chmod(0o755)
+    listing = await list_containers(str(program), os.environ)
+    assert (listing.containers, listing.complete) == ((), is_gone)
+    assert listing.warnings == (() if is_gone else ("The engine tells nothing of 1 of its containers.",))
+
+
 BOUNDS = {
     "exec sleep 60": "gave no answer within",
     "cat /dev/zero": "said more than 1000 bytes",
@@ -132,3 +187,31 @@ async def test_a_file_that_cannot_be_given_is_one_sentence(tmp_path: Path) -> No
 def test_what_is_no_text_for_others_is_as_if_it_were_not_there() -> None:
     said = json.dumps({"a": "x\0", "\ud800": 1, "b": ["\udcff", "ü"]}).encode()
     assert commands.read_json_untrusted(said) == {"b": ["ü"]}
+
+
+async def test_whoever_gives_a_file_that_is_silent_waits_no_longer_than_for_the_program(tmp_path: Path) -> None:
+    """Reading was a thread's, and closing the file waited for it: on the loop, for as long as the disk was silent."""
+    path = tmp_path / "given"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    try:
+        with pytest.raises(CommandError, match="gave no answer within"):
+            await commands.ask(["/bin/cat"], os.environ, seconds=0.3, max_output=9, given=path)
+    finally:
+        os.close(writer)
+
+
+async def test_a_file_that_is_opened_after_everybody_has_gone_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "given"
+    os.mkfifo(path)
+    with pytest.raises(CommandError, match="could not be opened within"):
+        await commands.ask(["/bin/cat"], os.environ, seconds=0.3, max_output=9, given=path)
+    with trio.fail_after(60):
+        writer = await trio.to_thread.run_sync(os.open, path, os.O_WRONLY)
+        try:
+            with pytest.raises(BrokenPipeError):
+                while True:
+                    os.write(writer, b"x")
+                    await trio.sleep(0.01)
+        finally:
+            os.close(writer)

@@ -5,34 +5,40 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coder.agent.config import DevcontainerSettings
-from coder.agent.devcontainers import attendant, sub_agents, table
+from coder.agent.devcontainers import attendant, in_step, sub_agents, table
 from coder.agent.devcontainers.commands import CommandError
-from coder.agent.devcontainers.entries import declared
+from coder.agent.devcontainers.entries import Devcontainer, declared
 from coder.agent.devcontainers.sub_agents import SubAgent
 from coder.agent.devcontainers.table import Devcontainers
 from coder.agent.network.http_api import HttpApi
 from coder.agent.network.http_messages import HttpReply, HttpRequest
 from coder.agent.state import AgentState
+from coder.agent.upgrade.handover import KeptContainer
 from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.logs import LogQueue
 from coder.api.agents.agent_containers import WorkspaceAgentListContainersResponse
 from coder.api.base import codec
 from coder.base.own_binary import ARCHITECTURES
 from coder.net.websocket import WebSocketStream
+from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import agent_pb2
 from tests.kit.container_engine import FakeEngine
+from tests.kit.hanging import run
 
 INNER = """#!/bin/sh
 # What an agent of ours would be: notes what it was given, says something, and waits for its end.
@@ -54,27 +60,52 @@ ID = UUID("11111111-2222-4333-8444-555555555555")
 
 
 class _Server:
-    """In the place of the calls to the server."""
+    """The other end of the connection, as far as it is asked about sub-agents."""
 
     def __init__(self) -> None:
         self.agents: dict[UUID, agent_pb2.CreateSubAgentRequest] = {}
-        self.kept: set[UUID] | None = None
+        self.tokens: dict[UUID, UUID] = {}
+        self.presets: set[UUID] = set()
         self.taken: set[str] = set()
+        self.made = trio.Event()
+        "One was made, and its answer is on its way."
+        self.answers: list[Callable[[], Awaitable[None]]] = []
+        "What becomes of the next answers to CreateSubAgent, instead of arriving at once."
 
-    async def create(self, request: Any, names: list[str]) -> tuple[SubAgent, list[str]]:
-        copy = agent_pb2.CreateSubAgentRequest.FromString(request.SerializeToString())
-        copy.name = next(name for name in names if name not in self.taken)
-        made = SubAgent(
-            UUID(bytes=request.id) if request.HasField("id") else uuid4(), copy.name, uuid4(), copy.directory
-        )
-        self.agents[made.id] = copy
-        return made, []
+    def have(self, name: str, ident: UUID | None = None) -> UUID:
+        """One that was there before the agent began."""
+        found = ident or uuid4()
+        self.agents[found], self.tokens[found] = agent_pb2.CreateSubAgentRequest(name=name), uuid4()
+        return found
 
-    async def delete(self, ident: UUID) -> None:
-        del self.agents[ident]
+    async def call(self, name: str, request: Any, _reply: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        copy = type(request).FromString(request.SerializeToString())
+        return await getattr(self, f"_{name.rpartition('/')[2]}")(copy)
 
-    async def delete_but(self, kept: set[UUID]) -> None:
-        self.kept = kept
+    async def _CreateSubAgent(self, request: Any) -> Any:
+        if request.name in self.taken | {one.name for one in self.agents.values()} and not request.HasField("id"):
+            raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
+        ident = UUID(bytes=request.id) if request.HasField("id") else self.have(request.name)
+        if request.HasField("id") and ident not in self.presets:
+            raise RpcError(0, "subagent does not belong to this parent agent")
+        self.agents[ident] = request
+        self.tokens.setdefault(ident, uuid4())
+        self.made.set()
+        if self.answers:
+            await self.answers.pop(0)()
+        return agent_pb2.CreateSubAgentResponse(agent=self._message(ident))
+
+    async def _DeleteSubAgent(self, request: Any) -> Any:
+        if self.agents.pop(UUID(bytes=request.id), None) is None:
+            raise RpcError(0, "subagent does not belong to this parent agent")
+        return agent_pb2.DeleteSubAgentResponse()
+
+    async def _ListSubAgents(self, _request: Any) -> Any:
+        return agent_pb2.ListSubAgentsResponse(agents=[self._message(ident) for ident in self.agents])
+
+    def _message(self, ident: UUID) -> Any:
+        return agent_pb2.SubAgent(name=self.agents[ident].name, id=ident.bytes, auth_token=self.tokens[ident].bytes)
 
 
 class Place:
@@ -86,13 +117,15 @@ class Place:
         monkeypatch.setattr(attendant, "FIRST_DELAY", 0.01)
         monkeypatch.setattr(table, "INTERVAL", 0.05)
         monkeypatch.setattr(table, "SHARED", -1.0)
+        monkeypatch.setattr(in_step, "INTERVAL", 0.05)
+        monkeypatch.setattr(sub_agents, "SETTLE_TIME", 0.0)
         program = tmp_path / "coder"
         program.write_text(INNER)
         program.chmod(0o755)
         self.state = AgentState(find_identity(), "parents-token", "http://server", str(program))
         self.logs = LogQueue(lambda: datetime.now(UTC))
         self.table = Devcontainers(self.state, self.logs, DevcontainerSettings(**settings))
-        self.table.calls = self.server  # type: ignore[assignment]
+        self.state.directory = self.work
         self.state.containers = self.table
         self.manifest = agent_pb2.Manifest(agent_name="main")
         self.state.manifest = self.manifest
@@ -102,12 +135,19 @@ class Place:
         self.manifest.devcontainers.add(id=ID.bytes, name=name, workspace_folder=str(folder), **more)
         return folder
 
+    def preset(self) -> UUID:
+        """An agent that the template has made."""
+        ident = self.server.have("preset")
+        self.server.presets.add(ident)
+        return ident
+
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[bool]:
+    async def running(self, kept: list[KeptContainer] | None = None) -> AsyncIterator[bool]:
         """The table, started; whether everything could be built."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.table.run)
-            yield await self.table.start(self.manifest, self.work, build_now=True)
+            with self.table.calls.over(self.server):  # type: ignore[arg-type]
+                yield await self.table.start(kept)
             nursery.cancel_scope.cancel()
 
     async def one(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -115,9 +155,10 @@ class Place:
         with trio.fail_after(60):
             while True:
                 change = self.table.next_change()
-                (found,) = self.table.as_known()["devcontainers"]
-                if fits(found):
-                    return dict(found)
+                found = self.table.as_known()["devcontainers"]
+                assert len(found) <= 1
+                if found and fits(found[0]):
+                    return dict(found[0])
                 await change.wait()
 
     def lines(self) -> list[str]:
@@ -148,6 +189,7 @@ async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Plac
     folder = place.declare("api")
     place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
     place.engine.describe(folder, customizations={"coder": {"apps": [{"slug": "docs"}]}}, remoteUser="dev")
+    place.server.have("left by the agent before")
     async with place.running() as built:
         assert built
         found = await place.one(lambda one: "agent" in one)
@@ -169,7 +211,6 @@ async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Plac
         assert [source for source, _ in place.logs._lines] == [b"s" * 16]
         assert place.lines() == ["building api"]
     assert place.given(ident)[-1] == "stopped", "it ends with the agent outside"
-    assert place.server.kept == set()
 
 
 async def _body(place: Place) -> bytes:
@@ -293,6 +334,7 @@ async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_c
         with trio.fail_after(60):
             while place.table.as_known()["devcontainers"]:
                 await place.table.next_change().wait()
+        await _settled(place, lambda: not place.server.agents)
 
 
 async def test_what_asks_for_no_agent_gets_none(place: Place) -> None:
@@ -331,12 +373,13 @@ async def test_a_container_of_another_machine_is_refused_in_words(
 
 async def test_the_templates_own_agent_is_filled_rather_than_made(place: Place) -> None:
     place.engine.add_builder()
-    preset = uuid4()
+    preset = place.preset()
+    place.server.have("left by the agent before")
     place.engine.describe(place.declare("api", subagent_id=preset.bytes))
     async with place.running():
         found = await place.one(lambda one: "agent" in one)
         assert found["agent"]["id"] == found["subagent_id"] == str(preset)
-        assert place.server.kept == {preset}
+        assert place.server.agents.keys() == {preset}
 
 
 @pytest.mark.parametrize("autostart", [False, True])
@@ -356,15 +399,39 @@ async def test_projects_are_shown_and_built_where_they_ask_for_it(
             assert (await place.one(lambda one: one["dirty"]))["status"] == "running"
 
 
-async def test_after_a_new_build_the_agents_are_made_again(place: Place) -> None:
+async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(place: Place) -> None:
     place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.engine.describe(place.declare("api", subagent_id=place.preset().bytes))
+    place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
+    other = uuid4()
     async with place.running():
         before = await place.one(lambda one: "agent" in one)
-        place.server.agents.clear()  # they went with the old build
-        place.table.forget_agents()
-        after = await place.one(lambda one: "agent" in one and one["agent"] != before["agent"])
-        assert [str(ident) for ident in place.server.agents] == [after["agent"]["id"]]
+        await _given(place, before["container"]["id"])
+        place.server.agents.clear()  # they went with the old build, and their names and numbers with them
+        place.server.presets.clear()
+        preset = place.preset()
+        manifest = agent_pb2.Manifest(agent_name="main")
+        folder = before["workspace_folder"]
+        manifest.devcontainers.add(id=other.bytes, name="new", workspace_folder=folder, subagent_id=preset.bytes)
+        manifest.scripts.add(id=other.bytes, log_source_id=b"t" * 16)
+        place.state.manifest = manifest
+        place.table.begin_anew()
+        after = await place.one(lambda one: one.get("agent", before["agent"]) != before["agent"])
+        assert (after["id"], after["name"], after["subagent_id"]) == (str(other), "new", str(preset))
+        assert (after["agent"]["id"], after["container"]) == (str(preset), before["container"])
+        assert list(place.server.agents) == [preset]
+        assert (await place.ask("POST", f"/devcontainers/{other}/recreate")).status == 202
+        await place.one(lambda one: one.get("container", before["container"]) != before["container"])
+        assert [source for source, _ in place.logs._lines] == [b"s" * 16, b"t" * 16], "each build's own log"
+
+
+async def test_of_a_build_that_comes_while_scripts_run_only_the_latest_manifest_counts(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api", subagent_id=uuid4().bytes))
+    place.table.begin_anew()
+    place.state.manifest = agent_pb2.Manifest(agent_name="main")
+    async with place.running():
+        assert place.table.as_known()["devcontainers"] == []
 
 
 async def test_who_watches_sees_every_change(place: Place) -> None:
@@ -415,6 +482,185 @@ async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Plac
     assert "inside other Dev Containers" in json.loads(inside.body)["detail"]
 
 
+async def _settled(place: Place, wanted: Callable[[], bool]) -> None:
+    with trio.fail_after(60):
+        while not wanted():
+            await trio.sleep(0.01)
+
+
+async def _only_one(place: Place, but: UUID | None = None) -> dict[str, Any]:
+    """Once the server has one agent, and the dev container that one."""
+
+    def same() -> bool:
+        (one,) = place.table.as_known()["devcontainers"]
+        return [str(ident) for ident in place.server.agents] == [one.get("agent", {}).get("id")] != [str(but)]
+
+    await _settled(place, same)
+    (one,) = place.table.as_known()["devcontainers"]
+    return dict(one)
+
+
+async def test_one_that_is_made_while_it_is_wanted_no_more_is_known_and_removed(place: Place) -> None:
+    """The answer comes after the container is to be built anew: its agent had gone from here, and stayed there."""
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    answer = trio.Event()
+    place.server.answers.append(answer.wait)
+    async with place.running():
+        with trio.fail_after(60):
+            await place.server.made.wait()
+        (first,) = place.server.agents
+        assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
+        for _ in range(3):
+            await place.table.refresh()  # whoever looks meanwhile takes nothing from whoever waits
+        answer.set()
+        assert (await _only_one(place, first))["agent"]["name"] == "api", "its name is free again"
+
+
+async def _lost() -> None:
+    raise RpcClosed
+
+
+@pytest.mark.parametrize("answer", [_lost, trio.sleep_forever])
+async def test_what_is_made_by_a_call_whose_end_nobody_hears_is_removed(
+    answer: Callable[[], Awaitable[None]], place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sub_agents, "MAKE_TIME", 0.1)
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    place.server.answers.append(answer)
+    async with place.running():
+        with trio.fail_after(60):
+            await place.server.made.wait()
+        (first,) = place.server.agents
+        await _only_one(place, first)
+        assert first not in place.server.agents
+
+
+async def test_what_a_server_makes_after_everybody_has_gone_is_removed_too(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sub_agents, "SETTLE_TIME", 3600.0)
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    place.server.answers.append(_lost)
+    async with place.running():
+        await place.one(lambda one: "agent" in one)
+        await _only_one(place)
+        place.server.have("late")
+        await _only_one(place)
+
+
+async def test_in_no_doubt_nothing_is_removed_that_another_may_have_made(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        await place.one(lambda one: "agent" in one)
+        await _settled(place, lambda: not place.table.calls.is_doubtful)
+        others = place.server.have("of a second process")
+        await place.table._in_step.compare()
+        assert others in place.server.agents
+
+
+async def test_one_that_has_gone_at_the_server_is_made_again(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        before = await place.one(lambda one: "agent" in one)
+        ident = before["container"]["id"]
+        await _given(place, ident)
+        place.server.agents.clear()
+        after = await _only_one(place, UUID(before["agent"]["id"]))
+        await _settled(place, lambda: f"CODER_AGENT_TOKEN={_token(place, after)}" in place.given(ident))
+
+
+async def test_one_that_has_another_token_goes_on_with_that(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        before = await place.one(lambda one: "agent" in one)
+        ident = before["container"]["id"]
+        await _given(place, ident)
+        place.server.tokens[UUID(before["agent"]["id"])] = uuid4()
+        await _settled(place, lambda: f"CODER_AGENT_TOKEN={_token(place, before)}" in place.given(ident))
+        assert (await _only_one(place))["agent"] == before["agent"]
+
+
+def _token(place: Place, one: dict[str, Any]) -> UUID:
+    return place.server.tokens[UUID(one["agent"]["id"])]
+
+
+async def test_another_program_goes_on_with_what_this_one_has_built(place: Place) -> None:
+    """Of a container that has nothing of its folder mounted only its builder knows whose it is, and who works there."""
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+
+    def entered_as(user: str) -> int:
+        users = [line[line.index("--user") + 1] for line in place.engine.words() if line[0] == "exec"]
+        return users.count(user)
+
+    async with place.running():
+        before = await place.one(lambda one: "agent" in one)
+        await _settled(place, lambda: entered_as("dev") == 1)
+        place.engine.mount(before["container"]["id"], "/var/lib/docker/volumes/api/_data")
+        left = place.table.left()
+    nothing: list[KeptContainer] = []
+    for kept in (nothing, left):
+        place.table = Devcontainers(place.state, place.logs, DevcontainerSettings())
+        async with place.running(kept):
+            await place.table.refresh()
+            shown = place.table.as_known()
+            assert ("warnings" in shown, "container" in shown["devcontainers"][0]) == (not kept, bool(kept))
+            if kept:
+                await _settled(place, lambda: entered_as("dev") == 2)
+                found = await place.one(lambda one: "agent" in one)
+                assert found["agent"]["directory"] == "/workspaces/api"
+
+
+async def test_what_is_gone_already_need_not_be_removed(place: Place) -> None:
+    place.engine.add_builder()
+    place.engine.describe(place.declare("api"))
+    async with place.running():
+        found = await place.one(lambda one: "agent" in one)
+        await place.table.calls.delete(uuid4())
+        assert [str(ident) for ident in place.server.agents] == [found["agent"]["id"]]
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([b"x" * 9, b"\n", b"y" * 30]), max_size=30))
+def test_what_a_builder_says_is_told_in_lines_and_no_part_is_lost(chunks: list[bytes]) -> None:
+    async def main() -> None:
+        logs, one = LogQueue(lambda: datetime.now(UTC)), Devcontainer(ID, "api", "/api")
+        lines = table._Lines(logs, one)
+        for chunk in chunks:
+            await lines.take(chunk)
+            assert len(lines._rest) <= 16
+        lines.end()
+        told = [entry.output for _, entry in logs._lines]
+        assert all(len(text) <= 16 for text in told)
+        plain = b"".join(chunks).decode("latin-1")
+        if plain.isascii() and "\r" not in plain:
+            wanted = [line[at : at + 16] for line in plain.split("\n") for at in range(0, max(len(line), 1), 16)]
+            assert "".join(told) == "".join(wanted)
+            assert [text for text in told if text] == [text for text in wanted if text]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "MAX_LINE", 16)
+        run(main)
+
+
+async def test_nobody_waits_for_the_search_of_projects(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = trio.Event()
+
+    async def search(*_: Any, **_more: Any) -> None:
+        began.set()
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(place.table, "_discover", search)
+    with trio.fail_after(60):
+        async with place.running():
+            await began.wait()
+
+
 def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> None:
     places = {"~": "/h", "~/api": "/h/api", "api": "/w/api", "": "/w", "/srv/api": "/srv/api", "~api": "/w/~api"}
     manifest = agent_pb2.Manifest()
@@ -430,12 +676,12 @@ async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.Monkey
     async def answer(name: str, request: Any, _reply: Any) -> Any:
         asked.append(request.name)
         if request.name != "third":
-            raise CommandError(f'workspace agent name "{request.name}" already exists in this workspace')
+            raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
         made = agent_pb2.SubAgent(name=request.name, id=bytes(16), auth_token=bytes(16))
         fault = agent_pb2.CreateSubAgentResponse.AppCreationError(index=0, field="slug", error="no slug")
         return agent_pb2.CreateSubAgentResponse(agent=made, app_creation_errors=[fault])
 
-    monkeypatch.setattr(calls, "_call", answer)
+    monkeypatch.setattr(calls, "_session", SimpleNamespace(call=answer))
     request = agent_pb2.CreateSubAgentRequest(apps=[agent_pb2.CreateSubAgentRequest.App(slug="X")])
     made, faults = await calls.create(request, ["first", "second", "third", "fourth"])
     assert (made.name, asked, faults) == ("third", ["first", "second", "third"], ["application X: no slug"])

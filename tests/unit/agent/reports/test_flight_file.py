@@ -19,7 +19,7 @@ def test_a_torn_write_leaves_the_one_before(tmp_path: Path) -> None:
     assert again.read() == {"events": [2]}
     for slot in (0, 1):
         if b"[2]" in path.read_bytes()[slot * SLOT : (slot + 1) * SLOT]:
-            os.pwrite(file._descriptor, b"\0" * 6, slot * SLOT + 8)
+            os.pwrite(file.descriptor, b"\0" * 6, slot * SLOT + 8)
     assert FlightFile.open_file(path).read() == {"events": [1]}
     again.write({"events": [3]})
     assert FlightFile.open_file(path).read() == {"events": [3]}

@@ -17,6 +17,7 @@ from coder.agent.upgrade import signals
 from coder.agent.upgrade.handover import (
     VARIABLE,
     Handover,
+    KeptContainer,
     KeptProcess,
     KeptTerminal,
     KeptUnits,
@@ -45,6 +46,7 @@ def filled(terminal: int, output: int) -> Handover:
             KeptProcess("c", "true", "/", False, 3, 3.5, None, b"", b"", 0, 4.5, 0),
         ],
         units=KeptUnits("/run/agent.sock", True, {"db": "started"}, {"app": ["db"]}),
+        containers=[KeptContainer("/work/api", "c1", "dev", "/workspaces/api")],
     )
 
 
