@@ -14,10 +14,8 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import msgspec
 
 from coder.agent.upgrade.signals import take_told, told_to_a_pipe
 from coder.base.errors import CoderError, explain_error
@@ -30,7 +28,8 @@ _ROOM = 1 << 20
 "Bytes of a document of many terminals."
 
 
-class KeptTerminal(msgspec.Struct):
+@dataclass(slots=True)
+class KeptTerminal:
     """A terminal that outlives its connections."""
 
     ident: str
@@ -39,7 +38,8 @@ class KeptTerminal(msgspec.Struct):
     replay: bytes
 
 
-class KeptProcess(msgspec.Struct):
+@dataclass(slots=True)
+class KeptProcess:
     """A command that was started from afar."""
 
     ident: str
@@ -57,7 +57,8 @@ class KeptProcess(msgspec.Struct):
     exit_code: int | None
 
 
-class KeptUnits(msgspec.Struct):
+@dataclass(slots=True)
+class KeptUnits:
     """The socket of `coder exp sync` and how far its units are."""
 
     path: str
@@ -66,7 +67,8 @@ class KeptUnits(msgspec.Struct):
     wanted: dict[str, list[str]]
 
 
-class KeptContainer(msgspec.Struct):
+@dataclass(slots=True)
+class KeptContainer:
     """A dev container that was built: which one it is, and how to go in, only its builder has told."""
 
     folder: str
@@ -75,7 +77,8 @@ class KeptContainer(msgspec.Struct):
     workspace_folder: str
 
 
-class Handover(msgspec.Struct):
+@dataclass(slots=True)
+class Handover:
     """All of it."""
 
     version: str
@@ -98,7 +101,7 @@ class Handover(msgspec.Struct):
     "Descriptor of a pipe with the numbers of signals that came at the very end."
     digest: str = ""
     "SHA-256 of that program, in hex; empty in what an older program left."
-    containers: list[KeptContainer] = []
+    containers: list[KeptContainer] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ def replace_program(handover: Handover, restart: Restart) -> Handover:
     for number, handler in before.items():
         signal.signal(number, handler)
     _keep_from_children(handover)
-    return msgspec.structs.replace(handover, refused=f"it could not be started: {reason}")
+    return replace(handover, refused=f"it could not be started: {reason}")
 
 
 def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
@@ -152,11 +155,15 @@ def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
 
 def _encode(handover: Handover) -> bytes:
     """Texts come from clients and may hold half a surrogate pair, which is no UTF-8 and which JSON can escape."""
+    import msgspec  # a megabyte, which an agent that hands nothing over does without
+
     return json.dumps(msgspec.to_builtins(handover)).encode()
 
 
 def _decode(document: bytes) -> Handover:
     """Raises ValueError, RecursionError."""
+    import msgspec
+
     return msgspec.convert(json.loads(document), Handover)
 
 
