@@ -41,7 +41,7 @@ def read_file(directory: Path, name: str) -> str:
         return (directory / name).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return ""
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise CoderError("config", f"cannot read {directory / name}") from error
 
 

@@ -87,11 +87,3 @@ def _yaml_value(text: str) -> object:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError("neither JSON nor YAML") from error
-
-
-def ssh_option(text: str) -> tuple[str, str]:
-    """Name and value of an SSH client's setting, `name=value` or `name value`. Raises ValueError."""
-    name, _, value = text.strip().partition("=" if "=" in text else " ")
-    if not name.strip() or not value.strip() or not text.isprintable():
-        raise ValueError("an SSH setting has a name and a value")
-    return name, value
