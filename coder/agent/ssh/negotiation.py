@@ -66,6 +66,23 @@ def judge_guesses_by_the_outcome(connection: Any) -> None:
     connection._kex_algs = [*connection._kex_algs, _GUESS_BY_OUTCOME]
 
 
+def take_any_command() -> None:
+    """Have servers run a command that is no UTF-8: a file's name may be in any encoding, and clients send it as typed.
+
+    asyncssh refuses the request (RFC 4254 section 6.5 names no encoding). Bytes that are none become what the system's
+    calls turn back into them (os.fsencode).
+    """
+    from asyncssh.channel import SSHServerChannel
+
+    def process_exec_request(channel: Any, packet: Any) -> bool:
+        command: bytes = packet.get_string()
+        packet.check_end()
+        started: bool = channel._start_session(command=command.decode(errors="surrogateescape"))
+        return started
+
+    SSHServerChannel._process_exec_request = process_exec_request  # type: ignore[method-assign]
+
+
 def take_longer_writes() -> None:
     """Have SFTP servers take a WRITE with bytes behind its data, as OpenSSH's does: rclone 1.60 sends them.
 

@@ -82,6 +82,9 @@ class SessionRunner:
             log.warn("session could not be started", error=error)
             what = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
             _tell(process, f"coder agent: the session could not be started: {what}{error.strerror or error}\n")
+        except ValueError as error:  # what no command line and no environment can hold: a zero byte, a name with "="
+            log.warn("session could not be started", error=error)
+            _tell(process, f"coder agent: the session could not be started: {error}\n")
         finally:
             self._state.close_session(ident, kind, code)
 

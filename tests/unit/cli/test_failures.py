@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from coder.cli.server.support import _workspaces
 from coder.cli.templates.template_variables import _from_yaml
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
+from tests.kit.cli import run_cli
+from tests.kit.odd_server import odd_server, reply
 
 
 def failed(*traces: str, error: CoderError) -> CoderError:
@@ -66,6 +69,18 @@ def test_completion(line: list[str], offered: list[str] | None) -> None:
     found = complete(line)
     assert found == offered if offered is not None else "list" in found
     assert all("completion words" in script for script in SCRIPTS.values())
+
+
+@pytest.mark.parametrize("line", ["show NAME", "create NAME -t x -y", "users show NAME", "tokens list --user NAME"])
+async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path) -> None:
+    """A terminal of another encoding, or a script: Python has such bytes as lone surrogates."""
+    name = os.fsdecode(b"caf\xe9")
+    with odd_server() as server:
+        server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
+        result = await run_cli([name if word == "NAME" else word for word in line.split()], home=tmp_path, env=env)
+    assert result.code == 1 and "not written in UTF-8" in result.stderr and "caf\\xe9" in result.stderr, result.stderr
+    assert "defect" not in result.stderr and "Traceback" not in result.stderr
 
 
 def given(line: str, path: Path) -> Invocation:

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -50,6 +51,27 @@ async def test_command_output_exit_code_environment_and_directory(server: Server
     assert done.returncode == 7
     assert done.stdout.decode().splitlines() == ["out", f"{os.environ['HOME']}/x true", str(tmp_path)]
     assert done.stderr == b"err\n"
+
+
+async def test_a_command_may_hold_any_bytes(server: Server, tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9")).write_text("found")
+    done = await server.ssh(os.fsdecode(b"cat caf\xe9; printf %s \"$X\" | od -An -tx1"), options=("-o", "SetEnv=X=\udce9"))
+    assert (done.returncode, done.stdout) == (0, b"found e9\n"), done.stderr
+
+
+async def test_what_no_command_can_hold_costs_its_session_alone(server: Server) -> None:
+    how: dict[str, Any] = {"username": "u", "known_hosts": None, "config": None, "client_keys": None}
+    connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **how)
+    other = await aio_as_trio(connection.create_process)("read line; echo $line")
+    for term in (None, "xterm"):
+        for words, env in (("echo \0", {}), ("true", {b"A": b"\0"}), ("true", {b"A=B": b"x"})):
+            with trio.fail_after(60):
+                refused = await aio_as_trio(connection.run)(words, env=env, term_type=term)
+            assert refused.exit_status == 229 and "could not be started" in str(refused.stderr) + str(refused.stdout)
+    other.stdin.write("still here\n")
+    with trio.fail_after(60):
+        assert await aio_as_trio(other.stdout.read)() == "still here\n"
+    connection.abort()
 
 
 async def test_standard_input_reaches_the_command_whole(server: Server) -> None:
