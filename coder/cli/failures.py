@@ -60,9 +60,9 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     elif isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
-        # Of the command line, the environment or a file: Python keeps bytes that are no UTF-8 as lone surrogates.
-        shown = repr(error.object[max(0, error.start - 40) : error.end + 40]).replace("\\udc", "\\x")
-        text = f"not written in UTF-8, as everything a deployment knows is: {shown}"
+        # Python keeps bytes that are no UTF-8 as lone surrogates. No more than these is shown: it may be a password.
+        shown = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
+        text = f"a name or value of the command line, a variable or a file is not written in UTF-8: {shown}"
     elif asked is not None:
         path = path_of(asked.shown_url)
         text = (

@@ -79,7 +79,7 @@ async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path
         server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
         env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
         result = await run_cli([name if word == "NAME" else word for word in line.split()], home=tmp_path, env=env)
-    assert result.code == 1 and "not written in UTF-8" in result.stderr and "caf\\xe9" in result.stderr, result.stderr
+    assert result.code == 1 and "is not written in UTF-8: '\\xe9'" in result.stderr, result.stderr
     assert "defect" not in result.stderr and "Traceback" not in result.stderr
 
 
