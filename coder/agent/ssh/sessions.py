@@ -82,7 +82,7 @@ class SessionRunner:
             log.warn("session could not be started", error=error)
             what = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
             _tell(process, f"coder agent: the session could not be started: {what}{error.strerror or error}\n")
-        except ValueError as error:  # what no command line and no environment can hold: a zero byte, a name with "="
+        except ValueError as error:  # a zero byte, which no command line can hold
             log.warn("session could not be started", error=error)
             _tell(process, f"coder agent: the session could not be started: {error}\n")
         finally:

@@ -108,6 +108,21 @@ async def test_a_machine_without_a_shell_says_so(tmp_path: Path) -> None:
     assert [line for line in runner.lines() if "/no/such/shell" in line], runner.lines()
 
 
+async def test_what_no_process_can_have_costs_no_command(tmp_path: Path) -> None:
+    """Variables are a template's or a secret's; what a command line cannot hold is said of its script alone."""
+    runner = Runner(tmp_path, tmp_path)
+    assert runner.state.manifest is not None
+    runner.state.manifest.environment_variables.update({"A=B": "x", "": "y", "NUL": "a\0b", "FINE": "fine"})
+    runner.state.manifest.secrets.add(env_name="SECRET", value=b"a\0b")
+    assert await runner.run("echo $FINE $A $NUL $SECRET") == Status.OK
+    assert runner.lines() == ["fine"]
+    assert await runner.run("echo \0") == Status.EXIT_FAILURE
+    assert runner.lines()[1] == "script could not be started: embedded null byte"
+    collector = MetadataCollector(runner.state)
+    await collector._collect(agent_pb2.WorkspaceAgentMetadata.Description(key="k", script="echo \0"), 10)
+    assert collector._results["k"].error == "run cmd: embedded null byte"
+
+
 # ---- metadata
 
 
