@@ -176,6 +176,7 @@ async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target
             forward = connection.forward_remote_path(listen, target)
         else:
             host, _, port = target.rpartition(":")
+            host = host.removeprefix("[").removesuffix("]")  # an address of IPv6
             forward = connection.forward_remote_port("127.0.0.1", int(listen), host or "127.0.0.1", int(port))
         await aio_as_trio(_awaited)(forward)
     except (asyncssh.Error, OSError) as error:
