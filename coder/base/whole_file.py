@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def read_whole(path: Path) -> str:
-    """The text of a file that is somebody else's as well: what is no UTF-8, and every kind of line end, is in it so that
-    `write_whole` puts it back byte for byte. Raises OSError."""
+    """The text of a file that is somebody else's as well: what is no UTF-8, and whatever lines end with, is in it so
+    that `write_whole` puts it back byte for byte. Raises OSError."""
     return path.read_bytes().decode(errors="surrogateescape")
 
 
@@ -20,7 +20,7 @@ def shown(text: str) -> str:
 
 
 def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
-    """Puts `text` (UTF-8, and bytes as `read_whole` has them) in the place of `path`, in one step; its folder must exist.
+    """Puts `text` in the place of `path`, in one step: UTF-8, and bytes as `read_whole` has them. Its folder exists.
 
     `owner` is a user's name, for those who may give files away. The bytes are never readable by more people
     than `mode` says, whatever the umask. Raises OSError, and then `path` is as it was.

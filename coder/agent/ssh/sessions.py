@@ -67,7 +67,7 @@ class SessionRunner:
 
     async def run(self, process: Process) -> None:
         """One session, to its exit status. An exception here would close the whole connection, so none leaves."""
-        env = {_text(key): _text(value) for key, value in process.env.items()}
+        env = {_text(key): _text(value) for key, value in process.channel.get_environment_bytes().items()}
         kind = session_kind(env.get("CODER_SSH_SESSION_TYPE", "ssh"))
         ident = self._state.open_session(kind)
         has_terminal = "no" if process.term_type is None else "yes"

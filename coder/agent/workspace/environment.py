@@ -74,7 +74,7 @@ def _with_scripts(state: AgentState, env: dict[str, str]) -> dict[str, str]:
 
 
 def _is_possible(name: str, value: str) -> bool:
-    """Whether a process can have it: one that it cannot, of a template, a secret or a client, costs nobody the command."""
+    """Whether a process can have it. One that it cannot, of a template, a secret or a client, costs no command."""
     return name != "" and "=" not in name and "\0" not in name + value
 
 

@@ -316,7 +316,9 @@ def fields(rng: random.Random, most: int) -> bytes:
 
 def a_packet(rng: random.Random) -> tuple[int, bytes]:
     """Kind and body of what a client may say: nearly right, cut off, or anything."""
-    kind = rng.choice((*NAMES, 98, 98, 93, 94, 95, 96, 97, 99, 100, 91, 92, 2, 4, 5, 20, 21, 30, 50, rng.randrange(256)))
+    kind = rng.choice(
+        (*NAMES, 98, 98, 93, 94, 95, 96, 97, 99, 100, 91, 92, 2, 4, 5, 20, 21, 30, 50, rng.randrange(256))
+    )
     body = _string(rng.choice(NAMES[kind])) if kind in (80, 90) else a_number(rng)
     body += _string(rng.choice(NAMES[98])) + rng.choice((b"\0", b"\1")) if kind == 98 else b""
     body += fields(rng, 7)

@@ -71,7 +71,7 @@ def test_completion(line: list[str], offered: list[str] | None) -> None:
     assert all("completion words" in script for script in SCRIPTS.values())
 
 
-@pytest.mark.parametrize("line", ["show NAME", "create NAME -t x -y", "users show NAME", "tokens list --user NAME"])
+@pytest.mark.parametrize("line", ["show NAME", "users show NAME", "tokens create --user NAME"])
 async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path) -> None:
     """A terminal of another encoding, or a script: Python has such bytes as lone surrogates."""
     name = os.fsdecode(b"caf\xe9")

@@ -21,6 +21,7 @@ from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
 
 OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-F", "none"]
+PLAIN_CLIENT: dict[str, Any] = {"username": "u", "known_hosts": None, "config": None, "client_keys": None}
 
 
 class Server:
@@ -55,13 +56,16 @@ async def test_command_output_exit_code_environment_and_directory(server: Server
 
 async def test_a_command_may_hold_any_bytes(server: Server, tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9")).write_text("found")
-    done = await server.ssh(os.fsdecode(b"cat caf\xe9; printf %s \"$X\" | od -An -tx1"), options=("-o", "SetEnv=X=\udce9"))
-    assert (done.returncode, done.stdout) == (0, b"found e9\n"), done.stderr
+    done = await server.ssh(os.fsdecode(b"cat caf\xe9"))
+    assert (done.returncode, done.stdout) == (0, b"found"), done.stderr
+    connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **PLAIN_CLIENT)
+    shown = await aio_as_trio(connection.run)("printf %s $X", env={b"X": b"caf\xe9"}, encoding=None)
+    assert shown.stdout == b"caf\xe9"
+    connection.abort()
 
 
 async def test_what_no_command_can_hold_costs_its_session_alone(server: Server) -> None:
-    how: dict[str, Any] = {"username": "u", "known_hosts": None, "config": None, "client_keys": None}
-    connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **how)
+    connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **PLAIN_CLIENT)
     other = await aio_as_trio(connection.create_process)("read line; echo $line")
     for term in (None, "xterm"):
         with trio.fail_after(60):

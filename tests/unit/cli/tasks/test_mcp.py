@@ -154,7 +154,9 @@ async def test_prompts_and_a_key_are_written_once_and_ones_own_words_stay(tmp_pa
     for prompt in ("first", "second"):
         assert (await run_cli([*words, prompt], home=tmp_path)).code == 0
     content = told.read_bytes()
-    assert content.endswith(b"</system-prompt>\nMine, caf\xe9.\r\n"), "in whatever encoding, with whatever ends of lines"
+    assert content.endswith(b"</system-prompt>\nMine, caf\xe9.\r\n"), (
+        "in whatever encoding, with whatever ends of lines"
+    )
     text = content.decode("latin-1")
     assert text.startswith("<coder-prompt>\nsecond\n</coder-prompt>\n<system-prompt>\nSend a task status update")
     assert "first" not in text and text.count("<system-prompt>") == 1

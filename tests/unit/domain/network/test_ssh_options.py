@@ -16,7 +16,9 @@ def test_both_ways_of_writing_one(text: str, setting: tuple[str, str]) -> None:
     assert ssh_option(text) == setting
 
 
-@pytest.mark.parametrize("text", ["", " ", "=", "ForwardX11", "ForwardX11=", "=yes", "A=b\nHost *", "A b\r", "A=\x1b[2J"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "=", "ForwardX11", "ForwardX11=", "=yes", "A=b\nHost *", "A b\r", "A=\x1b[2J"]
+)
 def test_what_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="a name and a value"):
         ssh_option(text)
