@@ -85,7 +85,7 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
     size = terminal_size() if request.tty else (0, 0)
     # As they were typed: a file's name may be in any encoding.
     env = {os.fsencode(name): os.fsencode(value) for name, value in request.env.items()}
-    command: Any = None if request.command is None else os.fsencode(request.command)
+    command = None if request.command is None else os.fsencode(request.command)
     options: dict[str, Any] = {"env": env, "encoding": None}
     if request.tty:
         options |= {"term_type": os.environ.get("TERM", "xterm-256color"), "term_size": size}

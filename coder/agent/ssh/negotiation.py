@@ -11,7 +11,10 @@ Reaches into asyncssh (2.24), which has no hook here. Does not live here: the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncssh.packet import SSHPacket
 
 FAST = (b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com")
 _SPEAKS_FIRST = b"SSH-2.0-OpenSSH_"
@@ -74,13 +77,12 @@ def take_any_command() -> None:
     """
     from asyncssh.channel import SSHServerChannel
 
-    def process_exec_request(channel: Any, packet: Any) -> bool:
-        command: bytes = packet.get_string()
+    def process_exec_request(channel: SSHServerChannel[bytes], packet: SSHPacket) -> bool:
+        command = packet.get_string()
         packet.check_end()
-        started: bool = channel._start_session(command=command.decode(errors="surrogateescape"))
-        return started
+        return channel._start_session(command=command.decode(errors="surrogateescape"))
 
-    SSHServerChannel._process_exec_request = process_exec_request  # type: ignore[method-assign]
+    SSHServerChannel._process_exec_request = process_exec_request  # type: ignore[method-assign, assignment]
 
 
 def take_longer_writes() -> None:
