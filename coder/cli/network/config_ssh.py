@@ -14,6 +14,7 @@ from pathlib import Path
 from coder.api.site.deployment import SSHConfigResponse
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.quoted import quoted
 from coder.base.whole_file import read_whole, shown, write_whole
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
@@ -169,7 +170,9 @@ def _setting(line: str, whose: str) -> str:
         ssh_option(line)
     except ValueError:
         raise CoderError(
-            "ssh_config", f"{whose}: {line!r} is no setting of an SSH client", "Write it as name=value, on one line."
+            "ssh_config",
+            f"{whose}: {quoted(line)} is no setting of an SSH client",
+            "Write it as name=value, on one line.",
         ) from None
     return line
 
