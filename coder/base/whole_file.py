@@ -8,8 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def read_whole(path: Path) -> str:
+    """The text of a file that is somebody else's as well: what is no UTF-8, and whatever lines end with, is in it so
+    that `write_whole` puts it back byte for byte. Raises OSError."""
+    return path.read_bytes().decode(errors="surrogateescape")
+
+
+def shown(text: str) -> str:
+    """Text of `read_whole` for a stream, which takes no bytes that are none."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
-    """Puts `text` (UTF-8) in the place of `path`, in one step; its folder must exist.
+    """Puts `text` in the place of `path`, in one step: UTF-8, and bytes as `read_whole` has them. Its folder exists.
 
     `owner` is a user's name, for those who may give files away. The bytes are never readable by more people
     than `mode` says, whatever the umask. Raises OSError, and then `path` is as it was.
@@ -17,8 +28,8 @@ def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") ->
     beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
+        with naming(path), os.fdopen(descriptor, "wb") as out:
+            out.write(text.encode(errors="surrogateescape"))
         beside.chmod(mode)
         if owner:
             import shutil  # not for every short command

@@ -168,9 +168,11 @@ def parse(
     except CoderError as error:
         raise usage_error(command, shown, error.message) from error
     low, high = command.min_args, command.max_args
+    hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
     if not low <= len(args) <= (len(args) if high is None else high):
-        hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
         raise CoderError("usage", _wanted(command, args, is_group=is_group), hint)
+    if "" in args[: command.raw_after]:  # a script's variable that is not set: in a path it would name another thing
+        raise CoderError("usage", f"argument {args.index('') + 1} is empty", hint)
     values, sources = resolved.values, resolved.sources
     return Invocation(command, args, values, sources, glob.values, list(argv), env, own, glob.sources, list(shown))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coder.base.config import LIST_KINDS, Option
 from coder.base.errors import CoderError
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import read_whole, write_whole
 from coder.cli.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
 from coder.cli.output import say
 
@@ -78,10 +78,12 @@ def _install(shell: str) -> Path:
         return target
     target = _powershell_profile(home) if shell == "powershell" else home / f".{shell}rc"
     target.parent.mkdir(parents=True, exist_ok=True)
-    before = target.read_text(encoding="utf-8-sig") if target.exists() else ""
+    before = read_whole(target) if target.exists() else ""
+    if "\0" in before:  # UTF-16, as Windows' editors may save a profile: our lines would be noise in it
+        raise CoderError("shell", f"{target} is not written in UTF-8", "Save it so, or see --print.")
     if _BEGIN in before and _END in before:
         head, _, rest = before.partition(_BEGIN)
-        before = head + rest.partition(_END)[2].lstrip("\n")
+        before = head + rest.partition(_END)[2].lstrip("\r\n")
     script = f"autoload -U compinit && compinit\n{SCRIPTS[shell]}" if shell == "zsh" else SCRIPTS[shell]
     # Somebody's own file, often a link into a repository of theirs: its mode stays, and no half of it is ever there.
     real = target.resolve()

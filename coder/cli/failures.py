@@ -59,6 +59,12 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     asked = REQUESTS.last
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    elif isinstance(error, UnicodeEncodeError):
+        # No more than this is shown: it may be a password. Python keeps bytes that are no UTF-8 as lone surrogates.
+        shown = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
+        is_bytes = "surrogates" in error.reason
+        fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
+        text = f"something of the command line, a variable, a file or an answer {fault}: {shown}"
     elif asked is not None:
         path = path_of(asked.shown_url)
         text = (

@@ -41,7 +41,7 @@ def read_file(directory: Path, name: str) -> str:
         return (directory / name).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return ""
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise CoderError("config", f"cannot read {directory / name}") from error
 
 
@@ -136,8 +136,15 @@ def normal_url(text: str) -> str:
     if "://" not in address:
         bare = address.split("/")[0].split(":")[0]
         address = f"{'http' if bare in {'localhost', '127.0.0.1', '[', '0.0.0.0'} else 'https'}://{address}"
-    parts = urlsplit(address)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or " " in parts.netloc:
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        if not host.isascii():
+            host.encode("idna")
+        is_one = parts.scheme in {"http", "https"} and host != "" and parts.port != 0 and " " not in parts.netloc
+    except ValueError:  # a bracket or a port that is none, a name that no name server could be asked for
+        is_one = False
+    if not is_one:
         from coder.base.text_faults import url_fault
 
         wrong = url_fault(address) or "not the address of a deployment"
@@ -151,7 +158,9 @@ def read_headers(given: Sequence[str], command: str) -> tuple[tuple[str, str], .
     if command:
         import subprocess
 
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - the user's own command line
+        done = subprocess.run(  # noqa: S602 - the user's own command line
+            command, shell=True, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
         if done.returncode != 0:
             raise CoderError(
                 "header_command", f"the header command ended with code {done.returncode}", done.stderr.strip()

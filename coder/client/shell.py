@@ -83,11 +83,14 @@ async def _connection(
 
 async def _session(connection: asyncssh.SSHClientConnection, request: ShellRequest) -> int:
     size = terminal_size() if request.tty else (0, 0)
-    options: dict[str, Any] = {"env": dict(request.env), "encoding": None}
+    # As they were typed: a file's name may be in any encoding.
+    env = {os.fsencode(name): os.fsencode(value) for name, value in request.env.items()}
+    command = None if request.command is None else os.fsencode(request.command)
+    options: dict[str, Any] = {"env": env, "encoding": None}
     if request.tty:
         options |= {"term_type": os.environ.get("TERM", "xterm-256color"), "term_size": size}
     try:
-        process = await aio_as_trio(connection.create_process)(request.command, **options)
+        process = await aio_as_trio(connection.create_process)(command, **options)
     except asyncssh.Error as error:
         raise CoderError("ssh", "the session was refused") from error
     with raw_terminal(request.tty):
@@ -173,6 +176,7 @@ async def _forward(connection: asyncssh.SSHClientConnection, listen: str, target
             forward = connection.forward_remote_path(listen, target)
         else:
             host, _, port = target.rpartition(":")
+            host = host.removeprefix("[").removesuffix("]")  # an address of IPv6
             forward = connection.forward_remote_port("127.0.0.1", int(listen), host or "127.0.0.1", int(port))
         await aio_as_trio(_awaited)(forward)
     except (asyncssh.Error, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
@@ -74,6 +75,27 @@ async def test_damage_on_the_way_is_found_and_half_a_script_does_nothing(server:
     for cut in range(0, len(script), len(script) // 17):
         await install(script[:cut], tmp_path, "--prefix", str(prefix))
         assert not prefix.exists(), cut
+
+
+@needs_curl
+async def test_machines_there_is_nothing_for(server: Any, tmp_path: Path) -> None:
+    script = (await server.get("/install.sh", token="")).text
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for system, machine, why in (
+        ("Linux", "riscv64", "there is no program for riscv64; with Python 3.11 and a compiler: pipx install"),
+        ("Linux", "armv6l", "there is no program for armv6l"), ("FreeBSD", "amd64", "FreeBSD is not supported"),
+        ("Darwin", "arm64", "the server has no coder-darwin-arm64 (or did not answer)"),
+    ):  # fmt: skip
+        (tools / "uname").write_text(f'#!/bin/sh\n[ "$1" = -m ] && echo {machine} || echo {system}\n')
+        (tools / "uname").chmod(0o755)
+        prefix = tmp_path / "here"
+        code, said = await install(script, tmp_path, "--prefix", str(prefix), path=f"{tools}:{os.environ['PATH']}")
+        assert code == 1 and f"install.sh: {why}" in said and not prefix.exists(), said
+    told = re.search(r"; \S+?//[^/]+(/bin/\S+) says", said)  # type: ignore[possibly-undefined]
+    assert told is not None
+    answer = await server.get(told[1], token="")
+    assert answer.status_code == 404 and "pipx install FILE.whl" in answer.json()["detail"]
 
 
 async def test_powershell_names_this_server(server: Any) -> None:

@@ -59,10 +59,15 @@ class Cell:
     module: str = ""
 
 
+def _ends_with_7(client: str) -> str:
+    """A shell's words: the client ends with the code of what it ran, and not with success either."""
+    return f"code=0; {client} 'exit 7' || code=$?; test $code = 7"
+
+
 CELLS = (
     Cell("OpenSSH", f"{OPENSSH} -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
          f"{OPENSSH} -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
-         f"{OPENSSH} -p $PORT u@127.0.0.1 'exit 7' || test $? = 7", ("ssh",)),
+         + _ends_with_7(f"{OPENSSH} -p $PORT u@127.0.0.1"), ("ssh",)),
     Cell("rsync", f'rsync -a -e "{OPENSSH} -p $PORT" u@127.0.0.1:source $HERE/got; '
          f'rsync -a -e "{OPENSSH} -p $PORT" $HERE/got u@127.0.0.1:put', ("ssh", "rsync")),
     Cell("git", f'cd $HERE; export GIT_SSH_COMMAND="{OPENSSH}"; git init -q work; cp $THERE/source work/got; '
@@ -71,12 +76,13 @@ CELLS = (
          "git clone -q -b main ssh://u@127.0.0.1:$PORT$THERE/repo $HERE/clone; cp $HERE/clone/got $HERE/got; "
          "cp $HERE/got $THERE/put", ("ssh", "git")),
     Cell("plink", "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat source' > $HERE/got; "
-         "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat > put' < $HERE/got", ("plink", "ssh-keyscan")),
+         "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
+         + _ends_with_7("plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1"), ("plink", "ssh-keyscan")),
     Cell("psftp", "printf 'get source %s/got\\nput %s/got put\\n' $HERE $HERE > $HERE/batch; "
          "psftp -batch -hostkey $HOSTKEY -P $PORT -b $HERE/batch u@127.0.0.1", ("psftp", "ssh-keyscan")),
     Cell("dbclient", "dbclient -y -y -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
          "dbclient -y -y -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
-         "dbclient -y -y -p $PORT u@127.0.0.1 'exit 7' || test $? = 7", ("dbclient",)),
+         + _ends_with_7("dbclient -y -y -p $PORT u@127.0.0.1"), ("dbclient",)),
     Cell("rclone", "export R=:sftp,host=127.0.0.1,user=u,pass=$(rclone obscure x),port=$PORT,shell_type=none:; "
          "rclone copyto ${R}source $HERE/got; rclone copyto $HERE/got ${R}put", ("rclone",)),
     Cell("paramiko", PARAMIKO, module="paramiko"),

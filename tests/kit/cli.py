@@ -54,7 +54,10 @@ class _ByThread:
 def _streams(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     out, err = io.BytesIO(), io.BytesIO()
     before = sys.stdin, sys.stdout, sys.stderr
-    texts = [io.TextIOWrapper(buffer, encoding="utf-8", write_through=True) for buffer in (out, err)]
+    texts = [  # as Python has them: what cannot be written is escaped in errors alone
+        io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, write_through=True)
+        for buffer, errors in ((out, "strict"), (err, "backslashreplace"))
+    ]
     given = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
     sys.stdin = _ByThread(before[0], given)
     sys.stdout = _ByThread(before[1], texts[0])

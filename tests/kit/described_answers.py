@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
 from tests.kit.paths import DATA
 
@@ -128,10 +129,12 @@ def _own_types() -> dict[str, Any]:
 def example(schema: dict[str, Any], field: str, depth: int) -> Any:
     """A value of a schema, every field present."""
     if "$ref" in schema:
-        place, _, name = schema["$ref"].rpartition("/")
+        place, _, name = unquote(schema["$ref"]).rpartition("/")
         types = _own_types() if place == "#/components/schemas" else _types()
-        if name not in types:  # Record<string, …>
+        if name not in types:
             return {}
+        if name.startswith("Record<number,") and depth:  # JSON's keys are texts, whatever this says
+            return {"1": example(types[name].get("items") or types[name]["additionalProperties"], field, depth - 1)}
         return _TEXTS.get(name) or (example(types[name], field, depth - 1) if depth else None)
     for word in ("allOf", "anyOf", "oneOf"):
         if word in schema:
@@ -141,7 +144,9 @@ def example(schema: dict[str, Any], field: str, depth: int) -> Any:
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
-        return {name: example(inner, name, depth) for name, inner in schema.get("properties", {}).items()}
+        found = {name: example(inner, name, depth) for name, inner in schema.get("properties", {}).items()}
+        more = schema.get("additionalProperties")
+        return found | ({"x": example(more, "x", depth) if more else "x"} if isinstance(more, dict) else {})
     if kind == "array":
         return [example(schema["items"], field, depth)] if depth and schema.get("items") else []
     if kind == "string":

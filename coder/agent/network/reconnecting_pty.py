@@ -73,7 +73,7 @@ class PtyService:
         async with stream:
             try:
                 init, rest = await _read_init(stream)
-            except (ValueError, trio.BrokenResourceError):
+            except (ValueError, TypeError, OverflowError, RecursionError, trio.BrokenResourceError):
                 return
             where = await workdir(self._state)  # before the look for the session: two viewers may come at once
             session = self._sessions.get(init.ident)
@@ -82,6 +82,9 @@ class PtyService:
                     session = self._open(init, where)
                 except OSError as error:
                     await stream.send_all(f"coder agent: {error.strerror or error}\r\n".encode())
+                    return
+                except ValueError as error:  # a zero byte, which no command line can hold
+                    await stream.send_all(f"coder agent: {error}\r\n".encode())
                     return
             else:
                 session.resize(init.height, init.width)  # the newest viewer's window counts, as in the recordings

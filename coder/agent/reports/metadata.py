@@ -85,7 +85,7 @@ class MetadataCollector:
         result = agent_pb2.WorkspaceAgentMetadata.Result()
         try:
             result.value, result.error = await self._run(description.script, timeout)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a zero byte, which no command line can hold
             result.error = f"run cmd: {error}"
         except trio.Cancelled:
             self._due.pop(description.key, None)  # its turn is not over: there may be no other

@@ -11,7 +11,10 @@ Reaches into asyncssh (2.24), which has no hook here. Does not live here: the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncssh.packet import SSHPacket
 
 FAST = (b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com")
 _SPEAKS_FIRST = b"SSH-2.0-OpenSSH_"
@@ -64,6 +67,22 @@ def judge_guesses_by_the_outcome(connection: Any) -> None:
     whether its first packet stands.
     """
     connection._kex_algs = [*connection._kex_algs, _GUESS_BY_OUTCOME]
+
+
+def take_any_command() -> None:
+    """Have servers run a command that is no UTF-8: a file's name may be in any encoding, and clients send it as typed.
+
+    asyncssh refuses the request (RFC 4254 section 6.5 names no encoding). Bytes that are none become what the system's
+    calls turn back into them (os.fsencode).
+    """
+    from asyncssh.channel import SSHServerChannel
+
+    def process_exec_request(channel: SSHServerChannel[bytes], packet: SSHPacket) -> bool:
+        command = packet.get_string()
+        packet.check_end()
+        return channel._start_session(command=command.decode(errors="surrogateescape"))
+
+    SSHServerChannel._process_exec_request = process_exec_request  # type: ignore[method-assign, assignment]
 
 
 def take_longer_writes() -> None:

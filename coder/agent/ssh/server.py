@@ -12,6 +12,7 @@ from coder.agent.ssh import child_wait
 from coder.agent.ssh.negotiation import (
     judge_guesses_by_the_outcome,
     prefer_fast_ciphers,
+    take_any_command,
     take_any_user,
 )
 from coder.agent.ssh.sessions import SessionRunner
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 log = get_logger("agent.ssh")
 child_wait.install()
+take_any_command()
 
 ENCRYPTION = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
 SLOW_ENCRYPTION = "chacha20-poly1305@openssh.com"

@@ -67,7 +67,7 @@ class SessionRunner:
 
     async def run(self, process: Process) -> None:
         """One session, to its exit status. An exception here would close the whole connection, so none leaves."""
-        env = {_text(key): _text(value) for key, value in process.env.items()}
+        env = {_text(key): _text(value) for key, value in process.channel.get_environment_bytes().items()}
         kind = session_kind(env.get("CODER_SSH_SESSION_TYPE", "ssh"))
         ident = self._state.open_session(kind)
         has_terminal = "no" if process.term_type is None else "yes"
@@ -82,6 +82,9 @@ class SessionRunner:
             log.warn("session could not be started", error=error)
             what = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
             _tell(process, f"coder agent: the session could not be started: {what}{error.strerror or error}\n")
+        except ValueError as error:  # a zero byte, which no command line can hold
+            log.warn("session could not be started", error=error)
+            _tell(process, f"coder agent: the session could not be started: {error}\n")
         finally:
             self._state.close_session(ident, kind, code)
 

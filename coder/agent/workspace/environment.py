@@ -70,7 +70,12 @@ def looking_environment(state: AgentState) -> dict[str, str]:
 def _with_scripts(state: AgentState, env: dict[str, str]) -> dict[str, str]:
     if state.script_bin is not None:
         env["PATH"] = f"{state.script_bin}{os.pathsep}{env.get('PATH', os.defpath)}"
-    return env
+    return {name: value for name, value in env.items() if _is_possible(name, value)}
+
+
+def _is_possible(name: str, value: str) -> bool:
+    """Whether a process can have it. One that it cannot, of a template, a secret or a client, costs no command."""
+    return name != "" and "=" not in name and "\0" not in name + value
 
 
 def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> dict[str, str]:

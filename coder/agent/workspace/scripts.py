@@ -117,7 +117,7 @@ class ScriptRunner:
         try:
             with self._state.activity.of("scripts"):
                 code, status = await self._execute(script)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a zero byte, which no command line can hold
             self._queue.add(script.log_source_id, f"script could not be started: {error}", agent_pb2.Log.ERROR)
             code, status = UNKNOWN_EXIT, Status.EXIT_FAILURE
         if status == Status.TIMED_OUT:

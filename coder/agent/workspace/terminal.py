@@ -14,7 +14,7 @@ from pathlib import Path
 
 def resize(descriptor: int, height: int, width: int) -> None:
     """Tells the terminal its size; the kernel sends SIGWINCH. Sizes are clamped to what the call can carry."""
-    size = struct.pack("HHHH", min(height, 0xFFFF), min(width, 0xFFFF), 0, 0)
+    size = struct.pack("HHHH", *(max(0, min(number, 0xFFFF)) for number in (height, width)), 0, 0)
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, size)
 
 

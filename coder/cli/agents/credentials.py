@@ -51,7 +51,7 @@ def given_token(invocation: Invocation) -> str:
         return token
     try:
         return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise CoderError("agent_token", f"cannot read the agent's token from {path}") from error
 
 

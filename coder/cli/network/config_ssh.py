@@ -14,12 +14,14 @@ from pathlib import Path
 from coder.api.site.deployment import SSHConfigResponse
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.base.whole_file import write_whole
+from coder.base.quoted import quoted
+from coder.base.whole_file import read_whole, shown, write_whole
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say
 from coder.cli.workspaces.workspaces import fetch
 from coder.client.answers import read
+from coder.domain.network.ssh_options import ssh_option
 from coder.net.blocking import BlockingClient
 
 START = "# ------------START-CODER-----------"
@@ -92,10 +94,10 @@ def _run(invocation: Invocation) -> int:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_whole(path)
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise CoderError("ssh_config", f"cannot read {path}") from error
 
 
@@ -136,7 +138,9 @@ def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptio
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
     from_server = [f"{key} {value}" for key, value in (server.ssh_config_options or {}).items()]
     taken: set[str] = set()
-    kept = [line for line in [*options.ssh_options, *from_server, *FIXED] if _first(line, taken)]
+    own = [_setting(line, "--ssh-option") for line in options.ssh_options]
+    theirs = [_setting(line, "the server's settings") for line in from_server]
+    kept = [line for line in [*own, *theirs, *FIXED] if _first(line, taken)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)
     lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
     if options.lines():
@@ -159,6 +163,18 @@ def _host(hosts: str, settings: list[str], proxy: str) -> list[str]:
     if not hosts:
         return []
     return [f"Host {hosts}", *(f"\t{line}" for line in settings), f"\tProxyCommand {proxy}", ""]
+
+
+def _setting(line: str, whose: str) -> str:
+    try:
+        ssh_option(line)
+    except ValueError:
+        raise CoderError(
+            "ssh_config",
+            f"{whose}: {quoted(line)} is no setting of an SSH client",
+            "Write it as name=value, on one line.",
+        ) from None
+    return line
 
 
 def _first(line: str, taken: set[str]) -> bool:
@@ -185,13 +201,14 @@ def _replace(before: str, block: str) -> str:
             "the marker lines of coder's section are damaged",
             f"Remove everything between {START} and {END} by hand and run this again.",
         )
-    rest = before[end + len(END) :].removeprefix("\n")
+    rest = before[end + len(END) :].removeprefix("\r").removeprefix("\n")
     return before[:start] + block + rest
 
 
 def _show_changes(path: Path, before: str, after: str, *, for_programs: bool) -> None:
     """The difference on stdout for a dry run, so that it can be kept; else everything on stderr."""
-    diff = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), f"{path} (new)", lineterm="")
+    old, new = shown(before).splitlines(), shown(after).splitlines()
+    diff = difflib.unified_diff(old, new, str(path), f"{path} (new)", lineterm="")
     would = "would" if for_programs else "will"
     say(f"These changes {would} be made to your SSH configuration:\n")
     for line in diff:

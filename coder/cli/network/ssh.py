@@ -49,6 +49,10 @@ async def _main(invocation: Invocation) -> int:
             "--container cannot be combined with --stdio",
             "With --stdio the session is your SSH client's: ssh -o SetEnv=CODER_CONTAINER=name …",
         )
+    for text in invocation["env"]:
+        _pair(text)
+    for text in invocation["remote_forward"]:
+        _remote_forward(text)  # before a workspace is started for it
     policy = session.dial_policy(invocation)
     name = _target_name(invocation)
     async with contextlib.AsyncExitStack() as stack:
@@ -208,13 +212,17 @@ def _remote_forward(text: str) -> tuple[str, str]:
         listen, colon, target = text.partition(":")
     else:
         listen, colon, target = text.partition(":")
-        if not listen.isdigit() or not target.rpartition(":")[2].isdigit():
+        if not _is_port(listen) or not _is_port(target.rpartition(":")[2]):
             colon = ""
     if not colon or not target:
         raise CoderError(
             "remote_forward", f"invalid remote forward {quoted(text)}", "Write remote_port:local_address:local_port."
         )
     return listen, target
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535
 
 
 def _duration(text: str) -> Any:

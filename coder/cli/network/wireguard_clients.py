@@ -41,7 +41,7 @@ USER = Option(
 
 
 def _path(invocation: Invocation, name: str = "") -> str:
-    base = f"/api/v2/users/{quote(invocation['user'])}/wireguard-clients"
+    base = f"/api/v2/users/{quote(invocation['user'] or 'me')}/wireguard-clients"
     return f"{base}/{quote(name)}" if name else base
 
 

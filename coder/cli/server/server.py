@@ -51,7 +51,7 @@ def _yaml(path: str) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CoderError("bad_config", f"cannot read settings from {path}") from error
     if content is not None and not isinstance(content, dict):
         raise CoderError("bad_config", f"{path} does not hold settings", "Compare with `coder server --write-config`.")

@@ -131,7 +131,7 @@ def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Wo
     for path in invocation["workspace_file"]:
         try:
             names += [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise CoderError("no_file", f"cannot read {path}") from error
     answers = [ask_for_workspace(client, name) for name in names]
     found = [(read(answer, Workspace), answer.json()) for answer in answers]

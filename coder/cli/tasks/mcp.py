@@ -14,7 +14,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import read_whole, write_whole
 from coder.cli import session
 from coder.cli.agents.sync import SOCKET
 from coder.cli.command import Command, Invocation
@@ -141,13 +141,9 @@ def _claude_code(invocation: Invocation) -> int:
 
 def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
     """Each prompt between tags of its name, in place of what stood between them; the person's own words stay."""
-    try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-    except ValueError as error:
-        raise CoderError("mcp", f"{path} is no text", "Move it away, or mend it.") from error
-    kept = text
+    kept = text = read_whole(path) if path.exists() else ""
     for name, prompt in reversed(prompts.items()):
-        kept = re.sub(rf"<{name}>.*?</{name}>\n?", "", kept, flags=re.DOTALL)
+        kept = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", kept, flags=re.DOTALL)
         kept = f"<{name}>\n{prompt}\n</{name}>\n{kept}" if prompt else kept
     if kept != text:
         path.parent.mkdir(parents=True, exist_ok=True)

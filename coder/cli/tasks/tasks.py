@@ -116,7 +116,7 @@ def _create(invocation: Invocation) -> int:
     preset = _preset(client, version.id, invocation["preset"])
     if preset:
         body["template_version_preset_id"] = preset
-    owner = quote(invocation["owner"], safe="")
+    owner = quote(invocation["owner"] or "me", safe="")
     with doing("create task"):
         task = read(client.request("POST", f"{_ROOT}/{owner}", json=body), Task)
     if invocation["quiet"]:

@@ -27,7 +27,7 @@ def _from_yaml(path: Path) -> dict[str, str]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CoderError("variables", f"cannot read variables from {path}", "It must be YAML.") from error
     if content is not None and not isinstance(content, dict):
         raise CoderError("variables", f"{path} must hold one name: value a line")

@@ -121,7 +121,7 @@ def values_of_file(path: Path) -> dict[str, str]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CoderError("parameter", f"cannot read parameters from {path}") from error
     if not isinstance(content, dict):
         raise CoderError("parameter", f"{path} must hold one name: value a line")

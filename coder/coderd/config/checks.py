@@ -9,6 +9,7 @@ from uuid import UUID
 from coder.base.errors import CoderError
 from coder.domain.apps.app_addresses import explain_wildcard
 from coder.domain.foundation.endpoints import read_endpoint
+from coder.domain.network.ssh_options import ssh_option
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -103,8 +104,6 @@ def check_mapping(name: str, value: Any, what: str) -> None:
 
 def check_ssh_option(text: str) -> None:
     """Raises CoderError `bad_option`. Every client asks for them, before it writes its configuration."""
-    from coder.coderd.config.settings import ssh_option
-
     try:
         ssh_option(text)
     except ValueError:

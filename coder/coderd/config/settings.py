@@ -7,7 +7,6 @@ a `TlsSettings`. Attributes are the settings code of this server reads; the opti
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -88,15 +87,3 @@ def _yaml_value(text: str) -> object:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError("neither JSON nor YAML") from error
-
-
-# The first of both signs ends the name: values have them, too (`SetEnv A=b`, `ProxyCommand nc -X 5 %h %p`).
-_SSH_OPTION = re.compile(r"([^\s=]+)(?:\s*=\s*|\s+)([^\s=].*)")
-
-
-def ssh_option(text: str) -> tuple[str, str]:
-    """Name and value of an SSH client's setting, `name=value` or `name value`. Raises ValueError."""
-    found = _SSH_OPTION.fullmatch(text.strip())
-    if found is None or not text.isprintable():
-        raise ValueError("an SSH setting has a name and a value")
-    return found[1], found[2]

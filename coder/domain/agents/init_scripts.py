@@ -54,11 +54,33 @@ use_installed() {
 """
 
 _LINUX_FETCH = """
-if [ -z "${BINARY_DIR:-}" ]; then
-	BINARY_DIR=$(mktemp -d -t coder.XXXXXX)
-fi
 BINARY_NAME=coder
 BINARY_URL="${ACCESS_URL}bin/coder-linux-${ARCH}"
+
+may_run_in() {
+	echo "#!/bin/sh" >"$1/$BINARY_NAME" && chmod +x "$1/$BINARY_NAME" && "$1/$BINARY_NAME"
+}
+
+# The first folder from which something may be run: many machines mount /tmp noexec, some let nobody write there.
+# Where none is (or there is no /bin/sh to try with), the first one that could be made has to do.
+find_folder() {
+	for place in "${TMPDIR:-/tmp}/" /var/tmp/ "${HOME:-}/."; do
+		folder=$(mktemp -d "${place}coder.XXXXXX") || continue
+		if may_run_in "$folder"; then
+			BINARY_DIR=$folder
+			return
+		fi
+		BINARY_DIR=${BINARY_DIR:-$folder}
+	done
+}
+if [ -z "${BINARY_DIR:-}" ]; then
+	BINARY_DIR=
+	find_folder 2>/dev/null || true
+	if [ -z "$BINARY_DIR" ]; then
+		echo "error: no folder can be made in ${TMPDIR:-/tmp}, /var/tmp and ${HOME:-/}; choose one with BINARY_DIR" >&2
+		exit 1
+	fi
+fi
 cd "$BINARY_DIR"
 
 # Whatever this machine has is good enough, best first.
@@ -126,11 +148,23 @@ _POSIX_TAIL = """
 export CODER_AGENT_AUTH="${AUTH_TYPE}"
 export CODER_AGENT_URL="${ACCESS_URL}"
 
-# The error page of a proxy is a file, too: make sure that this is the program.
+# The error page of a proxy is a file, too: make sure that this is the program, and that it runs here.
 case $("./$BINARY_NAME" --version 2>/dev/null | head -n1) in
 *Coder*) ;;
 *)
 	echo "error: what $BINARY_URL gave is not the agent (it does not answer to --version)" >&2
+	case "$(uname -m)" in
+	x86_64 | amd64) machine=amd64 ;;
+	aarch64 | arm64) machine=arm64 ;;
+	armv7l | armv8l) machine=armv7 ;;
+	*) machine=$(uname -m) ;;
+	esac
+	if [ "$machine" != "${ARCH}" ]; then
+		echo "error: this machine is $machine, and this script is for ${ARCH}: use the one of its own platform" >&2
+	else
+		echo "error: it said: $("./$BINARY_NAME" --version 2>&1 | head -n1)" >&2
+		echo "error: where nothing may be run from $BINARY_DIR, choose another folder with BINARY_DIR" >&2
+	fi
 	exit 2
 	;;
 esac

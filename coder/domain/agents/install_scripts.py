@@ -137,7 +137,8 @@ main() {
 	installed=Installed
 	[ -z "$dry" ] || installed="Would have installed"
 	echo "Fetching $URL/bin/$name"
-	fetch "$URL/bin/$name" "$folder/coder" || fail "the server has no $name (or did not answer)"
+	fetch "$URL/bin/$name" "$folder/coder" ||
+		fail "the server has no $name (or did not answer); $URL/bin/$name says how to get one"
 	fetch "$URL/bin/$name.sha256" "$folder/coder.sha256" || fail "the server gave no checksum of $name"
 	check "$folder/coder" "$folder/coder.sha256"
 

@@ -108,6 +108,21 @@ async def test_a_machine_without_a_shell_says_so(tmp_path: Path) -> None:
     assert [line for line in runner.lines() if "/no/such/shell" in line], runner.lines()
 
 
+async def test_what_no_process_can_have_costs_no_command(tmp_path: Path) -> None:
+    """Variables are a template's or a secret's; what a command line cannot hold is said of its script alone."""
+    runner = Runner(tmp_path, tmp_path)
+    assert runner.state.manifest is not None
+    runner.state.manifest.environment_variables.update({"A=B": "x", "": "y", "NUL": "a\0b", "FINE": "fine"})
+    runner.state.manifest.secrets.add(env_name="SECRET", value=b"a\0b")
+    assert await runner.run("echo $FINE $A $NUL $SECRET") == Status.OK
+    assert runner.lines() == ["fine"]
+    assert await runner.run("echo \0") == Status.EXIT_FAILURE
+    assert runner.lines()[1] == "script could not be started: embedded null byte"
+    collector = MetadataCollector(runner.state)
+    await collector._collect(agent_pb2.WorkspaceAgentMetadata.Description(key="k", script="echo \0"), 10)
+    assert collector._results["k"].error == "run cmd: embedded null byte"
+
+
 # ---- metadata
 
 
@@ -268,6 +283,88 @@ async def test_packets_of_noise_end_one_connection_each(server: Server) -> None:
                 except trio.BrokenResourceError:
                     break
     await server.answers()
+
+
+def _string(value: bytes) -> bytes:
+    return len(value).to_bytes(4, "big") + value
+
+
+ODD_TEXTS = (b"", b"\0", b"\xff\xfe", b"true", b"A=b", b"127.0.0.1", b"a" * 70 + b".b", b"/nonexistent/x", b"x" * 300)
+NAMES = {
+    80: (b"tcpip-forward", b"cancel-tcpip-forward", b"streamlocal-forward@openssh.com", b"keepalive@openssh.com",
+         b"cancel-streamlocal-forward@openssh.com", b"hostkeys-prove-00@openssh.com", b"\xff"),
+    90: (b"session", b"direct-tcpip", b"direct-streamlocal@openssh.com", b"forwarded-tcpip", b"x11", b"\xff"),
+    98: (b"pty-req", b"shell", b"exec", b"subsystem", b"env", b"signal", b"window-change", b"x11-req", b"break",
+         b"auth-agent-req@openssh.com", b"exit-status", b"eow@openssh.com", b"\xff"),
+}  # fmt: skip
+"""Of global requests, channels and their requests (RFC 4254)."""
+
+
+def a_number(rng: random.Random) -> bytes:
+    return rng.choice((0, 0, 0, 1, 80, 2**31, 2**32 - 1)).to_bytes(4, "big")
+
+
+def fields(rng: random.Random, most: int) -> bytes:
+    """Numbers, texts and noise, as they may follow each other in a packet."""
+
+    def one() -> bytes:
+        text = _string(rng.choice(ODD_TEXTS))
+        return rng.choice((a_number(rng), text, text, rng.randbytes(rng.randrange(9)), b"\1", b"\0"))
+
+    return b"".join(one() for _ in range(rng.randrange(most)))
+
+
+def a_packet(rng: random.Random) -> tuple[int, bytes]:
+    """Kind and body of what a client may say: nearly right, cut off, or anything."""
+    kind = rng.choice(
+        (*NAMES, 98, 98, 93, 94, 95, 96, 97, 99, 100, 91, 92, 2, 4, 5, 20, 21, 30, 50, rng.randrange(256))
+    )
+    body = _string(rng.choice(NAMES[kind])) if kind in (80, 90) else a_number(rng)
+    body += _string(rng.choice(NAMES[98])) + rng.choice((b"\0", b"\1")) if kind == 98 else b""
+    body += fields(rng, 7)
+    return kind, body[: rng.randrange(len(body) + 1)] if rng.random() < 0.2 else body
+
+
+async def test_whatever_a_client_says_once_it_is_in_ends_its_own_connection_at_most(
+    server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rng = random.Random(1414)
+    for _ in range(100):
+        connection = await server.dial()
+        connection.send_packet(90, _string(b"session") + bytes(4) + b"\0\1\0\0" * 2)
+        for _ in range(rng.randrange(1, 8)):
+            connection.send_packet(*a_packet(rng))
+        # The answer, which our client has not asked for, makes it leave: then everything before was read.
+        connection.send_packet(80, _string(b"keepalive@openssh.com") + b"\1")
+        with trio.fail_after(60):
+            await aio_as_trio(connection.wait_closed)()
+    await server.answers()
+    assert not [record for record in caplog.records if record.exc_info], caplog.text
+    assert "Traceback" not in capfd.readouterr().err
+
+
+async def test_whatever_an_sftp_client_says_ends_its_own_session_at_most(
+    server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rng = random.Random(1415)
+    for _ in range(40):
+        connection = await server.dial()
+        process = await aio_as_trio(connection.create_process)(subsystem="sftp", encoding=None)
+        packets = [b"\1\0\0\0\3"]  # the version
+        for _ in range(rng.randrange(1, 12)):
+            kind = rng.choice((*range(1, 21), 200, rng.randrange(256)))
+            packets.append(bytes([kind]) + a_number(rng) + _string(rng.choice(ODD_TEXTS)) + fields(rng, 5))
+        for packet in packets:
+            length = len(packet) if rng.random() < 0.95 else rng.choice((0, 1, 2**32 - 1))
+            process.stdin.write(length.to_bytes(4, "big") + packet)
+        process.stdin.write_eof()
+        with trio.fail_after(60):
+            await aio_as_trio(process.wait_closed)()
+        connection.abort()
+        await aio_as_trio(connection.wait_closed)()
+    await server.answers()
+    assert not [record for record in caplog.records if record.exc_info], caplog.text
+    assert "Traceback" not in capfd.readouterr().err
 
 
 async def test_a_session_without_a_shell_ends_with_a_word(server: Server) -> None:

@@ -165,7 +165,18 @@ async def test_recorded_terminal_messages_are_understood(case: dict[str, str]) -
         assert _messages(json.JSONDecoder(), text) == ([json.loads(case["json"])], "")
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\x05\x00abc", b"\x02\x00{}", b"\x02\x00[]", b"\x04\x00nope"])
+def init_message(**fields: object) -> bytes:
+    body = json.dumps({"ID": "x", **fields}).encode()
+    return len(body).to_bytes(2, "little") + body
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"", b"\x05\x00abc", b"\x02\x00{}", b"\x02\x00[]", b"\x04\x00nope", init_message(Height=[]),
+        init_message(Width={}), init_message(Height=float("inf")), init_message(Height="tall"),
+    ],
+)  # fmt: skip
 async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)
@@ -174,6 +185,19 @@ async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes)
         await near.send_all(garbage)
         await near.send_eof()
         assert await near.receive_some() == b""
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_terminal_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        service = PtyService(make_state(tmp_path), nursery)
+        for fields, said in (({"Command": "echo \0"}, "null byte"), ({"Command": "echo fine", "Height": -1}, "fine")):
+            near, far = trio.testing.memory_stream_pair()
+            nursery.start_soon(service.serve, far)
+            await near.send_all(init_message(**fields))
+            with trio.fail_after(60):
+                assert said in bytes(await near.receive_some()).decode()
+            await near.aclose()
         nursery.cancel_scope.cancel()
 
 

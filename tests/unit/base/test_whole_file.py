@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.whole_file import naming, write_whole
+from coder.base.whole_file import naming, read_whole, shown, write_whole
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
@@ -22,6 +22,14 @@ def test_the_mode_is_the_one_asked_for_whatever_the_umask(tmp_path: Path, mode: 
     assert path.read_text(encoding="utf-8") == "grüße\n"
     assert stat.S_IMODE(path.stat().st_mode) == mode
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_somebody_else_wrote_comes_back_byte_for_byte(tmp_path: Path) -> None:
+    path, content = tmp_path / "file", b"\xef\xbb\xbfone\r\ntwo\xff\rgr\xc3\xbc\xc3\x9fe\0\n"
+    path.write_bytes(content)
+    write_whole(path, read_whole(path))
+    assert path.read_bytes() == content
+    assert "grüße" in read_whole(path) and shown(read_whole(path)).encode().count(b"\xef\xbf\xbd") == 1
 
 
 def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

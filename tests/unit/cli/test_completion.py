@@ -105,3 +105,17 @@ async def test_powershells_profile_is_where_it_says(said: str, tmp_path: Path) -
         assert result.code == 0, result.stderr
         assert str(place) in result.stderr
         assert place.read_text().count("Register-ArgumentCompleter") == 1
+
+
+async def test_the_rest_of_a_persons_file_stays_byte_for_byte(tmp_path: Path) -> None:
+    own = b"# caf\xe9\r\nalias x=y\r\n\techo\x0c"
+    rc = tmp_path / ".bashrc"
+    rc.write_bytes(own)
+    for _ in range(2):
+        result = await run_cli(["completion", "-s", "bash"], home=tmp_path)
+        assert result.code == 0, result.stderr
+        assert rc.read_bytes().startswith(own.rstrip() + b"\n# ---") and rc.read_bytes().count(b"START-CODER") == 1
+    rc.write_bytes("# from Windows\n".encode("utf-16"))
+    result = await run_cli(["completion", "-s", "bash"], home=tmp_path)
+    assert result.code == 1 and "is not written in UTF-8" in result.stderr
+    assert rc.read_bytes() == "# from Windows\n".encode("utf-16")

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from coder.base.errors import CoderError
+from coder.cli import session
+from coder.cli.agents.credentials import given_token
+from coder.cli.command import Invocation, parse
 from coder.cli.completion import SCRIPTS, complete
 from coder.cli.failures import doing, error_text
+from coder.cli.main import load
+from coder.cli.server.server import _yaml
+from coder.cli.server.support import _workspaces
+from coder.cli.templates.template_variables import _from_yaml
+from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
+from tests.kit.cli import run_cli
+from tests.kit.odd_server import odd_server, reply
 
 
 def failed(*traces: str, error: CoderError) -> CoderError:
@@ -54,3 +69,41 @@ def test_completion(line: list[str], offered: list[str] | None) -> None:
     found = complete(line)
     assert found == offered if offered is not None else "list" in found
     assert all("completion words" in script for script in SCRIPTS.values())
+
+
+@pytest.mark.parametrize("line", ["show NAME", "users show NAME", "tokens create --user NAME"])
+async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path) -> None:
+    """A terminal of another encoding, or a script: Python has such bytes as lone surrogates."""
+    name = os.fsdecode(b"caf\xe9")
+    with odd_server() as server:
+        server.answer = lambda _method, _path: reply('{"message": "Resource not found"}', status="404 Not Found")
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
+        result = await run_cli([name if word == "NAME" else word for word in line.split()], home=tmp_path, env=env)
+    assert result.code == 1 and "is not written in UTF-8: '\\xe9'" in result.stderr, result.stderr
+    assert "defect" not in result.stderr and "Traceback" not in result.stderr
+
+
+def given(line: str, path: Path) -> Invocation:
+    command, flag = line.rsplit(" ", 1)
+    return parse(load(command), [flag, str(path)], {})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: session.read_file(path.parent, path.name),
+        values_of_file,
+        _from_yaml,
+        lambda path: _yaml(str(path)),
+        lambda path: given_token(given("agent --agent-token-file", path)),
+        lambda path: _workspaces(given("support bundle --workspace-file", path), None),  # type: ignore[arg-type]
+    ],
+    ids=["session", "parameters", "variables", "settings", "agent's token", "workspaces"],
+)
+def test_a_file_in_another_encoding_is_named_and_no_defect(read: Callable[[Path], Any], tmp_path: Path) -> None:
+    path = tmp_path / "a-file"
+    path.write_bytes(b"caf\xe9: 1\n")
+    with pytest.raises(CoderError) as refused:
+        read(path)
+    said = error_text(refused.value, is_terminal=False)
+    assert str(path) in said and "codec can't decode byte 0xe9" in said

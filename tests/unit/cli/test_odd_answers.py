@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import trio
 
+from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
 from tests.kit.cli import Result, run_cli
@@ -229,6 +230,34 @@ async def test_a_whole_answer_is_enough(name: str, server: OddServer, home: Path
     else:
         assert result.code == 0, result.stderr
     assert server.failed is None
+
+
+def odd_lines(name: str) -> Iterator[list[str]]:
+    """The command with something odd in the place of each of its arguments and of each flag's value."""
+    words, place = arguments(name), len(name.split())
+    for option in (*load(name).options, *(GLOBAL_OPTIONS if name == "whoami" else ())):
+        if option.flag and option.kind != "bool":
+            yield from ([*words[:place], f"--{option.flag}={odd}", *words[place:]] for odd in ("[", "=\udcff"))
+    for at in range(place, len(words)):
+        if not words[at].startswith("-"):
+            yield from ([*words[:at], odd, *words[at + 1 :]] for odd in ("", "[", "=\udcff"))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN and asks_a_server(name)])
+async def test_odd_words_are_no_defect_of_the_program_nor_of_the_answer(
+    name: str, server: OddServer, home: Path
+) -> None:
+    """Brackets, bytes that are no UTF-8, and nothing, as a script's variable that is not set leaves it."""
+    not_found: Reply = lambda _method, _path: reply('{"message": "no"}', status="404 Not Found")  # noqa: E731
+    answer = not_found if name in OVER_THE_MESH else flawed("whole", 0, name)
+    server.upgrades = True
+    wrong = {}
+    for words in odd_lines(name):
+        result = await run(name, words, server, answer, home)
+        said = fault(name, server, result)
+        if said or "is not what this program understands" in result.stderr:
+            wrong[ascii(words)] = said or result.stderr[-300:]
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", sorted(OVER_THE_MESH))

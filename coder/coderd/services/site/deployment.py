@@ -16,12 +16,13 @@ from coder.api.site.deployment import (
     UpdateAppearanceConfig,
 )
 from coder.base.version import BUILD_VERSION
-from coder.coderd.config.settings import ssh_option, struct_value
+from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site
 from coder.domain.access.policy import Resource, Subject
+from coder.domain.network.ssh_options import ssh_option
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

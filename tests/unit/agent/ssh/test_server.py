@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -20,6 +21,7 @@ from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
 
 OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-F", "none"]
+PLAIN_CLIENT: dict[str, Any] = {"username": "u", "known_hosts": None, "config": None, "client_keys": None}
 
 
 class Server:
@@ -50,6 +52,32 @@ async def test_command_output_exit_code_environment_and_directory(server: Server
     assert done.returncode == 7
     assert done.stdout.decode().splitlines() == ["out", f"{os.environ['HOME']}/x true", str(tmp_path)]
     assert done.stderr == b"err\n"
+
+
+async def test_a_command_may_hold_any_bytes(server: Server, tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9")).write_text("found")
+    done = await server.ssh(os.fsdecode(b"cat caf\xe9"))
+    assert (done.returncode, done.stdout) == (0, b"found"), done.stderr
+    connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **PLAIN_CLIENT)
+    shown = await aio_as_trio(connection.run)("printf %s $X", env={b"X": b"caf\xe9"}, encoding=None)
+    assert shown.stdout == b"caf\xe9"
+    connection.abort()
+
+
+async def test_what_no_command_can_hold_costs_its_session_alone(server: Server) -> None:
+    connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **PLAIN_CLIENT)
+    other = await aio_as_trio(connection.create_process)("read line; echo $line")
+    for term in (None, "xterm"):
+        with trio.fail_after(60):
+            refused = await aio_as_trio(connection.run)("echo \0", term_type=term)
+            assert refused.exit_status == 229 and "could not be started: embedded null byte" in str(refused.stderr)
+            odd = {b"NUL": b"\0", b"A=B": b"x", b"": b"x", b"FINE": b"fine"}
+            done = await aio_as_trio(connection.run)("echo $FINE $A $NUL", env=odd, term_type=term)
+            assert (done.exit_status, str(done.stdout).split()) == (0, ["fine"])
+    other.stdin.write("still here\n")
+    with trio.fail_after(60):
+        assert await aio_as_trio(other.stdout.read)() == "still here\n"
+    connection.abort()
 
 
 async def test_standard_input_reaches_the_command_whole(server: Server) -> None:

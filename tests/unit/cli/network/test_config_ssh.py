@@ -75,3 +75,66 @@ async def test_without_wildcard_each_workspace_has_its_hosts(server: OddServer, 
     assert "Host bare.coder one.coder two.coder gpu.two.coder main.two.coder\n" in written
     assert "*" not in written.replace("/*", "")
     assert "# :no-wildcard=true\n" in written
+
+
+OLD = "# ------------START-CODER-----------\nHost coder.*\n\tUser old\n# ------------END-CODER------------\n"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+async def test_what_stands_outside_the_section_stays_byte_for_byte(
+    line_end: str, server: OddServer, tmp_path: Path
+) -> None:
+    """Comments in another encoding and lines of another system's editor included."""
+    path = tmp_path / "config"
+    head = f"# caf\udce9{line_end}Host a{line_end}\tUser b{line_end}{line_end}".encode(errors="surrogateescape")
+    tail = f"{line_end}Host z{line_end}".encode()
+    path.write_bytes(head + OLD.replace("\n", line_end).encode() + tail)
+    path.chmod(0o640)
+    for _ in range(2):
+        assert (await config_ssh(server, tmp_path, "-y")).code == 0
+        written = path.read_bytes()
+        assert written.startswith(head + b"# ---") and written.endswith(b"END-CODER------------\n" + tail), written
+        assert b"User old" not in written and b"Host coder.*" in written
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+async def test_the_difference_is_of_the_section_alone(server: OddServer, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(b"# caf\xe9\nHost a\n\tUser b\n" + OLD.encode() + b"Host z\n")
+    said = (await config_ssh(server, tmp_path, "--dry-run")).stdout.splitlines()
+    taken, given = ([line[1:] for line in said[2:] if line[0] == sign] for sign in "-+")
+    assert taken == ["\tUser old"]
+    assert given[0].startswith("# Written by `coder config-ssh`") and "Host *.coder" in given
+    assert not {"Host a", "Host z", *OLD.splitlines()[:2]} & {*taken, *given}
+    asked = await config_ssh(server, tmp_path)  # nobody is there to say yes
+    assert asked.code == 1 and "-\tUser old" in asked.stderr and b"User old" in path.read_bytes()
+
+
+async def test_a_link_stays_one_and_damaged_marks_are_left_alone(server: OddServer, tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    real = tmp_path / "dotfiles/config"
+    real.write_text("Host a\n")
+    (tmp_path / "config").symlink_to(real)
+    assert (await config_ssh(server, tmp_path, "-y")).code == 0
+    assert (tmp_path / "config").is_symlink() and "Host coder.*" in real.read_text()
+    start, end = OLD.splitlines()[0], OLD.splitlines()[-1]
+    for damaged in (start, end, f"{end}\n{start}", f"{OLD}{OLD}"):
+        real.write_text(damaged)
+        refused = await config_ssh(server, tmp_path, "-y")
+        assert refused.code == 1 and "marker lines of coder's section are damaged" in refused.stderr, damaged
+        assert real.read_text() == damaged
+
+
+@pytest.mark.parametrize("option", ["", "=", "ForwardAgent", "User=x\nHost *"])
+async def test_what_is_no_setting_is_refused_wherever_it_comes_from(
+    option: str, server: OddServer, tmp_path: Path
+) -> None:
+    if option:  # an empty one is none
+        refused = await config_ssh(server, tmp_path, "-y", "-o", option)
+        assert refused.code == 1 and "--ssh-option: " in refused.stderr
+        assert "is no setting of an SSH client" in refused.stderr
+    given = {**SERVER, "ssh_config_options": {option.partition("=")[0]: option.partition("=")[2]}}
+    server.answer = lambda _method, path: reply(json.dumps(given if path.endswith("/deployment/ssh") else WORKSPACES))
+    refused = await config_ssh(server, tmp_path, "-y")
+    assert refused.code == 1 and "is no setting of an SSH client" in refused.stderr
+    assert not (tmp_path / "config").exists()

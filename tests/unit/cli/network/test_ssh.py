@@ -13,11 +13,17 @@ from typing import Any, cast
 
 import pytest
 import trio
+import trio_asyncio
 
+from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import parse
 from coder.cli.network import ssh
+from coder.client import shell
 from coder.client.standard_streams import StandardOutput
+from coder.net.ssh_library import asyncssh
+from tests.kit.cli import run_cli
+from tests.kit.odd_server import odd_server
 
 COUNT = """
 import gc, trio
@@ -70,6 +76,41 @@ async def test_whose_tunnel_a_session_takes(
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
     with pytest.raises(_Chosen, match=link):
         await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+
+
+async def test_words_and_variables_go_as_they_were_typed() -> None:
+    """A file's name may be in any encoding."""
+    given: list[Any] = []
+
+    class Connection:
+        async def create_process(self, command: object, **options: Any) -> None:
+            given.append((command, options["env"]))
+            raise asyncssh.ChannelOpenError(1, "no")
+
+    words = [
+        os.fsdecode(word) for word in (b"w", b"--env", b"A=caf\xe9", b"--", b"cat", b"gr\xc3\xbc\xc3\x9fe", b"caf\xe9")
+    ]
+    async with trio_asyncio.open_loop():
+        with pytest.raises(CoderError, match="refused"):
+            await shell._session(cast("Any", Connection()), ssh._request(parse(ssh.SSH, words, {})))
+    assert given == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--env=A", "needs the form name=value"), ("--remote-forward=x", "invalid"),
+        ("--remote-forward=99999:localhost:1", "invalid"), ("--remote-forward=1:localhost:\u00b2", "invalid"),
+        ("--remote-forward=1:localhost", "invalid"), ("--remote-forward=/a.sock", "invalid"),
+    ],
+)  # fmt: skip
+async def test_a_wrong_flag_is_refused_before_a_workspace_is_started_for_it(
+    flag: str, said: str, tmp_path: Path
+) -> None:
+    with odd_server() as server:
+        env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x"}
+        result = await run_cli(["ssh", flag, "dev", "true"], home=tmp_path, env=env)
+    assert result.code == 1 and said in result.stderr and not server.asked
 
 
 SILENT = """

@@ -149,12 +149,16 @@ async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) ->
 async def test_prompts_and_a_key_are_written_once_and_ones_own_words_stay(tmp_path: Path) -> None:
     told = tmp_path / ".claude" / "CLAUDE.md"
     told.parent.mkdir()
-    told.write_text("Mine.\n")
+    told.write_bytes(b"Mine, caf\xe9.\r\n")
     words = ["exp", "mcp", "configure", "claude-code", "--claude-api-key", "k", "--claude-coder-prompt"]
     for prompt in ("first", "second"):
         assert (await run_cli([*words, prompt], home=tmp_path)).code == 0
-    text = told.read_text()
+    content = told.read_bytes()
+    assert content.endswith(b"</system-prompt>\nMine, caf\xe9.\r\n"), (
+        "in whatever encoding, with whatever ends of lines"
+    )
+    text = content.decode("latin-1")
     assert text.startswith("<coder-prompt>\nsecond\n</coder-prompt>\n<system-prompt>\nSend a task status update")
-    assert text.endswith("</system-prompt>\nMine.\n") and "first" not in text and text.count("<system-prompt>") == 1
+    assert "first" not in text and text.count("<system-prompt>") == 1
     settings = json.loads((tmp_path / ".claude.json").read_text())
     assert settings["primaryApiKey"] == "k" and settings["mcpServers"]["coder"]["args"] == ["exp", "mcp", "server"]

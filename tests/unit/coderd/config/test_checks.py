@@ -11,7 +11,7 @@ from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.coderd.config.checks import MAPPINGS, check_config
 from coder.coderd.config.reading import server_config
-from coder.coderd.config.settings import ServerConfig, ssh_option, struct_value
+from coder.coderd.config.settings import ServerConfig, struct_value
 
 AN_ID = "2f3c0a1e-0000-4000-8000-000000000001"
 
@@ -100,21 +100,6 @@ def test_what_every_visitor_is_shown_is_looked_at_before_the_start(flag: str, va
 )
 def test_values_that_can_be_used_are_taken(flag: str, value: str) -> None:
     server_config(Inputs(flags={flag: value}), Path("/nowhere"))
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "value"),
-    [
-        ("ServerAliveInterval=30", "ServerAliveInterval", "30"),
-        ("ServerAliveInterval 30", "ServerAliveInterval", "30"),
-        (" ServerAliveInterval = 30 ", "ServerAliveInterval", "30"),
-        ("SetEnv=A=b", "SetEnv", "A=b"),
-        ("SetEnv A=b", "SetEnv", "A=b"),
-        ("ProxyCommand connect --proxy=here %h %p", "ProxyCommand", "connect --proxy=here %h %p"),
-    ],
-)
-def test_the_name_of_a_clients_setting_ends_at_the_first_sign(text: str, name: str, value: str) -> None:
-    assert ssh_option(text) == (name, value)
 
 
 def test_what_is_more_than_a_word_is_json_or_yaml() -> None:

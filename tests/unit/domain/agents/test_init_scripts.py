@@ -1,7 +1,14 @@
+"""The scripts that start agents: what they are made of, and how those for POSIX end where a machine is in their way."""
+
+from __future__ import annotations
+
 import base64
 import hashlib
+import os
+import platform
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +60,90 @@ def test_no_wheel_is_recommended_where_it_has_no_agent() -> None:
         assert script is not None
         assert ("pipx" in script) is (system != "windows")
         assert ("WSL" in script) is (system == "windows") and ("Get-Command coder" in script) is False
+
+
+# ---- run, with a curl that copies a file and a sleep that does not
+
+RUNS = b'#!/bin/sh\n[ "$1" = agent ] || { echo "Coder v0"; exit; }\necho "it runs in $PWD"\n'
+HERE = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armv7"}.get(platform.machine(), "amd64")
+"The platform's name, of the machine the tests run on."
+MOUNTS = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root mounts")
+
+
+def started(folder: Path, program: bytes, *, arch: str = HERE, mounts: str = "", uname: str = "") -> tuple[int, str]:
+    """Exit code and words of the script, with TMPDIR and HOME below `folder`; `mounts` are made for it alone."""
+    tools = folder / "tools"
+    for made in (tools, folder / "tmp", folder / "home"):
+        made.mkdir()
+    for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname"):
+        found = shutil.which(name)
+        assert found is not None
+        (tools / name).symlink_to(found)
+    (folder / "program").write_bytes(program)
+    own = {"curl": f'while [ "$1" != -o ]; do shift; done; cat "{folder}/program" >"$2"', "sleep": "exit 0"}
+    if uname:
+        (tools / "uname").unlink()
+        own["uname"] = f"echo {uname}"
+    for name, body in own.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    script = init_script("linux", arch, "https://coder.example.com")
+    assert script is not None
+    env = {"PATH": str(tools), "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "CODER_AGENT_TOKEN": "t"}
+    command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), "sh"]
+    if mounts:
+        tmp, home = env["TMPDIR"], env["HOME"]
+        command = ["unshare", "-m", "sh", "-ec", f'TMP={tmp} HOME={home}\n{mounts}\nexec "$@"', "sh", *command]
+    done = subprocess.run(command, input=script.encode(), capture_output=True, check=False, cwd="/", timeout=60)
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+def test_a_program_that_is_one_is_started(tmp_path: Path) -> None:
+    code, said = started(tmp_path, RUNS)
+    (folder,) = (tmp_path / "tmp").iterdir()
+    assert code == 0 and said.startswith(f"it runs in {folder}\n"), said
+
+
+@MOUNTS
+@pytest.mark.parametrize(
+    ("mounts", "where"),
+    [
+        ("mount -t tmpfs -o noexec none $TMP; mount -t tmpfs none /var/tmp", "/var/tmp/coder."),
+        ("mount -t tmpfs -o ro none $TMP; mount -t tmpfs -o noexec none /var/tmp", "HOME/.coder."),
+        (
+            "mount -t tmpfs -o size=4k none $TMP; echo 1 >$TMP/full; mount -t tmpfs -o ro none /var/tmp",
+            "HOME/.coder.",
+        ),
+    ],
+    ids=["noexec", "read-only", "full"],
+)
+def test_a_folder_from_which_nothing_may_be_run_is_passed_over(mounts: str, where: str, tmp_path: Path) -> None:
+    code, said = started(tmp_path, RUNS, mounts=mounts)
+    assert code == 0 and said.startswith(f"it runs in {where.replace('HOME', str(tmp_path / 'home'))}"), said
+
+
+@MOUNTS
+def test_where_no_folder_will_do_it_says_what_is_in_the_way(tmp_path: Path) -> None:
+    everywhere = "for place in $TMP /var/tmp $HOME; do mount -t tmpfs -o {} none $place; done"
+    (tmp_path / "noexec").mkdir()
+    code, said = started(tmp_path / "noexec", RUNS, mounts=everywhere.format("noexec"))
+    assert code == 2 and "error: it said: " in said and "Permission denied" in said, said
+    assert "choose another folder with BINARY_DIR" in said
+    (tmp_path / "ro").mkdir()
+    code, said = started(tmp_path / "ro", RUNS, mounts=everywhere.format("ro"))
+    assert code == 1 and "no folder can be made in" in said and "BINARY_DIR" in said, said
+
+
+def test_a_program_that_does_not_run_says_why(tmp_path: Path) -> None:
+    """A damaged one has a word for it (build/launcher.c), and so has the shell for a web page."""
+    damaged = b'#!/bin/sh\necho "coder: the program file is damaged; download it again" >&2\nexit 127\n'
+    for name, program, why in (("damaged", damaged, "download it again"), ("page", b"<html>\n<p>no</p>\n", "yntax")):
+        (tmp_path / name).mkdir()
+        code, said = started(tmp_path / name, program)
+        assert code == 2 and "is not the agent" in said and why in said.partition("error: it said: ")[2], said
+
+
+def test_another_processor_is_named(tmp_path: Path) -> None:
+    code, said = started(tmp_path, b"\x7fELF\2\1\1" + bytes(60), arch="arm64", uname="x86_64")
+    assert code == 2 and "this machine is amd64, and this script is for arm64" in said, said
+    assert "it said" not in said, "it would be the program's bytes"
