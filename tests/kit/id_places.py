@@ -79,7 +79,7 @@ def id_places() -> Iterator[Place]:
 
 
 def _of_route(said: Route) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for kind in _options(said.body):
+    for kind in options(said.body):
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             for place in _of_struct(kind):
                 yield BODY, place
@@ -97,7 +97,7 @@ def _of_struct(kind: type[Any]) -> tuple[tuple[str, ...], ...]:
     hints = typing.get_type_hints(kind)
     found = list(_UNTYPED.get(kind.__name__, ()))
     for field in msgspec.structs.fields(kind):
-        for option in _options(hints[field.name]):
+        for option in options(hints[field.name]):
             found += [(field.encode_name, *rest) for rest in _of_type(option, field.encode_name)]
     return tuple(dict.fromkeys(found))
 
@@ -123,7 +123,7 @@ def _names_an_id(name: str) -> bool:
     return bool(_ID.search(name)) and name not in _NOT_OBJECTS
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def options(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
 
 

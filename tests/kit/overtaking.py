@@ -23,19 +23,38 @@ async def overtaken(
     """The answer to a request that finds a row being changed by `change(tx)`: it reads what was there before, waits
     where it writes, and goes on when the change is committed."""
 
-    async def waits() -> bool:
+    async def overtake(tx: Any, pause: Pause) -> None:
+        await change(tx)
+        await pause(tx)
+
+    return await meeting(world, overtake, request, waits=True)
+
+
+Pause = Callable[[Any], Awaitable[None]]
+
+
+async def meeting(
+    world: World,
+    work: Callable[[Any, Pause], Awaitable[Any]],
+    request: Callable[[], Awaitable[Answer]],
+    *,
+    waits: bool = False,
+) -> Answer:
+    """The answer to a request that comes in the middle of a transaction, which says where that is: `work(tx, pause)`
+    goes on after its pause as soon as the request waits for a lock or, unless it has to wait, was answered."""
+
+    async def is_met() -> bool:
         async def count(tx: Any) -> int:
             return int((await tx.execute(_WAITING)).scalar_one())
 
-        return bool(await world.ctx.db.read(count))
+        return bool((answers and not waits) or await world.ctx.db.read(count))
 
     answers: list[Answer] = []
     # Transactions run in the database's thread, beside trio.
-    changed, ends = threading.Event(), threading.Event()
+    reached, ends = threading.Event(), threading.Event()
 
-    async def overtake(tx: Any) -> None:
-        await change(tx)
-        changed.set()
+    async def pause(tx: Any) -> None:
+        reached.set()
         while not ends.is_set():
             await tx.execute(_A_MOMENT)
 
@@ -43,11 +62,11 @@ async def overtaken(
         answers.append(await request())
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(world.ctx.db.run, overtake)
-        await trio.to_thread.run_sync(changed.wait)
+        nursery.start_soon(world.ctx.db.run, work, pause)
+        await trio.to_thread.run_sync(reached.wait)
         nursery.start_soon(ask)
         try:
-            await eventually(waits)
+            await eventually(is_met)
         finally:
             ends.set()
     return answers[0]

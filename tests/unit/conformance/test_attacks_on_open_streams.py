@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,14 +18,18 @@ import trio
 import trio.testing
 
 from coder.base.secret import Secret
-from coder.coderd.services.access import asked_again
+from coder.coderd.http.server.declarations import EVENTS
+from coder.coderd.services.access import asked_again, session_revocation
 from coder.coderd.services.agents import agent_containers
+from coder.coderd.services.workspaces import subscriptions
+from coder.domain.access.route_scopes import AGENT
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.agents import eventually
 from tests.kit.coderd import World
-from tests.kit.daemon import new_version
+from tests.kit.daemon import ended, new_template, new_version
+from tests.kit.openapi import application
 from tests.kit.overtaking import filled
 from tests.kit.workspaces import new_workspace, without_daemon, workspace_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
@@ -69,10 +73,10 @@ async def _places(world: World, guest: str) -> dict[str, str]:
     return places
 
 
-async def _share(world: World, places: dict[str, str], guest: str, *, away: bool = False) -> None:
+async def _share(world: World, places: dict[str, str], guest: str, *, away: bool = False, whom: str = "user") -> None:
     for kind, name, field, role in (
-        ("workspaces", "workspace", "user_roles", "use"), ("workspaces", "building", "user_roles", "use"),
-        ("templates", "template", "user_perms", "admin"),
+        ("workspaces", "workspace", f"{whom}_roles", "use"), ("workspaces", "building", f"{whom}_roles", "use"),
+        ("templates", "template", f"{whom}_perms", "admin"),
     ):  # fmt: skip
         answer = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
         assert answer.status_code in {200, 204}, answer.text
@@ -240,6 +244,121 @@ async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatc
                 assert not await _ends(stream, 0.01), f"{rule}: {stream.close_code}"
 
 
+# ---- every stream, also of events, by every loss of its reader
+
+
+def event_streams() -> list[str]:
+    """Server-sent events about a workspace or an agent, for people."""
+    app, found = application(), set()
+    for rule in app.url_map.iter_rules():
+        said = getattr(app.view_functions[rule.endpoint], "route", None)
+        if said is not None and said.answers is EVENTS and said.scope is not AGENT:
+            found.add(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule))
+    return sorted(found)
+
+
+PERSONAL = [INBOX, "/api/v2/tailnet?version=2.0"]
+"""About nobody's thing: what stays open, or is opened anew, by whoever may sign in."""
+LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
+    # how the guest got in, and (method, path, body) of what takes it away
+    "leaves the organization": ({"user": True}, ("DELETE", "/api/v2/organizations/default/members/{guest}", None)),
+    "leaves the group": ({"group": True}, ("PATCH", "/api/v2/groups/{group}", {"remove_users": ["{guest}"]})),
+    "the group is deleted": ({"group": True}, ("DELETE", "/api/v2/groups/{group}", None)),
+    "a role for the site": ({"roles": ["owner"]}, ("PUT", "/api/v2/users/{guest}/roles", {"roles": []})),
+    "a role in the organization": (
+        {"organization_roles": ["organization-admin"]},
+        ("PUT", "/api/v2/organizations/default/members/{guest}/roles", {"roles": []}),
+    ),
+    "is suspended": ({"user": True}, ("PUT", "/api/v2/users/{guest}/status/suspend", None)),
+    "is deleted": ({"user": True}, ("DELETE", "/api/v2/users/{guest}", None)),
+    "the session ends": ({"user": True}, ("DELETE", "/api/v2/users/{guest}/keys/{key}", None)),
+    "the password is changed": (
+        {"user": True}, ("PUT", "/api/v2/users/{guest}/password", {"password": "AnotherGoodOne1!"}),
+    ),
+}  # fmt: skip
+SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is changed"}
+"""What ends what is personal, too."""
+
+
+async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
+    guest, token = await world.member(name, how.get("roles", ()))
+    names = {"guest": guest, "key": token.partition("-")[0], "group": ""}
+    if roles := how.get("organization_roles"):
+        path = f"/api/v2/organizations/default/members/{guest}/roles"
+        assert (await world.put(path, {"roles": roles})).status_code == 200
+    if "user" in how:
+        await _share(world, places, guest)
+    if "group" in how:
+        made = await world.post("/api/v2/organizations/default/groups", {"name": name})
+        names["group"] = made.json()["id"]
+        added = await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
+        assert added.status_code == 200, added.text
+        await _share(world, places, names["group"], whom="group")
+    return names, token
+
+
+@asynccontextmanager
+async def _events(world: World, token: str, path: str) -> AsyncIterator[AsyncIterator[str]]:
+    async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
+        assert answer.status_code == 200, path
+        lines = answer.aiter_lines()
+        assert await anext(lines), path
+        yield lines
+
+
+async def _lines_end(lines: AsyncIterator[str]) -> bool:
+    with trio.move_on_after(PATIENCE) as scope:
+        async for _ in lines:
+            pass
+    return not scope.cancelled_caught
+
+
+async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of a guest's at once, while those of the owner go on; what is opened anew is refused like to a stranger."""
+    for module in (asked_again, session_revocation):
+        monkeypatch.setattr(module, "PAUSE", 0.0)
+    monkeypatch.setattr(subscriptions, "_PING_EVERY", 0.5)  # those of events that are silent ask with each ping
+    monkeypatch.setattr(agent_containers, "dial", _silent)
+    monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
+    about, events = rules(), event_streams()
+    assert len(about) >= 9 and len(events) >= 2
+    wrong = []
+    async with workspace_world() as (world, _):
+        helper, _ = await world.member("helper")
+        places = await _places(world, helper)
+        for number, (loss, (how, (method, path, body))) in enumerate(LOSSES.items()):
+            names, token = await _let_in(world, places, f"guest{number}", how)
+            places["job"] = await _dry_run(world, token, places["done"])
+            async with AsyncExitStack() as stack:
+                opened = {
+                    rule: await stack.enter_async_context(_open(world, token, _path(rule, places)))
+                    for rule in (*about, *PERSONAL)
+                }
+                heard = {
+                    rule: await stack.enter_async_context(_events(world, token, _path(rule, places))) for rule in events
+                }
+                mine = await stack.enter_async_context(_open(world, world.token, INBOX))
+                taken = await world.request(method, path.format(**names), json=filled(body, names))
+                assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
+                for rule, stream in opened.items():
+                    if (rule not in PERSONAL or loss in SHUT_OUT) and not await _ends(stream, PATIENCE):
+                        wrong.append(f"{loss}: {rule} is open still")
+                for rule, lines in heard.items():
+                    if not await _lines_end(lines):
+                        wrong.append(f"{loss}: {rule} is open still")
+                assert not await _ends(mine, 0.01), "somebody else's stays"
+            for rule in (*about, *(PERSONAL if loss in SHUT_OUT else ())):
+                try:
+                    async with _open(world, token, _path(rule, places)):
+                        wrong.append(f"{loss}: {rule} was opened anew")
+                except HttpError as error:
+                    assert error.status in {401, 404}, f"{loss}: {rule}: {error.status}"
+            for rule in events:
+                again = await world.get(_path(rule, places), token=token)
+                assert again.status_code in {401, 404}, f"{loss}: {rule}: {again.status_code}"
+    assert not wrong, "\n".join(wrong)
+
+
 FORM = "/api/v2/templateversions/{version}/dynamic-parameters"
 FORM_ENDS: dict[str, tuple[str, str, Any]] = {
     # (method, path, body) of what takes a reader's form away, and leaves everybody else's
@@ -286,3 +405,55 @@ async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> N
                 async with _open(world, token, path):
                     pass
             assert refused.value.status in {401, 404}, how
+
+
+FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
+    # (method, path, body) of what becomes of a form's version, and whether a guest may see it afterwards
+    "archived": ("POST", "/api/v2/templateversions/{version}/archive", None, True),
+    "renamed": ("PATCH", "/api/v2/templateversions/{version}", {"name": "another"}, True),
+    "another one is active": ("PATCH", "/api/v2/templates/{template}/versions", {"id": "{second}"}, True),
+    "the template is deprecated": (
+        "PATCH", "/api/v2/templates/{template}", {"deprecation_message": "take another"}, True,
+    ),
+    "the template is deleted": ("DELETE", "/api/v2/templates/{template}", None, False),
+}  # fmt: skip
+
+
+async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is open is worth what is opened anew: sharing ends with the template, whose versions stay."""
+    monkeypatch.setattr(asked_again, "PAUSE", 0.0)
+    async with workspace_world() as (world, _):
+        _, token = await world.member("guest")
+        for number, (how, (method, where, body, stays)) in enumerate(FORM_MOVES.items()):
+            template = await new_template(world, f"t{number}")
+            first, second = (
+                template["active_version_id"],
+                (await new_version(world, template_id=template["id"]))["id"],
+            )
+            for version in (first, second):
+                await ended(world, f"/api/v2/templateversions/{version}")
+            names = {"version": first, "template": template["id"], "second": second}
+            if how == "archived":
+                promoted = await world.patch(f"/api/v2/templates/{template['id']}/versions", {"id": second})
+                assert promoted.status_code == 200, promoted.text
+            path = FORM.replace("{version}", first)
+            async with _open(world, token, path) as hers, _open(world, world.token, path) as mine:
+                await _asked(hers, 1)
+                await _asked(mine, 1)
+                changed = await world.request(method, where.format(**names), json=filled(body, names))
+                assert changed.status_code == 200, f"{how}: {changed.text}"
+                await world.member(f"new{number}")  # everybody is asked
+                if stays:
+                    await _asked(hers, 2)
+                else:
+                    assert await _ends(hers, PATIENCE), how
+                await _asked(mine, 2)  # by a role, which nobody took
+            again = await world.get(f"/api/v2/templateversions/{first}", token=token)
+            assert again.status_code == (200 if stays else 404), f"{how}: {again.text}"
+            dry = await _dry_run_status(world, token, first)
+            assert (dry == 201) == stays, f"{how}: {dry}"
+
+
+async def _dry_run_status(world: World, token: str, version: str) -> int:
+    answer = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
+    return answer.status_code

@@ -6,6 +6,7 @@ only where they are trusted. Applications are `test_attacks_on_applications.py`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from typing import Any
@@ -332,4 +333,82 @@ async def test_files_nobody_has_are_nothing(monkeypatch: pytest.MonkeyPatch) -> 
                 answer = await world.get(f"/{folder}{name}")
                 if answer.status_code >= 500 or looks > 2000:
                     wrong.append(f"/{folder}{name[:12]} ({len(name)}): {answer.status_code}, {looks} looks")
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- HTTP/2, which is not spoken here
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def _frame(kind: int, flags: int = 0, stream: int = 0, body: bytes = b"") -> bytes:
+    return len(body).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + body
+
+
+_GET = b"\x82\x86\x84\x41\x01x"
+"""HPACK: GET, http, /, and an authority."""
+FLOODS = {
+    # what is sent after the preface, many times
+    "settings": (_frame(4), 20_000),
+    "pings": (_frame(6, body=bytes(8)), 20_000),
+    "rapid resets": (_frame(1, 5, 1, _GET) + _frame(3, 0, 1, bytes(4)), 20_000),
+    "many streams": (_frame(1, 5, 1, _GET), 20_000),
+    "continuations": (_frame(1, 1, 1, _GET) + _frame(9, 0, 1, bytes(16_000)), 200),
+    "a list of headers that unpacks to much": (_frame(1, 5, 1, _GET + b"\xbe" * 16_000), 200),
+    "windows": (_frame(8, body=b"\x7f\xff\xff\xff"), 20_000),
+    "nothing": (b"", 1),
+}
+_H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
+
+
+async def _spoken(world: World, sent: bytes) -> bytes:
+    """All that is answered until the server closes; it may do so before it has everything."""
+    parts, received = urlsplit(world.url), b""
+    async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+        with trio.fail_after(60):
+
+            async def send() -> None:
+                with contextlib.suppress(trio.BrokenResourceError):
+                    await stream.send_all(sent)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(send)
+                with contextlib.suppress(trio.BrokenResourceError):
+                    while piece := await stream.receive_some():
+                        received += piece
+                nursery.cancel_scope.cancel()
+    return received
+
+
+async def test_http2_is_not_spoken() -> None:
+    """Not by those who know before, however much they send, nor by upgrade: one line of HTTP/1.1 or none, and no frame;
+    everybody else is served meanwhile, on the same budgets and by the same rules for signing in."""
+    wrong = []
+    async with running_coderd(first_user=True) as world:
+        host = urlsplit(world.url).netloc
+        for what, (frames, times) in FLOODS.items():
+            answers: list[bytes] = []
+
+            async def flood(sent: bytes = _PREFACE + frames * times, answers: list[bytes] = answers) -> None:
+                answers.append(await _spoken(world, sent))
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(flood)
+                assert (await world.get("/api/v2/users/me")).status_code == 200, what
+            for answer in answers:
+                if answer and not re.match(rb"HTTP/1\.1 [45]\d\d ", answer):
+                    wrong.append(f"{what}: {answer[:60]!r}")
+        for method, path, more, status in (
+            ("GET", "/healthz", "", b"200"),
+            ("GET", "/api/v2/users/me", "", b"401"),
+            ("GET", "/api/v2/users/me", f"Coder-Session-Token: {world.token}\r\n", b"200"),
+            ("POST", "/api/v2/users/login", "Content-Length: 2\r\n", b"400"),
+            ("GET", "/api/v2/workspaceagents/me/rpc", "", b"401"),
+            ("GET", "/api/v2/notifications/inbox/watch", "", b"401"),
+        ):
+            head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{_H2C}{more}\r\n"
+            answer = await _raw(world, head + ("{}" if method == "POST" else ""))
+            if answer.split()[:2] != [b"HTTP/1.1", status]:
+                wrong.append(f"h2c {method} {path} {more[:10]}: {answer!r}")
     assert not wrong, "\n".join(wrong)

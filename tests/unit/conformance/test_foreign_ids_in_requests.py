@@ -64,7 +64,7 @@ _NOT_ASKED = ("/scim/", "/external-auth/", "/gitauth/", "/api/v2/users/oidc/", "
 
 
 @dataclass
-class _Asker:
+class Asker:
     """Asks one place after the other, with a good request of the caller's around the id."""
 
     found: ForeignWorld
@@ -138,7 +138,7 @@ def _meant(place: Place, kinds: Iterable[str]) -> list[str]:
     return hits or [kind for kind, name in plain.items() if name in _USUAL]
 
 
-async def _differences(asker: _Asker, objects: dict[str, str], *, every_kind: bool) -> list[str]:
+async def _differences(asker: Asker, objects: dict[str, str], *, every_kind: bool) -> list[str]:
     wrong = []
     for place in id_places():
         if place.rule.startswith(_NOT_ASKED) or (place.where == PATH and not every_kind):
@@ -167,17 +167,17 @@ async def test_ids_one_may_not_know_are_unknown_ones(every_kind: bool) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def _askers(found: ForeignWorld) -> Iterator[tuple[str, _Asker, dict[str, str]]]:
+def _askers(found: ForeignWorld) -> Iterator[tuple[str, Asker, dict[str, str]]]:
     foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
     # Who manages an organization may see everybody, to add them (recorded, as the release we follow has it).
     people = {kind: value for kind, value in foreign.items() if kind in {"user", "gone_user"}}
     others = {kind: value for kind, value in foreign.items() if kind not in people}
-    yield "administrator elsewhere", _Asker(found, found.token, found.agent_token), others
-    yield "member elsewhere", _Asker(found, found.stranger_token, found.agent_token, found.strangers), people
+    yield "administrator elsewhere", Asker(found, found.token, found.agent_token), others
+    yield "member elsewhere", Asker(found, found.stranger_token, found.agent_token, found.strangers), people
     at_home = {kind: value for kind, value in foreign.items() if kind not in _SHARED_AT_HOME}
-    yield "member at home", _Asker(found, found.neighbour_token, found.agent_token, found.neighbours), at_home
+    yield "member at home", Asker(found, found.neighbour_token, found.agent_token, found.neighbours), at_home
     found.gone.pop("user")  # who may be read may be read on
-    yield "administrator at home", _Asker(found, found.token, found.agent_token), found.gone
+    yield "administrator at home", Asker(found, found.token, found.agent_token), found.gone
 
 
 # ---- what logs, figures and lists tell of others

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +23,7 @@ from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
+from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.object_counts import lock_objects
 from coder.domain.access import scopes
@@ -99,11 +102,41 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
 async def pass_on(tx: Tx, shown: KeyRow, row: KeyRow) -> None:
     """Another session for whoever showed a key. Raises Unauthenticated: the key has ended meanwhile, and whatever ends
     it ends what was passed on of it, too."""
-    # In the order of those who end them: whoever locks the user ends all keys there are by then.
-    await user_store.get_user(tx, shown.user_id, hold=True)
-    if not await key_store.hold_key(tx, shown.id):
-        raise Unauthenticated("The session has ended meanwhile. Sign in again.")
-    await insert_session(tx, row)
+    async with _made_with(tx, shown.id, shown.user_id, row) as made:
+        await insert_session(tx, made)
+
+
+async def _give_made_key(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
+    """`give_key` for whoever showed a key. Raises Unauthenticated."""
+    async with _made_with(tx, shown, user.id, row) as made:
+        await give_key(tx, user, made)
+
+
+@asynccontextmanager
+async def _made_with(tx: Tx, shown: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
+    """The key to insert in the block for `user_id`, by whoever showed one. Raises Unauthenticated: that has ended
+    meanwhile.
+
+    What an application makes by its user's consent ends with the consent, however often it is passed on, and does not
+    slide past its end.
+    """
+    consent = await oauth2_store.consent_of_key(tx, shown)
+    # In the order of those who end them: the application, users, the key. Whoever locks a user ends all keys there
+    # are by then.
+    if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
+        raise Unauthenticated(_ENDED)
+    for one in sorted({user_id, consent.user_id if consent else user_id}):
+        await user_store.get_user(tx, one, hold=True)
+    if not await key_store.hold_key(tx, shown):
+        raise Unauthenticated(_ENDED)
+    if consent is None:
+        yield row
+        return
+    yield replace(row, expires_at=min(row.expires_at, consent.expires_at), lifetime_seconds=0)
+    await oauth2_store.insert_made_key(tx, row.id, consent)
+
+
+_ENDED = "The session has ended meanwhile. Sign in again."
 
 
 async def insert_session(tx: Tx, row: KeyRow) -> None:
@@ -122,14 +155,14 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(give_key, user, row)
+    await ctx.db.run(_give_made_key, user, row, subject.key_id)
     return token
 
 
-async def _give_token(tx: Tx, user: UserRow, row: KeyRow) -> None:
+async def _give_token(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
     """Raises Unauthenticated, Conflict."""
     async with object_limits.within_limit(tx, "tokens", user.id, row.created_at):
-        await give_key(tx, user, row)
+        await _give_made_key(tx, user, row, shown)
 
 
 async def create_token(
@@ -166,7 +199,7 @@ async def create_token(
         validations=[("name", "This value is already in use and should be unique.")],
     )
     with told_as({"ix_api_keys_token_name": taken}):
-        await ctx.db.run(_give_token, user, row)
+        await ctx.db.run(_give_token, user, row, subject.key_id)
     return token
 
 

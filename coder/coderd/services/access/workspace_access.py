@@ -55,13 +55,19 @@ def _resource(
 
 
 def template_resource(row: TemplateRow) -> Resource:
+    """What the policy is asked about. As of workspaces, sharing ends with the template: nobody could take it back any
+    more, and its versions stay."""
     return Resource(
         "template",
         id=str(row.id),
         organization_id=row.organization_id,
-        user_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.user_acl.items()},
-        group_acl={key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in row.group_acl.items()},
+        user_acl={} if row.deleted else _template_actions(row.user_acl),
+        group_acl={} if row.deleted else _template_actions(row.group_acl),
     )
+
+
+def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
+    return {key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in acl.items()}
 
 
 async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:

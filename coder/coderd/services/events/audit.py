@@ -115,7 +115,10 @@ async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: Cr
         raise Invalid("Invalid audit action.")
     if kind not in RESOURCE_TYPES:
         raise Invalid("Invalid resource type.")
-    additional = dict(body.additional_fields or {})
+    sent = body.additional_fields or {}
+    if not isinstance(sent, dict):
+        raise Invalid("Invalid additional fields.", "They are an object.")
+    additional = dict(sent)
     if body.build_reason:
         additional["build_reason"] = body.build_reason
     row = EntryRow(

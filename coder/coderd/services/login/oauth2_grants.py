@@ -98,8 +98,9 @@ async def issue_code(
 ) -> str:
     """The user consents: a code for the application's redirect address (empty: none was named), bound to a challenge.
 
-    Raises GrantError invalid_scope where the application would reach further than the key the user shows, and
-    Unauthenticated where that has ended meanwhile: whatever ends it ends the code, too.
+    Raises GrantError invalid_scope where the application would reach further than the key the user shows,
+    access_denied where that is an application's, which agrees to nothing for its user, and Unauthenticated where it
+    has ended meanwhile: whatever ends it ends the code, too.
     """
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can let an application in.")
@@ -122,6 +123,8 @@ async def issue_code(
     )
 
     async def write(tx: Tx) -> bool:
+        if await store.consent_of_key(tx, key_id) is not None:
+            raise GrantError("access_denied", "An application cannot let another one in")
         if await store.hold_app(tx, app.id) is None:
             return False
         user = await user_store.get_user(tx, subject.user_id, hold=True)
@@ -141,11 +144,12 @@ async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
 
     Nothing is written: whoever asks is not counted yet.
     """
+    parts = split_secret(secret)
+    # First: as much is asked for an application that nobody knows.
+    row = await ctx.db.read(store.find_secret, parts[0]) if parts else None
     app = await find_app(ctx, client_id)
     if app.public_client and not secret:
         return Client(app, None)
-    parts = split_secret(secret)
-    row = await ctx.db.read(store.find_secret, parts[0]) if parts else None
     if parts is None or row is None or row.app_id != app.id:
         raise invalid_client()
     if not hmac.compare_digest(row.hashed_secret, hash_secret(parts[1])):
@@ -297,7 +301,8 @@ async def _issue(
     prefix, secret, shown = new_secret()
     until = now + ctx.config.default_oauth_refresh_lifetime
     row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id, client.secret_id)
-    await store.delete_tokens_of(tx, app.id, user_id)
+    await store.delete_tokens_of(tx, app.id, user_id, renewed=True)
+    await store.end_made_of_others(tx, app.id, user_id, grant_id)
     await key_store.insert_key(tx, key)
     await store.insert_token(tx, row)
     return Tokens(user_id, access, shown, key.expires_at, int(lifetime.total_seconds()), granted)

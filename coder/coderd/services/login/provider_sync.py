@@ -61,10 +61,10 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
     if settings.organization_assign_default:
         wanted.add((await organization_store.get_default_organization(tx)).id)
     there = {organization.id for organization in await organization_store.list_organizations_of(tx, user_id)}
-    for organization_id in wanted - there:
+    for organization_id in sorted(wanted - there):
         if await organization_store.get_organization(tx, organization_id, hold=True) is not None:
             await organization_store.insert_member(tx, organization_id, user_id, now)
-    for organization_id in there - wanted:
+    for organization_id in sorted(there - wanted):  # two people who leave the same ones do so in one order
         await leave_organization(tx, organization_id, user_id)
 
 
@@ -114,7 +114,7 @@ async def _groups(
     groups = {group.name: group for group in await group_store.list_groups(tx, organization_id=organization_id)}
     by_id = {str(group.id): group for group in groups.values()}
     wanted: set[UUID] = set()
-    for name in identity.mapped(words, mapping):
+    for name in sorted(identity.mapped(words, mapping)):  # two who make the same groups do so in one order
         group = by_id.get(name) or groups.get(name)
         if group is None and make:
             group_id = new_uuid()
@@ -124,8 +124,10 @@ async def _groups(
             wanted.add(group_id)
         elif group is not None and not group.is_everyone:
             wanted.add(group.id)
-    await group_store.leave_groups(tx, organization_id, user_id)
-    for group_id in wanted:
+    # Held first: whoever deletes a group goes on to its members, and one that was deleted meanwhile is left out.
+    there = await group_store.hold_groups(tx, wanted)
+    await group_store.leave_groups(tx, organization_id, user_id, but=there)
+    for group_id in sorted(there):
         await group_store.add_members(tx, group_id, [user_id])
 
 

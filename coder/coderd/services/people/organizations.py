@@ -28,6 +28,7 @@ from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.organizations import MemberRow
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
 from coder.domain.access.policy import Resource, Subject, allowed_organizations, scope_allows
@@ -248,6 +249,10 @@ async def add_member(
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
+        # The person first, as signing in does, which makes memberships, too: the row names both.
+        held = await user_store.get_user(tx, user.id, hold=True)
+        if held is None or held.deleted:
+            raise NotFound
         await hold_organization(tx, organization.id)
         await store.insert_member(tx, organization.id, user.id, now)
 

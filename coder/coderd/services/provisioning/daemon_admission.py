@@ -155,6 +155,9 @@ async def ask_again(ctx: Context, organization_id: UUID, admission: DaemonAdmiss
     try:
         if admission.caller is not None:
             key, user = await recognize(ctx, admission.caller.credentials)
+            # Roles for the whole site say nothing of that; while one has a key, it is not deleted.
+            if await ctx.db.read(organization_store.get_organization, organization_id) is None:
+                raise _NotAdmitted("the organization was deleted")
             _check_user(subject_of(ctx, user, key), organization_id, admission.tags)
         elif admission.key_id not in RESERVED_KEYS and not await ctx.db.read(store.has_key, admission.key_id):
             raise _NotAdmitted("the provisioner key was deleted")

@@ -205,7 +205,8 @@ def _no_template(template_id: UUID | None) -> Invalid:
 
 
 def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, organization_id: UUID | None) -> None:
-    resource = template_resource(template)
+    # Whoever saw it while it was there is told that it is gone (recorded): more of it is not shown here.
+    resource = template_resource(replace(template, deleted=False))
     if not may(subject, "read", resource) or (
         organization_id is not None and organization_id != template.organization_id
     ):

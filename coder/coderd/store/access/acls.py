@@ -134,8 +134,9 @@ async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bo
 async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     """Takes a person out of every access list of an organization."""
     await notify_shared_less(tx)
-    await _write_and_tell(tx, _without(workspaces, organization_id, user_id))
+    # In the order of whoever changes a template, and goes on to its workspaces.
     await tx.execute(_without(templates, organization_id, user_id))
+    await _write_and_tell(tx, _without(workspaces, organization_id, user_id))
 
 
 def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:

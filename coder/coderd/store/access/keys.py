@@ -8,11 +8,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, tuple_, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
 from coder.coderd.store.tables.identity import api_keys, users
-from coder.coderd.store.tables.oauth2 import oauth2_provider_app_codes
+from coder.coderd.store.tables.oauth2 import (
+    oauth2_provider_app_codes,
+    oauth2_provider_app_made_keys,
+    oauth2_provider_app_tokens,
+)
 from coder.domain.access.roles import BuiltinRole
 
 if TYPE_CHECKING:
@@ -189,12 +193,13 @@ async def touch(
         values["user_agent"] = user_agent
     if expires_at is not None:
         values["expires_at"] = expires_at
-    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
     # being seen is a change, too: clients find both times equal
     seen: dict[str, Any] = {"last_seen_at": now, "updated_at": now}
     if activate:  # who was suspended since the caller was read stays so
         seen["status"] = case((users.c.status == "dormant", "active"), else_=users.c.status)
+    # The user first, as whoever ends all keys of one.
     await tx.execute(update(users).where(users.c.id == user_id).values(**seen))
+    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
 
 
 async def insert_key(tx: Tx, row: KeyRow) -> None:
@@ -273,16 +278,41 @@ async def notify_shared_less(tx: Tx) -> None:
     await notify(tx, ENDED, "sharing")
 
 
-async def delete_keys(tx: Tx, condition: ColumnElement[bool]) -> int:
+async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool = False) -> int:
     """Deletes the keys the condition selects and cuts what each of them holds open, on every replica.
 
-    The one way to delete keys that may still be good. Returns how many there were.
+    The one way to delete keys that may still be good. `renewed`: tokens of an application, in whose place others come,
+    which takes back nothing the person agreed to. Otherwise what an application made with its token ends with that.
+    Returns how many the condition selected.
     """
     columns = api_keys.c.id, api_keys.c.user_id
+    consents = [] if renewed else await _consents_of(tx, condition)
     gone = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
     await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
-    await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
+    if not renewed:
+        await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
+    if consents:
+        await end_made_keys(tx, tuple_(_MADE.c.app_id, _MADE.c.user_id, _MADE.c.grant_id).in_(consents))
     return len(gone)
+
+
+_MADE = oauth2_provider_app_made_keys
+
+
+async def _consents_of(tx: Tx, condition: ColumnElement[bool]) -> list[tuple[UUID, UUID, str]]:
+    """(application, user, grant) of the access tokens among the keys the condition selects."""
+    tokens = oauth2_provider_app_tokens
+    chosen = select(api_keys.c.id).where(condition)
+    statement = select(tokens.c.app_id, tokens.c.user_id, tokens.c.grant_id).where(tokens.c.api_key_id.in_(chosen))
+    return [(row[0], row[1], row[2]) for row in await tx.execute(statement.distinct())]
+
+
+async def end_made_keys(tx: Tx, condition: ColumnElement[bool]) -> None:
+    """Ends keys that applications made, by a condition on their consents. Whoever makes one holds the key they make it
+    with: one that comes in between is seen by the next look, and after the last none can be made."""
+    chosen = api_keys.c.id.in_(select(_MADE.c.api_key_id).where(condition))
+    while await delete_keys(tx, chosen):
+        pass
 
 
 async def _notify_gone(tx: Tx, gone: Sequence[tuple[str, UUID]]) -> None:
@@ -295,8 +325,7 @@ async def _notify_gone(tx: Tx, gone: Sequence[tuple[str, UUID]]) -> None:
 
 
 async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collection[UUID]) -> None:
-    """A code stands for what its user agreed to with a key, and ends with it. Also where an application renews its
-    token: nothing that ends the new one would know of what was agreed to with the old one.
+    """A code stands for what its user agreed to with a key, and ends with it.
 
     One of before 0032 names no key: any of its user that ends takes it along. Used ones stay remembered: a second use
     ends what the first gave.
@@ -308,8 +337,9 @@ async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collecti
         await tx.execute(delete(codes).where(agreed, codes.c.used_at.is_(None)))
 
 
-async def delete_key(tx: Tx, key_id: str) -> bool:
-    return bool(await delete_keys(tx, api_keys.c.id == key_id))
+async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
+    """See `delete_keys`."""
+    return bool(await delete_keys(tx, api_keys.c.id == key_id, renewed=renewed))
 
 
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:

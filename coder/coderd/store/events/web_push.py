@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from coder.coderd.store.tables.identity import site_configs
+from coder.coderd.store.tables.identity import site_configs, users
 from coder.coderd.store.tables.web_push import webpush_subscriptions as table
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ _COLUMNS = tuple(table.c[name] for name in SubscriptionRow.__slots__)
 
 
 async def list_subscriptions(tx: Tx, user_id: UUID) -> list[SubscriptionRow]:
-    """Oldest first."""
-    statement = select(*_COLUMNS).where(table.c.user_id == user_id).order_by(table.c.created_at, table.c.id)
+    """Oldest first; none of somebody who may not sign in: browsers would go on hearing what their inbox tells."""
+    may_sign_in = exists().where(users.c.id == table.c.user_id, ~users.c.deleted, users.c.status != "suspended")
+    statement = select(*_COLUMNS).where(table.c.user_id == user_id, may_sign_in)
+    statement = statement.order_by(table.c.created_at, table.c.id)
     return [SubscriptionRow(*row) for row in await tx.execute(statement)]
 
 

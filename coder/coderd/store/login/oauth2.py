@@ -21,6 +21,7 @@ from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
+    oauth2_provider_app_made_keys,
     oauth2_provider_app_secrets,
     oauth2_provider_app_tokens,
     oauth2_provider_app_used_refresh_tokens,
@@ -176,10 +177,10 @@ async def delete_app(tx: Tx, app_id: UUID) -> None:
     await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
 
 
-async def _end_tokens(tx: Tx, which: ColumnElement[bool]) -> None:
+async def _end_tokens(tx: Tx, which: ColumnElement[bool], *, renewed: bool = False) -> None:
     """Ends the pairs of tokens the condition selects: what goes are the access tokens, and the others with them."""
     tokens = oauth2_provider_app_tokens
-    await key_store.delete_keys(tx, api_keys.c.id.in_(select(tokens.c.api_key_id).where(which)))
+    await key_store.delete_keys(tx, api_keys.c.id.in_(select(tokens.c.api_key_id).where(which)), renewed=renewed)
 
 
 async def list_secrets(tx: Tx, app_id: UUID) -> list[OAuth2SecretRow]:
@@ -282,13 +283,11 @@ async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -
     section 4.14.2). As with codes, what is given for it belongs into the transaction.
     """
     tokens, table = oauth2_provider_app_tokens, oauth2_provider_app_used_refresh_tokens
-    statement = delete(tokens).where(
-        tokens.c.prefix == prefix, tokens.c.hashed_secret == hashed_secret, tokens.c.app_id == app_id
-    )
-    row = (await tx.execute(statement.returning(*_TOKENS))).one_or_none()
-    if row is not None:
-        taken = TokenRow(*row)
-        await key_store.delete_key(tx, taken.api_key_id)
+    is_it = and_(tokens.c.prefix == prefix, tokens.c.hashed_secret == hashed_secret, tokens.c.app_id == app_id)
+    row = (await tx.execute(select(*_TOKENS).where(is_it))).one_or_none()
+    taken = None if row is None else TokenRow(*row)
+    # By its key, as whoever deletes that does: the other way round two would wait for each other.
+    if taken is not None and await key_store.delete_key(tx, taken.api_key_id, renewed=True):
         await tx.execute(insert(table).values({name: getattr(taken, name) for name in table.c.keys()}))  # noqa: SIM118
         return taken
     is_it = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
@@ -311,10 +310,49 @@ async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
     return None if row is None else TokenRow(*row)
 
 
-async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID) -> None:
-    """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered."""
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What a person agreed to with one application."""
+
+    app_id: UUID
+    user_id: UUID
+    grant_id: str
+    expires_at: datetime
+    "When it is over unless it is renewed."
+
+
+async def consent_of_key(tx: Tx, key_id: str) -> Consent | None:
+    """The consent a key came of: an application's token, or what was made with one. None for a person's own key."""
+    tokens, made = oauth2_provider_app_tokens, oauth2_provider_app_made_keys
+    columns = tokens.c.app_id, tokens.c.user_id, tokens.c.grant_id, tokens.c.expires_at
+    same = [tokens.c[name] == made.c[name] for name in ("app_id", "user_id", "grant_id")]
+    came_of = exists().where(made.c.api_key_id == key_id, *same)
+    row = (await tx.execute(select(*columns).where(or_(tokens.c.api_key_id == key_id, came_of)).limit(1))).one_or_none()
+    return None if row is None else Consent(*row)
+
+
+async def insert_made_key(tx: Tx, key_id: str, consent: Consent) -> None:
+    """Ties a key to the consent it ends with. The transaction holds the application, its user and the key it was made
+    with."""
+    values = {"app_id": consent.app_id, "user_id": consent.user_id, "grant_id": consent.grant_id}
+    await tx.execute(insert(oauth2_provider_app_made_keys).values(api_key_id=key_id, **values))
+
+
+async def end_made_of_others(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
+    """Only the newest consent counts: ends what the application made by an earlier one."""
+    made = oauth2_provider_app_made_keys
+    mine = and_(made.c.app_id == app_id, made.c.user_id == user_id)
+    await key_store.end_made_keys(tx, and_(mine, made.c.grant_id != grant_id))
+
+
+async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID, *, renewed: bool = False) -> None:
+    """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered.
+
+    Unless others are given in their place (`renewed`), codes for other applications end, too: it may have been this
+    one's token that agreed to them.
+    """
     await lock_consents(tx, app_id, user_id)
     tokens, codes = oauth2_provider_app_tokens, oauth2_provider_app_codes
     mine = and_(codes.c.app_id == app_id, codes.c.user_id == user_id)
     await tx.execute(delete(codes).where(mine, codes.c.used_at.is_(None)))
-    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id))
+    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id), renewed=renewed)

@@ -80,10 +80,12 @@ async def delete_role(tx: Tx, organization_id: UUID, name: str) -> None:
     """Takes it from everybody who has it or would get it, too."""
     condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
     await tx.execute(delete(custom_roles).where(*condition))
+    theirs = (organization_members.c.organization_id == organization_id, organization_members.c.roles.contains([name]))
+    # In the order of whoever locks several memberships; an update of many has none.
+    in_order = select(organization_members.c.user_id).where(*theirs).order_by(organization_members.c.user_id)
+    await tx.execute(in_order.with_for_update(key_share=True))
     await tx.execute(
-        update(organization_members)
-        .where(organization_members.c.organization_id == organization_id, organization_members.c.roles.contains([name]))
-        .values(roles=func.array_remove(organization_members.c.roles, name))
+        update(organization_members).where(*theirs).values(roles=func.array_remove(organization_members.c.roles, name))
     )
     defaults = organizations.c.default_member_roles
     await tx.execute(

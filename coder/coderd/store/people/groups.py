@@ -5,7 +5,7 @@ Everyone has its organization's id and no member rows: its members are the organ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -160,12 +160,18 @@ async def remove_members(tx: Tx, group_id: UUID, user_ids: Sequence[UUID]) -> in
     return int((await tx.execute(delete(group_members).where(condition))).rowcount)
 
 
-async def leave_groups(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Takes somebody who leaves an organization out of its groups."""
-    inside = select(groups.c.id).where(groups.c.organization_id == organization_id)
+async def leave_groups(tx: Tx, organization_id: UUID, user_id: UUID, *, but: Collection[UUID] = ()) -> None:
+    """Takes somebody who leaves an organization out of its groups, or out of all `but` some."""
+    inside = select(groups.c.id).where(groups.c.organization_id == organization_id, groups.c.id.not_in(but))
     await tx.execute(
         delete(group_members).where(group_members.c.user_id == user_id, group_members.c.group_id.in_(inside))
     )
+
+
+async def hold_groups(tx: Tx, group_ids: Collection[UUID]) -> set[UUID]:
+    """Those of `group_ids` that are there, and stay so until the transaction ends: for who puts somebody in."""
+    statement = select(groups.c.id).where(groups.c.id.in_(group_ids)).order_by(groups.c.id)
+    return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}
 
 
 # ---- quotas

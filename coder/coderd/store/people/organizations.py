@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 
-from coder.coderd.store.people.users import UserFilter, conditions
+from coder.coderd.store.people.users import UserFilter, conditions, hold_users
 from coder.coderd.store.tables.identity import groups, organization_members, organizations, users
 
 if TYPE_CHECKING:
@@ -180,9 +180,11 @@ async def lock_member(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
 
 async def hold_members(tx: Tx, organization_id: UUID, user_ids: Collection[UUID]) -> set[UUID]:
     """Those of `user_ids` who are members, and stay so until the transaction ends: for who gives them something that
-    ends with the membership."""
+    ends with the membership. The people themselves are held before: roles are changed by whoever locks a person and
+    then the membership, and what is given names the person, too."""
     if not user_ids:
         return set()
+    await hold_users(tx, user_ids)
     theirs = (organization_members.c.organization_id == organization_id, organization_members.c.user_id.in_(user_ids))
     statement = select(organization_members.c.user_id).where(*theirs).order_by(organization_members.c.user_id)
     return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}

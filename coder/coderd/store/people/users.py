@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -96,6 +96,12 @@ async def get_user(tx: Tx, user_id: UUID, *, lock: bool = False, hold: bool = Fa
         statement = statement.with_for_update(of=users, read=not lock, key_share=not lock)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
+
+
+async def hold_users(tx: Tx, user_ids: Collection[UUID]) -> None:
+    """`hold` of several, in the one order of everybody who locks more than one."""
+    statement = select(users.c.id).where(users.c.id.in_(user_ids)).order_by(users.c.id)
+    await tx.execute(statement.with_for_update(read=True, key_share=True))
 
 
 async def get_user_by_name(tx: Tx, username: str) -> UserRow | None:

@@ -6,7 +6,7 @@ Secrets are stored as hashes beside a short prefix to find them by. An access to
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, CheckConstraint, Column, ForeignKey, Table, Text, text
+from sqlalchemy import Boolean, CheckConstraint, Column, ForeignKey, Index, Table, Text, text
 
 from coder.coderd.store.engine.metadata import Bytes, Json, TextArray, Timestamp, Uuid, metadata
 
@@ -87,3 +87,15 @@ oauth2_provider_app_used_refresh_tokens = Table(
     Column("expires_at", Timestamp, nullable=False, index=True),
 )
 "Remembered for as long as they would have been good: one that comes again was stolen."
+
+oauth2_provider_app_made_keys = Table(
+    "oauth2_provider_app_made_keys",
+    metadata,
+    Column("api_key_id", Text, ForeignKey("api_keys.id", ondelete="CASCADE"), primary_key=True),
+    Column("app_id", Uuid, ForeignKey(_APP, ondelete="CASCADE"), nullable=False),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("grant_id", Text, nullable=False),
+    Index("ix_oauth2_provider_app_made_keys_consent", "app_id", "user_id"),
+)
+"""Keys an application made with its token, or with one of these, and the consent they end with; `user_id` is who gave
+that, and may be somebody else than whose key it is."""

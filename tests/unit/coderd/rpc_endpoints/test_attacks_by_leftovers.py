@@ -17,6 +17,7 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
+from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
 from coder.coderd.services.apps import app_tokens
@@ -27,6 +28,7 @@ from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.coderd.store.agents.agents import get_agent
+from coder.coderd.store.provisioning import jobs as job_store
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
@@ -34,7 +36,8 @@ from coder.rpc.session import Session, open_session
 from tests.kit import rpc_ids
 from tests.kit.agents import dial_link
 from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, FakeDaemon, connected_daemon, new_version, resource
+from tests.kit.daemon import Answers, FakeDaemon, connected_daemon, new_version, resource, upload
+from tests.kit.overtaking import filled
 from tests.kit.workspaces import full_agent, new_workspace, settled, workspace_world
 from tests.unit.coderd.app.test_replicas import replica_of
 
@@ -258,6 +261,103 @@ async def test_nothing_is_written_about_a_job_that_is_over() -> None:
             after = [(await world.get(path + more)).text for more in ("", "/logs", "/resources")]
             if after != before:
                 wrong.append(f"{ending}: {before} became {after}")
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- a job in the hands of who may not have it any more
+
+_ELSEWHERE = "/api/v2/organizations/elsewhere"
+WORKERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, Any], bool]] = {
+    # roles of the daemon's user, its tags, (method, path, body) of what takes its right, whether its session ends
+    "its key is deleted": ({}, {}, ("DELETE", f"{_ELSEWHERE}/provisionerkeys/k", None), False),
+    "its user's role for the site is taken": (
+        {"site": ["template-admin"]}, {}, ("PUT", "/api/v2/users/{user}/roles", {"roles": []}), False,
+    ),
+    "its user's role in the organization is taken": (
+        {"organization": ["organization-admin"]}, {}, ("PUT", f"{_ELSEWHERE}/members/{{user}}/roles", {"roles": []}),
+        False,
+    ),
+    "its user leaves the organization": (
+        {"organization": ["organization-template-admin"]}, {"scope": "user"},
+        ("DELETE", f"{_ELSEWHERE}/members/{{user}}", None), False,
+    ),
+    "its user is suspended": (
+        {"organization": ["organization-admin"]}, {}, ("PUT", "/api/v2/users/{user}/status/suspend", None), True,
+    ),
+    "its user is deleted": (
+        {"organization": ["organization-admin"]}, {}, ("DELETE", "/api/v2/users/{user}", None), True,
+    ),
+    "its session ends": (
+        {"organization": ["organization-admin"]}, {}, ("DELETE", "/api/v2/users/{user}/keys/{key}", None), True,
+    ),
+    "the organization is deleted": ({"site": ["owner"]}, {}, ("DELETE", _ELSEWHERE, None), False),
+}  # fmt: skip
+
+
+async def _worker(world: World, name: str, roles: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+    """(names, how the daemon comes) of a daemon of the organization elsewhere."""
+    organization = (await world.get(_ELSEWHERE)).json()["id"]
+    if not roles:
+        key = await _key(world, "elsewhere", "k")
+        return {"user": "", "key": ""}, {"token": "", "headers": _shown(key), "organization": organization}
+    user, token = await world.member(name, roles.get("site"), organizations=[organization])
+    if "organization" in roles:
+        given = await world.put(f"{_ELSEWHERE}/members/{user}/roles", {"roles": roles["organization"]})
+        assert given.status_code == 200, given.text
+    return {"user": user, "key": token.partition("-")[0]}, {"token": token, "organization": organization}
+
+
+async def _waiting_version(world: World, how: dict[str, Any], tags: dict[str, str]) -> UUID:
+    """The job of an import in the organization elsewhere, made by the daemon's user where it works for that one."""
+    by = {"token": how["token"]} if tags else {}
+    stored = await upload(world, {"main.tf": ""}, **by)
+    body = {"file_id": stored, "provisioner": "echo", "storage_method": "file", "tags": tags}
+    made = await world.post(f"/api/v2/organizations/{how['organization']}/templateversions", body, **by)
+    assert made.status_code == 201, made.text
+    return UUID(made.json()["job"]["id"])
+
+
+async def _status_of(world: World, job_id: UUID) -> str:
+    job = await world.ctx.db.read(job_store.get_job, job_id)
+    assert job is not None
+    return job.status
+
+
+async def test_who_lost_the_right_to_a_job_neither_ends_it_nor_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the moment that a daemon is given to end what it began. What a session let in goes with it at once, and
+    its job waits for the reaper, as when the daemon's machine is lost."""
+    for name in ("PAUSE", "REVOKED_GRACE"):
+        monkeypatch.setattr(provisioners, name, 0.1)
+    wrong = []
+    async with running_coderd(first_user=True) as world:
+        for number, (loss, (roles, tags, (method, path, body), is_session)) in enumerate(WORKERS.items()):
+            made = await world.post("/api/v2/organizations", {"name": "elsewhere"})
+            assert made.status_code == 201, made.text
+            names, how = await _worker(world, f"user{number}", roles)
+            held = await _waiting_version(world, how, tags)
+            async with connected_daemon(world, name=f"d{number}", tags=tags, **how) as daemon:
+                job = await daemon.acquire()
+                assert job.job_id == str(held)
+                assert not (await daemon.update(job)).canceled, "its own so far"
+                next_job = await _waiting_version(world, how, tags)
+                taken = await world.request(method, path.format(**names), json=filled(body, names))
+                assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
+                with trio.fail_after(60):
+                    await daemon.session.wait_closed()
+                for name in ("UpdateJob", "CompleteJob", "FailJob", "CommitQuota"):
+                    if not await _about(daemon, name, job.job_id):
+                        wrong.append(f"{loss}: {name} after its link had ended")
+            if await _status_of(world, next_job) != "pending":
+                wrong.append(f"{loss}: got another job")
+            if (status := await _status_of(world, held)) != ("running" if is_session else "failed"):
+                wrong.append(f"{loss}: its job is {status}")
+            try:
+                async with connected_daemon(world, name=f"d{number}", tags=tags, **how):
+                    wrong.append(f"{loss}: came in anew")
+            except HttpError as error:
+                assert error.status in {401, 403, 404}, f"{loss}: {error.status}"
+            gone = await world.delete(_ELSEWHERE)
+            assert gone.status_code in {200, 404}, gone.text
     assert not wrong, "\n".join(wrong)
 
 

@@ -127,3 +127,26 @@ def test_suites_that_cannot_be_chosen(tmp_path: Path, names: tuple[str, ...]) ->
     assert caught.value.code == "bad_ciphers"
     with pytest.raises(CoderError):
         _chosen(tmp_path, tls_ciphers=SOUND_TWO, tls_min_version="tls13")
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"),
+    [(["h2", "http/1.1"], "http/1.1"), (["h2"], None), (["h2c", "h3"], None), ([], None), (["http/1.1"], "http/1.1")],
+)
+def test_http2_is_agreed_to_by_nobody(offered: list[str], chosen: str | None, tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path, "one.test")
+    server = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
+    client = ssl.create_default_context(cafile=cert)
+    if offered:
+        client.set_alpn_protocols(offered)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = server.wrap_bio(there, back, server_side=True)
+    theirs = client.wrap_bio(back, there, server_hostname="one.test")
+    waiting: list[ssl.SSLObject] = [theirs, ours]
+    while waiting:
+        end = waiting.pop(0)
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            waiting.append(end)
+    assert (theirs.selected_alpn_protocol(), ours.selected_alpn_protocol()) == (chosen, chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import jwt
 import pytest
@@ -111,6 +112,28 @@ async def test_whose_browsers(tmp_path: Path) -> None:
         assert gone.status_code in {403, 404}
         gone = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=token)
         assert gone.status_code == 204
+
+
+async def test_a_browser_of_somebody_shut_out_hears_nothing(tmp_path: Path) -> None:
+    async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
+
+        async def told(user_id: str) -> int:
+            return (await web_push.push(world.ctx, UUID(user_id), web_push.message_of({"title": "x"})))[0]
+
+        for name, method, path in (
+            ("alice", "PUT", "/api/v2/users/{}/status/suspend"),
+            ("bob", "DELETE", "/api/v2/users/{}"),
+        ):
+            user_id, token = await world.member(name)
+            theirs = f"/api/v2/users/{name}/webpush/subscription"
+            made = await world.post(theirs, service.browser(name).subscription(), token=token)
+            assert made.status_code == 204, made.text
+            assert await told(user_id) == 1
+            assert (await world.request(method, path.format(user_id))).status_code == 200
+            assert await told(user_id) == 0, name
+            if method == "PUT":
+                assert (await world.put(f"/api/v2/users/{user_id}/status/activate")).status_code == 200
+                assert await told(user_id) == 1
 
 
 async def test_the_private_key_is_sealed_as_soon_as_the_site_can() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import httpx
@@ -15,6 +16,7 @@ from sqlalchemy import func, select, update
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.login import oauth2_grants
 from coder.coderd.services.login.oauth2_grants import _renew as _grant_anew
 from coder.coderd.services.site.retention import purge_due
@@ -264,25 +266,126 @@ async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., 
         assert (await it.exchange(code)).status_code == 200
 
 
-@pytest.mark.parametrize("is_renewed", (False, True))
-@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-async def test_a_code_ends_with_the_token_of_an_application_that_agreed_to_it(
-    end: Callable[..., Awaitable[None]], is_renewed: bool
-) -> None:
-    """Also with its renewal: whoever shuts the application out later ends another token than the one that agreed."""
+async def test_an_application_agrees_to_nothing_for_its_user() -> None:
+    """Nor do the keys it made. What the other one got would outlive the consent to this one."""
     async with client() as it:
         other = await _another(it)
-        code = await other.code()
-        first = (await other.exchange(code)).json()
-        tokens = (await other.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
-        tokens |= {"code": code, "used": first["refresh_token"]}
-        agreed = await Client(it.world, it.app_id, it.secret, tokens["access_token"]).code()
-        if is_renewed:
-            used = tokens["refresh_token"]
-            tokens = (await other.ask(grant_type="refresh_token", refresh_token=used)).json()
-            tokens |= {"code": code, "used": used}
-        await end(other, tokens)
-        assert refusal(await it.exchange(agreed)) == (400, "invalid_grant")
+        access = (await other.exchange(await other.code())).json()["access_token"]
+        made = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=access)
+        own = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=it.user_token)
+        for key in (access, made.json()["key"]):
+            assert refusal(await it.world.post(it.query(), token=key)) == (400, "access_denied")
+        for key in (it.user_token, own.json()["key"]):
+            assert (await it.world.post(it.query(), token=key)).status_code == 302
+
+
+async def _keys_made(it: Client, access: str, other: str) -> dict[str, str]:
+    """By every way there is to make a key with one, for oneself and, of an owner, for another user."""
+    made: dict[str, str] = {}
+    for name, by, path, body in (
+        ("a token", access, "/api/v2/users/me/keys/tokens", {}),
+        ("a session", access, "/api/v2/users/me/keys", None),
+        ("a token's token", "a token", "/api/v2/users/me/keys/tokens", {}),
+        ("a session's session", "a session", "/api/v2/users/me/keys", None),
+        ("another's token", access, f"/api/v2/users/{other}/keys/tokens", {}),
+        ("another's token's token", "another's token", "/api/v2/users/me/keys/tokens", {}),
+    ):
+        answer = await it.world.post(path, body, token=made.get(by, by))
+        assert answer.status_code == 201, (name, answer.text)
+        made[name] = answer.json()["key"]
+    there = await it.world.get(
+        "/api/v2/applications/auth-redirect?redirect_uri=http://x--main--w--u.apps.test/", token=access
+    )
+    assert there.status_code == 307, there.text
+    ((sealed,),) = parse_qs(urlsplit(there.headers["location"]).query).values()
+    key = await app_tokens.open_key_untrusted(it.world.ctx, sealed)
+    assert key
+    made["an application's of a workspace"] = key
+    return made
+
+
+async def _person(it: Client, name: str) -> Client:
+    """An owner with an application of their own."""
+    app = await it.world.post("/api/v2/oauth2-provider/apps", {"name": name, "callback_url": CALLBACK})
+    secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{app.json()['id']}/secrets")
+    _, token = await it.world.member(name, ["owner"])
+    return Client(it.world, app.json()["id"], secret.json()["client_secret_full"], token)
+
+
+async def _alive(it: Client, keys: dict[str, str]) -> list[str]:
+    asked = "/api/v2/users/me/keys/tokens/tokenconfig"
+    answers = {name: (await it.world.get(asked, token=key)).status_code for name, key in keys.items()}
+    return [name for name, status in answers.items() if status != 401]
+
+
+async def _delete_the_access_token(it: Client, tokens: Tokens) -> None:
+    gone = await it.world.delete(
+        f"/api/v2/users/me/keys/{tokens['access_token'].partition('-')[0]}", token=it.user_token
+    )
+    assert gone.status_code == 204, gone.text
+
+
+async def test_what_an_application_made_ends_with_its_users_consent() -> None:
+    """And nothing else does: not what a person made, nor anything when tokens are only renewed."""
+    wrong = []
+    async with client(wildcard_access_url="*.apps.test") as root:
+        bystander, _ = await root.world.member("bystander")
+        for number, end in enumerate((*ENDS, _delete_the_access_token)):
+            it = await _person(root, f"person{number}")
+            code = await it.code()
+            first = (await it.exchange(code)).json()
+            tokens = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
+            tokens |= {"code": code, "used": first["refresh_token"]}
+            made = await _keys_made(it, tokens["access_token"], bystander)
+            mine = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=it.user_token)
+            own = {"the session": it.user_token, "an own token": mine.json()["key"]}
+            assert await _alive(it, made) == list(made)
+            await end(it, tokens)
+            left = await _alive(it, made)
+            if left != (list(made) if end is _renew else []):
+                wrong.append(f"{end.__name__}: {left}")
+            if await _alive(it, own) != list(own):
+                wrong.append(f"{end.__name__} ended what the person made")
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_key_an_application_made_does_not_slide_past_the_end_of_its_consent() -> None:
+    clock, day = FakeClock(), timedelta(days=1).total_seconds()
+    async with client(clock=clock, default_oauth_refresh_lifetime=timedelta(days=30)) as it:
+        access = (await it.exchange(await it.code())).json()["access_token"]
+        wanted = {"lifetime": 100 * 24 * 3600 * 10**9}
+        keys = [
+            (await it.world.post("/api/v2/users/me/keys/tokens", wanted, token=by)).json()["key"]
+            for by in (access, it.user_token)
+        ]
+        for _ in range(29):
+            clock.advance(day)
+            assert [await it.me(key) for key in keys] == [200, 200]
+        clock.advance(2 * day)
+        assert [await it.me(key) for key in keys] == [401, 200]
+
+
+@pytest.mark.parametrize("end", (_app_gone, _locked_out, _no_keys, "the key"), ids=lambda end: str(end)[:20])
+async def test_no_key_is_made_with_one_that_is_being_ended(end: Any) -> None:
+    async with client() as it:
+        user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
+        access = (await it.exchange(await it.code())).json()["access_token"]
+
+        async def making() -> httpx.Response:
+            return await it.world.post("/api/v2/users/me/keys/tokens", {}, token=access)
+
+        assert (await making()).status_code == 201
+
+        async def ending(tx: Any) -> None:
+            if end == "the key":
+                await key_store.delete_key(tx, access.partition("-")[0])
+            else:
+                await end(it, tx, user_id)
+
+        answer = await overtaken(it.world, ending, making)
+        assert answer.status_code == 401, answer.text
+        listed = (await it.world.get("/api/v2/users/alice/keys/tokens")).json()
+        assert not listed
 
 
 async def _end_another_session(it: Client, key: str) -> None:

@@ -1,0 +1,217 @@
+"""Two who change the same people, memberships, groups, roles or keys at once wait for each other in one order.
+
+PostgreSQL ends one of two who would wait for ever, after a second, and it is tried anew: here it is tried once, so that
+a request or a transaction that is ended so fails the test. Each row stops a transaction of ours between two of its
+steps and lets a request come in; both must succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import trio
+
+from coder.coderd.services.access.authentication import hash_secret
+from coder.coderd.services.login import provider_sync
+from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.engine import database
+from coder.coderd.store.login import oauth2 as oauth2_store
+from coder.coderd.store.people import groups as group_store
+from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.login.oauth2 import split_secret
+from tests.kit.coderd import World, running_coderd
+from tests.kit.overtaking import Pause, meeting
+from tests.kit.workspaces import new_workspace, workspace_world
+from tests.unit.coderd.services.login.test_oauth2_provider import client
+from tests.unit.coderd.services.people.test_locked_changes import ROLE
+
+Request = Callable[[], Awaitable[httpx.Response]]
+Step = Callable[[Any], Awaitable[Any]]
+
+
+@pytest.fixture(autouse=True)
+def tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_RETRYABLE", frozenset())
+
+
+async def _meet(world: World, first: Step, second: Step, request: Request) -> httpx.Response:
+    async def work(tx: Any, pause: Pause) -> None:
+        await first(tx)
+        await pause(tx)
+        await second(tx)
+
+    with trio.fail_after(60):
+        return await meeting(world, work, request)
+
+
+@contextmanager
+def _stopped(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, pause: Pause) -> Iterator[None]:
+    """Pauses before the first call of a function of the store."""
+    original, is_first = getattr(module, name), True
+
+    async def paused(tx: Any, *args: Any, **rest: Any) -> Any:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            await pause(tx)
+        return await original(tx, *args, **rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, paused)
+        yield
+
+
+async def test_roles_and_groups() -> None:
+    """Whoever changes roles locks people, then memberships; whoever is put into a group is held in the same order."""
+    async with running_coderd(first_user=True) as world:
+        user_id, _ = await world.member("alice")
+        organization = UUID(world.organization_id)
+        group = (await world.post("/api/v2/organizations/default/groups", {"name": "few"})).json()["id"]
+
+        async def first(tx: Any) -> None:
+            await user_store.get_user(tx, UUID(user_id), lock=True)
+
+        async def second(tx: Any) -> None:
+            assert await store.get_member(tx, organization, UUID(user_id), lock=True)
+
+        async def request() -> httpx.Response:
+            return await world.patch(f"/api/v2/groups/{group}", {"add_users": [user_id]})
+
+        answer = await _meet(world, first, second, request)
+        assert answer.status_code == 200, answer.text
+        assert [one["id"] for one in answer.json()["members"]] == [user_id]
+
+
+async def test_a_membership_made_by_hand_and_by_signing_in() -> None:
+    async with running_coderd(first_user=True) as world:
+        elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
+        user_id, _ = await world.member("alice")
+
+        async def first(tx: Any) -> None:
+            await user_store.get_user(tx, UUID(user_id), lock=True)
+
+        async def second(tx: Any) -> None:
+            await store.insert_member(tx, UUID(elsewhere), UUID(user_id), world.ctx.clock.now())
+
+        async def request() -> httpx.Response:
+            return await world.post(f"/api/v2/organizations/{elsewhere}/members/{user_id}")
+
+        answer = await _meet(world, first, second, request)
+        assert answer.status_code == 400 and "already" in answer.text
+        members = (await world.get(f"/api/v2/organizations/{elsewhere}/members")).json()
+        assert user_id in {one["user_id"] for one in members}
+        assert (await world.delete(f"/api/v2/organizations/{elsewhere}/members/{user_id}")).status_code in {200, 204}
+        assert (await request()).status_code == 200
+
+
+async def test_a_role_that_is_deleted_while_two_memberships_are_locked() -> None:
+    async with running_coderd(first_user=True) as world:
+        path = f"/api/v2/organizations/{world.organization_id}/members"
+        made = await world.post(f"{path}/roles", ROLE)
+        assert made.status_code == 200, made.text
+        both = sorted([UUID((await world.member(name))[0]) for name in ("alice", "bob")])
+        for user_id in reversed(both):  # an update of both would come to the larger id first
+            given = await world.put(f"{path}/{user_id}/roles", {"roles": ["helper"]})
+            assert given.status_code == 200, given.text
+        organization = UUID(world.organization_id)
+
+        async def first(tx: Any) -> None:
+            await store.get_member(tx, organization, both[0], lock=True)
+
+        async def second(tx: Any) -> None:
+            await store.get_member(tx, organization, both[1], lock=True)
+
+        answer = await _meet(world, first, second, lambda: world.delete(f"{path}/roles/helper"))
+        assert answer.status_code in {200, 204}, answer.text
+        listed = (await world.get(path)).json()
+        assert not any(one["roles"] for one in listed if UUID(one["user_id"]) in both)
+
+
+async def test_a_group_that_is_deleted_while_a_member_signs_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider's claims name it: it is held before anybody's place in it is touched."""
+    async with running_coderd(first_user=True, oidc_group_field="groups") as world:
+        user_id, _ = await world.member("alice")
+        for name in ("few", "many"):
+            made = await world.post("/api/v2/organizations/default/groups", {"name": name})
+            added = await world.patch(f"/api/v2/groups/{made.json()['id']}", {"add_users": [user_id]})
+            assert added.status_code == 200, added.text
+        group = (await world.get("/api/v2/organizations/default/groups/few")).json()["id"]
+        claims = {"groups": ["few", "many"]}
+
+        async def work(tx: Any, pause: Pause) -> None:
+            with _stopped(monkeypatch, group_store, "add_members", pause):
+                await provider_sync.apply(world.ctx, tx, UUID(user_id), claims, world.ctx.clock.now())
+
+        with trio.fail_after(60):
+            answer = await meeting(world, work, lambda: world.delete(f"/api/v2/groups/{group}"))
+        assert answer.status_code in {200, 204}, answer.text
+        left = (await world.get("/api/v2/organizations/default/groups/many")).json()
+        assert [one["id"] for one in left["members"]] == [user_id]
+
+
+async def test_a_person_who_leaves_while_a_template_is_changed() -> None:
+    """Whoever changes a template goes on to its workspaces; so does whoever takes a person out of the lists of both."""
+    async with workspace_world() as (world, _):
+        workspace, template = await new_workspace(world), world.extra["template"]["id"]
+        user_id, _ = await world.member("alice")
+        for path, field in ((f"workspaces/{workspace['id']}", "user_roles"), (f"templates/{template}", "user_perms")):
+            shared = await world.patch(f"/api/v2/{path}/acl", {field: {user_id: "use"}})
+            assert shared.status_code in {200, 204}, shared.text
+
+        async def first(tx: Any) -> None:
+            await template_store.get_template(tx, UUID(template), lock=True)
+
+        async def second(tx: Any) -> None:
+            await workspace_store.get_workspace(tx, UUID(workspace["id"]), lock=True)
+
+        path = f"/api/v2/organizations/default/members/{user_id}"
+        answer = await _meet(world, first, second, lambda: world.delete(path))
+        assert answer.status_code in {200, 204}, answer.text
+        assert not (await world.get(f"/api/v2/workspaces/{workspace['id']}/acl")).json()["users"]
+
+
+async def test_a_key_that_is_used_while_all_keys_of_its_user_end() -> None:
+    """Its first use is written down at its user, too."""
+    async with running_coderd(first_user=True) as world:
+        user_id, _ = await world.member("alice")
+        unused = await world.login("alice@b.c", "SomeSecure123!")
+
+        async def first(tx: Any) -> None:
+            await user_store.get_user(tx, UUID(user_id), lock=True)
+
+        async def second(tx: Any) -> None:
+            await key_store.delete_keys_of(tx, UUID(user_id))
+
+        answer = await _meet(world, first, second, lambda: world.get("/api/v2/users/me", token=unused))
+        assert answer.status_code in {200, 401}, answer.text
+        assert (await world.get("/api/v2/users/me", token=unused)).status_code == 401
+
+
+async def test_an_access_token_that_is_deleted_while_it_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with client() as it:
+        tokens = (await it.exchange(await it.code())).json()
+        prefix, secret = split_secret(tokens["refresh_token"]) or ("", "")
+        key = tokens["access_token"].partition("-")[0]
+        renewed: list[object] = []
+
+        async def work(tx: Any, pause: Pause) -> None:
+            with _stopped(monkeypatch, key_store, "delete_key", pause):
+                app_id, hashed = UUID(it.app_id), hash_secret(secret)
+                renewed.append(await oauth2_store.renew_token(tx, prefix, hashed, app_id))
+
+        async def request() -> httpx.Response:
+            return await it.world.delete(f"/api/v2/users/me/keys/{key}", token=it.user_token)
+
+        with trio.fail_after(60):
+            answer = await meeting(it.world, work, request)
+        assert answer.status_code == 204, answer.text
+        assert renewed == [None], "it is over"
+        assert (await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])).status_code == 400

@@ -1,0 +1,154 @@
+"""What is open through an agent, held by whoever lost the right to it: applications, ports and terminals, by every
+way in and every loss.
+
+Each loss is tried on all at once. What no notice tells is judged by the look of each minute, which is made here by
+hand; tunnels are `test_coordination.py`, streams about a thing `test_attacks_on_open_streams.py`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import trio
+
+from coder.base.secret import Secret
+from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.net.dial import DialPolicy
+from coder.net.errors import HttpError
+from coder.net.websocket import WebSocketStream, connect_websocket
+from tests.kit.coderd import World
+from tests.kit.overtaking import filled
+from tests.unit.coderd.apps.test_apps import Scene, view_context
+
+PATIENCE = 60.0
+WAYS = (
+    "application of everybody by path",
+    "application of everybody",
+    "application by host",
+    "terminal",
+    "terminal by ticket",
+    "port of everybody",
+    "port of the organization",
+)
+BY_SHARE = {"application by host", "terminal", "terminal by ticket"}
+"""What the workspace's owner has to share with the visitor."""
+BY_KEY = set(WAYS) - {"terminal by ticket"}
+"""What was opened by showing a key; a ticket names the user alone."""
+INSIDE = {*BY_SHARE, "port of the organization"}
+"""What members of the organization alone are let into."""
+
+LEVELS = (("authenticated", "port of everybody"), ("organization", "port of the organization"))
+"""How the one port is shared, in turns, and what that is called above."""
+LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
+    # whether it is shared with a group; (method, path, body); what of it ends
+    "shared no longer": (False, ("PATCH", "/api/v2/workspaces/{workspace}/acl", {"user_roles": {"{guest}": ""}}),
+                         BY_SHARE),
+    "leaves the group": (True, ("PATCH", "/api/v2/groups/{group}", {"remove_users": ["{guest}"]}), BY_SHARE),
+    "the group is deleted": (True, ("DELETE", "/api/v2/groups/{group}", None), BY_SHARE),
+    "leaves the organization": (False, ("DELETE", "/api/v2/organizations/default/members/{guest}", None), INSIDE),
+    "is suspended": (False, ("PUT", "/api/v2/users/{guest}/status/suspend", None), set(WAYS)),
+    "is deleted": (False, ("DELETE", "/api/v2/users/{guest}", None), set(WAYS)),
+    "the session ends": (False, ("DELETE", "/api/v2/users/{guest}/keys/{key}", None), BY_KEY),
+}  # fmt: skip
+
+
+class _Doors:
+    """The ways into one workspace for one visitor."""
+
+    def __init__(self, scene: Scene, token: str) -> None:
+        self.scene, self.token = scene, token
+        self._port = urlsplit(scene.world.url).port
+
+    async def open(self, way: str, ticket: str = "") -> WebSocketStream:
+        world, agent = self.scene.world, self.scene.agent
+        by_key = DialPolicy(world.url, token=Secret(self.token))
+        pty = f"/api/v2/workspaceagents/{agent.agent_id}/pty?reconnect={uuid4()}&command=sleep+600"
+        if way == "application of everybody by path":
+            return await connect_websocket(by_key, "/@admin/dev/apps/all/ws")
+        if way == "terminal":
+            return await connect_websocket(by_key, pty)
+        if way == "terminal by ticket":
+            return await connect_websocket(DialPolicy(world.url), f"{pty}&coder_signed_app_token_23db1dde={ticket}")
+        label = {
+            "application by host": "web--dev--admin",
+            "application of everybody": "all--dev--admin",
+        }.get(way) or f"{self.scene.app.port}--main--dev--admin"
+        there = f"http://{label}.apps.test:{self._port}"
+        return await connect_websocket(replace(by_key, url=there, address="127.0.0.1"), "/ws")
+
+    async def ticket(self) -> str:
+        world, agent_id = self.scene.world, str(self.scene.agent.agent_id)
+        url = world.url.replace("http://", "ws://") + f"/api/v2/workspaceagents/{agent_id}/pty"
+        body = {"url": url, "agentID": agent_id}
+        made = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=self.token)
+        return str(made.json()["signed_token"])
+
+
+async def _ends(socket: WebSocketStream, patience: float = PATIENCE) -> bool:
+    with trio.move_on_after(patience) as scope, suppress(trio.BrokenResourceError):
+        while await socket.receive_message() is not None:
+            pass
+    return not scope.cancelled_caught
+
+
+async def _let_in(world: World, workspace: str, name: str, by_group: bool) -> tuple[dict[str, str], str]:
+    guest, token = await world.member(name)
+    names = {"guest": guest, "key": token.partition("-")[0], "group": "", "workspace": workspace}
+    roles = {"user_roles": {guest: "use"}}
+    if by_group:
+        made = await world.post("/api/v2/organizations/default/groups", {"name": name})
+        names["group"] = made.json()["id"]
+        await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
+        roles = {"group_roles": {names["group"]: "use"}}
+    shared = await world.patch(f"/api/v2/workspaces/{workspace}/acl", roles)
+    assert shared.status_code == 204, shared.text
+    return names, token
+
+
+async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
+    wrong: list[str] = []
+    async with view_context(tmp_path, dangerous_allow_path_app_sharing=True) as scene:
+        world, workspace = scene.world, scene.agent.workspace["id"]
+        visits = world.ctx.part(OpenVisits)
+        share = {"agent_name": "main", "port": scene.app.port, "protocol": "http"}
+        for number, (loss, (by_group, (method, path, body), ending)) in enumerate(LOSSES.items()):
+            level, way = LEVELS[number % 2]
+            changed = await world.post(f"/api/v2/workspaces/{workspace}/port-share", {**share, "share_level": level})
+            assert changed.status_code == 200, changed.text
+            ways = [one for one in WAYS if not one.startswith("port") or one == way]
+            names, token = await _let_in(world, workspace, f"guest{number}", by_group)
+            doors = _Doors(scene, token)
+            async with AsyncExitStack() as stack:
+                opened = {}
+                for one in ways:
+                    opened[one] = await doors.open(one, await doors.ticket())
+                    stack.push_async_callback(trio.aclose_forcefully, opened[one])
+                await visits.look()
+                assert [one for one, socket in opened.items() if not await _answers(one, socket)] == [], loss
+                taken = await world.request(method, path.format(**names), json=filled(body, names))
+                assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
+                await visits.look()
+                for one, socket in opened.items():
+                    if one in ending and not await _ends(socket):
+                        wrong.append(f"{loss}: {one} is open still")
+                    elif one not in ending and not await _answers(one, socket):
+                        wrong.append(f"{loss}: {one} ended, too")
+            for one in set(ways) & ending - {"terminal by ticket"}:
+                try:
+                    await trio.aclose_forcefully(await doors.open(one))
+                    wrong.append(f"{loss}: {one} was opened anew")
+                except HttpError as error:
+                    assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {one}: {error.status}"
+    assert not wrong, "\n".join(wrong)
+
+
+async def _answers(way: str, socket: WebSocketStream) -> bool:
+    if way.startswith("terminal"):
+        return True  # a command that says nothing
+    await socket.send_message("still here")
+    return await socket.receive_message() == "still here"
