@@ -44,7 +44,7 @@ _BUILD_BOUND = ("workspacebuild", "workspaceagent", "agent", "buildnumber", "wor
 SCIM_KEY = "conformance-scim-key"
 SILENT = 599
 """Stands for a stream that says nothing until something happens."""
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 @dataclass
@@ -478,7 +478,6 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
         build=_build,
     )
     async with workspace_world(answers, **settings) as (world, _):
-        world.client.timeout = httpx.Timeout(5)
         yield Populated(world)
 
 

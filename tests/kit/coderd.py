@@ -28,7 +28,6 @@ import itertools
 import os
 import shutil
 import signal
-import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +61,7 @@ from coder.coderd.services.workspaces import subscriptions
 from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
+from tests.kit.http_client import http_client
 
 FIRST_USER: dict[str, Any] = {
     "email": "a@b.c",
@@ -142,12 +142,6 @@ def _place() -> str | None:
 def _no_folder(name: str) -> Path:
     """In place of a folder at home, where the programs lie that whoever runs the suite has built."""
     return Path(tempfile.gettempdir()) / f"coder-test-{os.getpid()}-{name}"
-
-
-@functools.cache
-def client_tls() -> ssl.SSLContext:
-    """What clients verify servers with. Reading the list of authorities takes 40 ms: once is enough."""
-    return httpx.create_ssl_context()
 
 
 @functools.cache
@@ -384,6 +378,6 @@ async def _server(url: str, clock: Clock | None, provisioner: Any, settings: Map
     config = ServerConfig(**values)
     async with (
         open_server(config, provisioner, clock=clock) as server,
-        httpx.AsyncClient(base_url=server.url, timeout=60, verify=client_tls()) as client,
+        http_client(server.url) as client,
     ):
         yield World(server, client)
