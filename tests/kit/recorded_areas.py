@@ -33,6 +33,7 @@ from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
 from tests.kit.http_client import http_client
 from tests.kit.identity_provider import IdentityProvider, identity_provider
+from tests.kit.ports import ECHO
 from tests.kit.replay import OURS, POLL_SECONDS, Before, Recordings, Report, replay_area, server_settings
 
 BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")
@@ -279,7 +280,7 @@ class _Echo(BaseHTTPRequestHandler):
 @contextmanager
 def _echo_server() -> Iterator[None]:
     """The web server the recorded workspace had on this port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 19099), _Echo)
+    server = ThreadingHTTPServer(("127.0.0.1", ECHO), _Echo)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
