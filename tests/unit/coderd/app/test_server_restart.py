@@ -24,7 +24,8 @@ from coder.tailnet.addresses import agent_addresses, node_id
 from coder.tailnet.controller import open_controller
 from coder.tailnet.relay import RelayDialer
 from tests.kit.agents import AgentWorld, connected_agent, eventually, start_workspace
-from tests.kit.coderd import World, fresh_database
+from tests.kit.coderd import World
+from tests.kit.databases import fresh_database
 from tests.kit.http_client import http_client
 from tests.kit.ports import free_port
 

@@ -25,8 +25,9 @@ from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
 from coder.domain.provisioning.queue import Offer, pick
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
-from tests.kit.coderd import World, fresh_database, running_coderd
+from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import connected_daemon, new_version, upload
+from tests.kit.databases import fresh_database
 from tests.kit.http_client import http_client
 
 NOW = datetime.now(UTC)

@@ -25,7 +25,8 @@ from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import known_revisions, migrate
 from tests.kit.agents import AgentWorld, connected_agent
 from tests.kit.cli import run_cli
-from tests.kit.coderd import FIRST_USER, World, fresh_database
+from tests.kit.coderd import FIRST_USER, World
+from tests.kit.databases import fresh_database
 from tests.kit.http_client import http_client
 
 BEHIND = 15
