@@ -83,6 +83,7 @@ class Cluster:
         found = self._next.pop(template, None) or asyncio.create_task(self._make(template))
         if template != EMPTY:
             self._next[template] = asyncio.create_task(self._make(template))
+            self._next[template].add_done_callback(_heard)
         return await asyncio.shield(found)
 
     async def _make(self, template: str) -> str:
@@ -96,6 +97,13 @@ class Cluster:
         task = asyncio.create_task(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
         self._dropped.add(task)  # a loop alone does not keep it
         task.add_done_callback(self._dropped.discard)
+        task.add_done_callback(_heard)
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """What ends with the process is no news; whoever wants a database hears why there is none."""
+    if not task.cancelled():
+        task.exception()
 
 
 _cluster: Cluster | None = None

@@ -37,6 +37,7 @@ from coder.net.errors import HttpError
 from coder.wsproxy import authorizer as remote
 from coder.wsproxy.authorizer import RemoteAppAuthorizer
 from tests.kit.coderd import World, running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.workspace_proxy import new_proxy, running_proxy
 
 LIMIT = 3
@@ -243,9 +244,10 @@ async def test_an_address_with_too_many_parameters_is_nobodys(headers: dict[str,
     query = "?" + "&" * MAX_PARAMETERS
     async with running_coderd(first_user=True, **SETTINGS) as world:
         token = await new_proxy(world)
-        async with running_proxy(world, token) as proxy:
+        # A visitor who leaves before the proxy does: it waits for whoever asked for an upgrade.
+        async with running_proxy(world, token) as proxy, http_client() as visitor:
             for url in (world.url, proxy.urls[0]):
-                answer = await world.client.get(f"{url}/@admin/dev/apps/web/{query}", headers=headers)
+                answer = await visitor.get(f"{url}/@admin/dev/apps/web/{query}", headers=headers)
                 if url != world.url and "Upgrade" in headers:  # a proxy has no such WebSocket
                     assert answer.status_code == 403
                     continue
