@@ -143,14 +143,10 @@ def short_bounds(text: str) -> Iterator[tuple[int, str]]:
             continue
         if "clock:" in ast.unparse(function) or (jumps and not function.name.startswith("test_")):
             continue
-        for call in ast.walk(function):
-            for bound in bounds(call) if isinstance(call, ast.Call) else ():
-                if (
-                    isinstance(bound, ast.Constant)
-                    and type(bound.value) in {int, float}
-                    and 0 < bound.value < LEAST_BOUND
-                ):
-                    yield call.lineno, _name(call.func)
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            given = [one.value for one in bounds(call) if isinstance(one, ast.Constant)]
+            if any(isinstance(one, int | float) and 0 < one < LEAST_BOUND for one in given):
+                yield call.lineno, _name(call.func)
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ class _AllEngines(LRUCache[Any, Any]):
 
 
 _compiled = _AllEngines(2_000)
-_create_engine = engine.create_async_engine
+_create_engine = vars(engine)["create_async_engine"]
 
 
 def _engine_of_all(*given: Any, **options: Any) -> Any:
@@ -130,7 +130,7 @@ def _engine_of_all(*given: Any, **options: Any) -> Any:
     return made
 
 
-engine.create_async_engine = _engine_of_all
+vars(engine)["create_async_engine"] = _engine_of_all
 
 
 def _place() -> str | None:
