@@ -61,8 +61,9 @@ class ProxySite:
             "/api/v2/buildinfo": lambda: ((*_JSON, *_ANY_ORIGIN), codec.encode(self.build_info())),
         }
 
-    async def __call__(self, scope: Message, _receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
+            await receive()  # it asks to be let in; its end has no room before that is heard (middleware.py)
             await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
         elif scope["type"] == "http":
             if has_too_many(scope["query_string"]):

@@ -109,24 +109,44 @@ def test_no_date_is_given_to_a_server_by_the_systems_clock() -> None:
 
 
 LEAST_BOUND = 60
+WAITS = {"fail_after", "wait", "communicate", "settimeout", "eventually"}
+"""Give up after so many seconds, which they are told first or by a name."""
+GIVES_UP = {*WAITS, "run", "get", "join", "check_output"}
+"""Those, and what does it when it is told so by a name."""
+SHORT = {
+    ("natworld.py", "wait"): "whatever does not end by itself is killed then, and nobody says that it did",
+    ("odd_server.py", "settimeout"): "whoever connects and says nothing keeps all others waiting",
+}
+HTTPX = {f"httpx.{name}" for name in "AsyncClient Client get post put patch delete request stream".split()}
 
 
-def short_bounds(text: str) -> Iterator[int]:
+def _name(call: ast.expr) -> str:
+    return call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
+
+
+def bounds(call: ast.Call) -> Iterator[ast.expr]:
+    """What a call is told of how long it may take."""
+    name, given = _name(call.func), list(call.args)
+    if name == "run_sync" and given and _name(given[0]) in WAITS:
+        yield from given[1:]  # in a thread
+    if name in WAITS:
+        yield from given
+    if name in GIVES_UP:
+        yield from (word.value for word in call.keywords if word.arg in {"timeout", "seconds"})
+
+
+def short_bounds(text: str) -> Iterator[tuple[int, str]]:
     """Lines with a bound that a slow machine passes. Helpers of a file in which clocks jump may be for those tests."""
     jumps = "autojump" in text or "MockClock" in text
     for function in ast.parse(text).body:
-        if not isinstance(function, ast.AsyncFunctionDef | ast.ClassDef) or "clock:" in ast.unparse(function):
+        if not isinstance(function, ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef):
             continue
-        if jumps and not function.name.startswith("test_"):
+        if "clock:" in ast.unparse(function) or (jumps and not function.name.startswith("test_")):
             continue
-        for call in ast.walk(function):
-            if (
-                isinstance(call, ast.Call)
-                and ast.unparse(call.func) == "trio.fail_after"
-                and isinstance(call.args[0], ast.Constant)
-                and float(str(call.args[0].value)) < LEAST_BOUND
-            ):
-                yield call.lineno
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            given = [one.value for one in bounds(call) if isinstance(one, ast.Constant)]
+            if any(isinstance(one, int | float) and 0 < one < LEAST_BOUND for one in given):
+                yield call.lineno, _name(call.func)
 
 
 @pytest.mark.parametrize(
@@ -135,17 +155,57 @@ def short_bounds(text: str) -> Iterator[int]:
         ("async def test():\n  with trio.fail_after(5):\n    pass", [2]),
         ("async def test():\n  with trio.fail_after(60):\n    pass", []),
         ("async def test(autojump_clock: Any):\n  with trio.fail_after(5):\n    pass", []),
+        ("def test():\n  assert process.wait(30) == 0", [2]),
+        ("def test():\n  subprocess.run(argv, timeout=20)", [2]),
+        ("def test():\n  async def inner():\n    await trio.to_thread.run_sync(event.wait, 30)", [3]),
+        ("async def test():\n  await eventually(look, seconds=30)", [2]),
+        ("async def test():\n  await event.wait()", []),
+        ("async def test():\n  await node.ping(timeout=0.3)", []),
     ],
 )
 def test_which_bounds_are_short(text: str, found: list[int]) -> None:
-    assert list(short_bounds(text)) == found
+    assert [line for line, _ in short_bounds(text)] == found
 
 
 def test_bounds_are_against_hanging() -> None:
+    """Of real programs and machines: test_patience.py."""
+    found = {
+        (path.name, name): f"{path.relative_to(ROOT)}:{line}"
+        for room in ("build", "conformance", "fuzz", "kit", "property", "recorded", "simnet", "unit", "vectors")
+        for path in sorted((ROOT / "tests" / room).rglob("*.py"))
+        for line, name in short_bounds(path.read_text())
+    }
+    assert [place for key, place in found.items() if key not in SHORT] == []
+    assert SHORT.keys() <= found.keys(), "reasons for bounds that are gone"
+
+
+def unbounded(text: str) -> Iterator[int]:
+    """Lines that leave it to httpx how long an answer may take."""
+    for call in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
+        if ast.unparse(call.func) in HTTPX and not any(word.arg in {"timeout", None} for word in call.keywords):
+            yield call.lineno
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("httpx.AsyncClient(base_url=url)", [1]),
+        ("httpx.post(url, data=form)", [1]),
+        ("httpx.post(url, data=form, timeout=60)", []),
+        ("http_client(url)", []),
+        ("httpx.Response(200)", []),
+    ],
+)
+def test_what_httpx_bounds_is_found(call: str, found: list[int]) -> None:
+    assert list(unbounded(call)) == found
+
+
+def test_no_answer_has_the_five_seconds_of_httpx() -> None:
+    """`http_client` of tests/kit/http_client.py gives it a minute."""
     wrong = [
         f"{path.relative_to(ROOT)}:{line}"
-        for room in ("kit", "recorded", "unit")
-        for path in sorted((ROOT / "tests" / room).rglob("*.py"))
-        for line in short_bounds(path.read_text())
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if "httpx" in (text := path.read_text())
+        for line in unbounded(text)
     ]
     assert not wrong, "\n".join(wrong)

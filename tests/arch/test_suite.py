@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
+from hypothesis import HealthCheck, settings
 
-from tests.kit import hanging
+from tests.kit import hanging, ports
 from tests.kit.ports import PORTS, _claimed, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,18 @@ def test_every_test_is_in_exactly_one_run() -> None:
             assert len(found) == 1, f"{path.relative_to(ROOT)}, {mark}: {found}"
 
 
+def test_no_example_of_a_property_has_a_time() -> None:
+    """Nor is it chance which are tried, but in long runs and by hand (tests/conftest.py)."""
+    assert settings.default is not None and settings.default.deadline is None
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
+    told = [
+        path.name
+        for path in (ROOT / "tests").rglob("*.py")
+        if re.search(r"deadline=(timedelta|[0-9])", path.read_text())
+    ]
+    assert told == []
+
+
 def test_every_run_is_started() -> None:
     for name in _runs():
         assert len(re.findall(rf"^ *(?:run_beside \w+ )?{name}(?: |$)(?!\()", SCRIPT, re.MULTILINE)) == 1, name
@@ -63,6 +76,12 @@ def test_a_program_is_told_a_port_that_no_run_beside_it_is_given() -> None:
     assert len(found := {free_port() for _ in range(20)}) > 10 and found <= set(PORTS)
     makers = [path.name for path in (ROOT / "tests").rglob("*.py") if re.search(r"def free_port\(", path.read_text())]
     assert makers == ["ports.py"]
+
+
+def test_a_port_that_has_to_be_this_one_is_given_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "PORTS", range(ports.ECHO, ports.ECHO + 2))
+    monkeypatch.setattr(ports, "_claimed", lambda _port: True)
+    assert {free_port() for _ in range(20)} == {ports.ECHO + 1}
 
 
 def test_a_port_is_given_to_one_run_at_a_time() -> None:

@@ -126,7 +126,7 @@ async def _made_ahead() -> Told:
 
 async def _hear_reinit(world: World, heard: list[httpx.Response]) -> None:
     """The head of a stream comes with its first event."""
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with event_stream(world.url, f"{_AGENTS}/me/reinit?wait=true", {"Coder-Session-Token": TOKEN}) as stream:
             assert (await stream.line(), "prebuild_claimed" in (await stream.line() or "")) == ("event: data", True)
             heard.append(

@@ -16,6 +16,7 @@ import trio
 
 from tests.conformance.world import Populated
 from tests.kit.coderd import FIRST_USER, running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.mail import Mailbox
 from tests.kit.workspaces import without_daemon
 
@@ -46,7 +47,7 @@ async def _first_user(_world: Populated) -> Answers:
 
 async def _people(world: Populated) -> Answers:
     server = world.world
-    async with httpx.AsyncClient(base_url=server.url) as browser:
+    async with http_client(server.url) as browser:
         there = await browser.get("/api/v2/users/oidc/callback")
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
         back = await browser.get("/api/v2/users/oidc/callback", params={"code": "good", "state": state})
@@ -70,7 +71,7 @@ async def _passcode(world: Populated) -> Answers:
     asked = await server.post("/api/v2/users/otp/request", {"email": address}, token="")
     yield "POST /api/v2/users/otp/request", asked
     code = ""
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while not code:
             await trio.sleep(0.05)
             for _, receivers, mail in box.mails:
@@ -103,7 +104,7 @@ async def _notifications(world: Populated) -> Answers:
     await server.put(path, {"method": ""})
     await server.post("/api/v2/notifications/test")
     found: list[Any] = []
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while not found:
             await trio.sleep(0.05)
             found = (await server.get("/api/v2/notifications/inbox")).json()["notifications"]
@@ -117,11 +118,11 @@ async def _settings_of_workspaces(world: Populated) -> Answers:
     workspace = await world.thing("site", "workspace")
     await server.put(f"/api/v2/workspaces/{workspace}/ttl", {"ttl_ms": 3_600_000})
     await server.post(f"/api/v2/workspaces/{workspace}/builds", {"transition": "stop"})
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while (await server.get(f"/api/v2/workspaces/{workspace}")).json()["latest_build"]["status"] != "stopped":
             await trio.sleep(0.05)
     await server.post(f"/api/v2/workspaces/{workspace}/builds", {"transition": "start"})
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while (await server.get(f"/api/v2/workspaces/{workspace}")).json()["latest_build"]["status"] != "running":
             await trio.sleep(0.05)
     later = await server.put(f"/api/v2/workspaces/{workspace}/extend", {"deadline": "2035-01-02T03:04:05Z"})

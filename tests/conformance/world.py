@@ -44,7 +44,9 @@ _BUILD_BOUND = ("workspacebuild", "workspaceagent", "agent", "buildnumber", "wor
 SCIM_KEY = "conformance-scim-key"
 SILENT = 599
 """Stands for a stream that says nothing until something happens."""
-_PATIENCE = 20.0
+_PATIENCE = 60.0
+_QUIET = ("/me/reinit",)
+"""Ends of paths whose stream says nothing at first; whatever else is asked has the client's time."""
 
 
 @dataclass
@@ -161,10 +163,10 @@ class Populated:
             headers = {"Coder-Provisioner-Daemon-Key": token} if token else {}
         if path == "/api/v2/files" and content is None:
             content, headers["Content-Type"] = bytes(1024), "application/x-tar"
-        if content is None and body is not None:
-            request = self.world.client.build_request(method, path, headers=headers, json=body)
-        else:
-            request = self.world.client.build_request(method, path, headers=headers, content=content)
+        sent: dict[str, Any] = {"content": content} if content is not None or body is None else {"json": body}
+        if path.partition("?")[0].endswith(_QUIET):
+            sent["timeout"] = 5
+        request = self.world.client.build_request(method, path, headers=headers, **sent)
         try:
             answer = await self.world.client.send(request, stream=True)
         except httpx.ReadTimeout:
@@ -478,7 +480,6 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
         build=_build,
     )
     async with workspace_world(answers, **settings) as (world, _):
-        world.client.timeout = httpx.Timeout(5)
         yield Populated(world)
 
 

@@ -4,14 +4,13 @@
         await world.first_user()
         me = await world.get("/api/v2/users/me")
 
-Postgres is started on first use and stopped at exit. Each `running_coderd` clones a migrated template database
-(some tens of milliseconds), so tests never see each other's rows. Where a server with default settings and the
-system's clock begins with its first user, the user was made and logged in before the template was. Do not use
-`autojump_clock` with it: waiting for the database is real time.
+Each `running_coderd` has a copy of a migrated template database (`databases.py`), so tests never see each other's rows.
+Where a server with default settings and the system's clock begins with its first user, the user was made and logged in
+before the template was. Do not use `autojump_clock` with it: waiting for the database is real time.
 
-Many hundred servers are started in a run of the suite, so each is kept cheap: the cluster lies in memory where
-there is room (cloning a database of some hundred files took a second on a busy disk), passwords are hashed by the
-cheapest argon2id, all servers share one table of routes and all clients one TLS context.
+Many hundred servers are started in a run of the suite, so each is kept cheap: its database is there already, passwords
+are hashed by the cheapest argon2id, all servers share one table of routes and what statements compile to, all clients
+one TLS context.
 
 Nothing happens by itself between two lines of a test because time has passed: loops that a clock drives do not run
 (`ALL_LOOPS`). A test takes their turns by hand, or starts one: `ctx.nursery.start_soon(reaper.run, ctx)`. What is told
@@ -20,15 +19,10 @@ is heard by the notice or not at all (`SECOND_LOOKS`), so that no test's bound n
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import copy
 import functools
-import itertools
 import os
-import shutil
-import signal
-import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,9 +32,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
-import asyncpg
 import httpx
-import trio
 from argon2 import PasswordHasher
 from quart import Blueprint
 
@@ -59,9 +51,8 @@ from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.provisioning import job_logs, job_queue
 from coder.coderd.services.workspaces import subscriptions
-from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
-from coder.coderd.store.engine.database import LoopThread, open_database
-from coder.coderd.store.engine.migrate import migrate
+from tests.kit.databases import fresh_database, shared_postgres
+from tests.kit.http_client import http_client
 
 FIRST_USER: dict[str, Any] = {
     "email": "a@b.c",
@@ -70,11 +61,6 @@ FIRST_USER: dict[str, Any] = {
     "password": "SomeSecure123!",
     "trial": False,
 }
-_counter = itertools.count()
-_MEMORY = Path("/dev/shm")
-_ROOM = 2_000_000_000
-"""Bytes free in memory below which Postgres goes to the disk: several processes may have a cluster of some 200 MB."""
-
 _LATER = frozenset({"experiments", "workspace_prebuilds_reconciliation_interval"})
 """Settings that say nothing about a server's first start, its first user and the first login."""
 
@@ -112,42 +98,15 @@ class FirstUser:
     organization_id: str
 
 
-@dataclass
-class _Session:
-    """The Postgres all tests of this process share."""
-
-    folder: tempfile.TemporaryDirectory[str]
-    running: Any
-    sockets: Path
-    first: FirstUser | None = None
-    "Of the template `first_user`, once it was made."
-    used: int = 0
-    "How many of its copies a server has now."
-
-    def url(self, name: str) -> str:
-        return f"postgresql://coder@/{name}?host={self.sockets}"
-
-
-_session: _Session | None = None
-
-
-def _place() -> str | None:
-    """Where the cluster's folder is made: in memory, else where temporary files are."""
-    try:
-        return str(_MEMORY) if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM else None
-    except OSError:
-        return None
+_first_user: FirstUser | None = None
+"""Of the template of that name, once it was made."""
+_used = 0
+"""How many of its copies a server has now."""
 
 
 def _no_folder(name: str) -> Path:
     """In place of a folder at home, where the programs lie that whoever runs the suite has built."""
     return Path(tempfile.gettempdir()) / f"coder-test-{os.getpid()}-{name}"
-
-
-@functools.cache
-def client_tls() -> ssl.SSLContext:
-    """What clients verify servers with. Reading the list of authorities takes 40 ms: once is enough."""
-    return httpx.create_ssl_context()
 
 
 @functools.cache
@@ -168,66 +127,6 @@ def _make_another(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence
 
 _make_application = application.make_application
 application.make_application = _make_another
-
-
-async def shared_postgres() -> _Session:
-    """Starts Postgres once for this process; it ends with the process."""
-    global _session
-    if _session is None:
-        folder = tempfile.TemporaryDirectory(prefix="coder-test-pg-", dir=_place())
-        Path(folder.name).chmod(0o711)
-        account = postgres_cluster.find_account()
-        cluster = postgres_cluster.cluster_of(Path(folder.name), account)
-        programs = postgres_programs.find_programs(cluster, "")
-        await postgres._initialise(cluster, programs, durable=False)
-        running = await postgres._start(cluster, programs, durable=False)
-        _session = _Session(folder, running, cluster.sockets)
-        atexit.register(_stop_postgres)
-        async with open_database(_session.url("coder")) as database:
-            await migrate(database)
-    return _session
-
-
-def _stop_postgres() -> None:
-    global _session
-    if _session is None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(_session.running.pid, signal.SIGINT)
-    _session.running.process.wait(timeout=60)
-    _session.folder.cleanup()
-    _session = None
-
-
-async def _admin(sql: str) -> None:
-    session = await shared_postgres()
-    thread = LoopThread()
-    thread.start()
-
-    async def execute() -> None:
-        connection = await asyncpg.connect(session.url("postgres"))
-        try:
-            await connection.execute(sql)
-        finally:
-            await connection.close()
-
-    try:
-        await thread.call(execute)
-    finally:
-        thread.stop()
-
-
-@contextlib.asynccontextmanager
-async def fresh_database(*, migrated: bool = True, template: str = "coder") -> AsyncIterator[str]:
-    """The URL of a database of one's own, dropped afterwards."""
-    session = await shared_postgres()
-    name = f"test_{os.getpid()}_{next(_counter)}"
-    await _admin(f"CREATE DATABASE {name}" + (f" TEMPLATE {template} STRATEGY FILE_COPY" if migrated else ""))
-    try:
-        yield session.url(name)
-    finally:
-        with trio.CancelScope(shield=True):
-            await _admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @dataclass
@@ -345,26 +244,29 @@ async def _empty_database() -> AsyncIterator[tuple[str, FirstUser | None]]:
 async def _database_with_first_user() -> AsyncIterator[tuple[str, FirstUser | None]]:
     """A copy of one that a server had, and whom it holds. Two servers at a time share no keys: the second gets an
     empty one."""
-    session = await shared_postgres()
-    if session.used:
+    global _first_user, _used
+    if _used:
         async with _empty_database() as found:
             yield found
         return
-    session.used += 1
+    _used += 1
     try:
-        if session.first is None:
-            session.first = await _make_first_user(session)
+        if _first_user is None:
+            _first_user = await _make_first_user()
         async with fresh_database(template="first_user") as url:
-            yield url, session.first
+            yield url, _first_user
     finally:
-        session.used -= 1
+        _used -= 1
 
 
-async def _make_first_user(session: _Session) -> FirstUser:
+async def _make_first_user() -> FirstUser:
     """Fills the template `first_user`: what the API does, once for this process."""
-    await _admin("DROP DATABASE IF EXISTS first_user WITH (FORCE)")  # of a test that was ended while it waited here
-    await _admin("CREATE DATABASE first_user TEMPLATE coder STRATEGY FILE_COPY")
-    async with _server(session.url("first_user"), None, None, {}) as world:
+    cluster = await shared_postgres()
+    await cluster.execute(
+        "DROP DATABASE IF EXISTS first_user WITH (FORCE)",  # of a test that was ended while it waited here
+        "CREATE DATABASE first_user TEMPLATE coder STRATEGY FILE_COPY",
+    )
+    async with _server(cluster.url("first_user"), None, None, {}) as world:
         await world.first_user()
         return FirstUser(world.token, world.user_id, world.organization_id)
 
@@ -384,6 +286,6 @@ async def _server(url: str, clock: Clock | None, provisioner: Any, settings: Map
     config = ServerConfig(**values)
     async with (
         open_server(config, provisioner, clock=clock) as server,
-        httpx.AsyncClient(base_url=server.url, timeout=60, verify=client_tls()) as client,
+        http_client(server.url) as client,
     ):
         yield World(server, client)

@@ -29,11 +29,13 @@ _GO = """address => {
 }"""
 _LINKS = """() => [...document.querySelectorAll("a[href]")].filter(one => one.origin === location.origin)
     .map(one => one.pathname + one.search)"""
-# Whether one is open. It is there a moment before it takes keys: the one key that closes it must not come too soon.
-_POPUP = """wanted => {
-    const open = document.querySelector("[role=menu][data-state=open], [role=dialog][data-state=open]");
-    return wanted ? open !== null && open.contains(document.activeElement) : open === null;
-}"""
+# It is there a moment before it takes keys: the one key that closes it must not come too soon.
+_OPEN = """() => document.querySelector("[role=menu][data-state=open], [role=dialog][data-state=open]")
+    ?.contains(document.activeElement)"""
+# What was closed gives the focus back to its button some time later, and whatever is open by then takes that for
+# somebody who went elsewhere, and closes: the next one must not be opened sooner.
+_CLOSED = """button => document.querySelector("[role=menu][data-state], [role=dialog][data-state]") === null
+    && (document.activeElement === button || !button.isConnected)"""
 # Buttons that open something: a number to find each again, its name, whether it is the frame's and so on every page.
 _NAMED_POPUPS = """() => [...document.querySelectorAll("button[aria-haspopup=menu], button[aria-haspopup=dialog]")]
     .filter(one => one.checkVisibility() && !one.disabled)
@@ -114,13 +116,13 @@ class Walk:
                 continue
             self._opened.add(key)
             # By keyboard: what lies over a button is no matter.
-            button = self.page.locator(f"[data-walk='{number}']")
+            button = self.page.locator(f"[data-walk='{number}']").element_handle()
             button.press("Enter")
-            self.page.wait_for_function(_POPUP, arg=True)
+            self.page.wait_for_function(_OPEN)
             settled(self.page)
             found += self._seen()
             self.page.keyboard.press("Escape")
-            self.page.wait_for_function(_POPUP, arg=False)
+            self.page.wait_for_function(_CLOSED, arg=button)
         return found
 
     def _seen(self) -> list[str]:

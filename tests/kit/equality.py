@@ -66,12 +66,13 @@ _FULL_TIMES: dict[str, Callable[[datetime], datetime]] = {
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
-def chosen_time(name: str) -> str:
-    """A time the client chose, named after its distance from now: `t.plus2h`. Raises KeyError for other names."""
+def chosen_time(name: str, began: datetime) -> str:
+    """A time the client chose, named after its distance from now: `t.plus2h`; or a full hour or day around when the
+    area `began`, which is one for all of them: midnight may fall between two. Raises KeyError for other names."""
     match = _CHOSEN_TIME.fullmatch(name)
-    moment = datetime.now(UTC).replace(microsecond=0)
     if match is None:
-        return _FULL_TIMES[name.removeprefix("t.")](moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return _FULL_TIMES[name.removeprefix("t.")](began.replace(microsecond=0)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.now(UTC).replace(microsecond=0)
     if match[2]:
         distance = timedelta(**{_UNITS[match[4]]: int(match[3])})
         moment += distance if match[2] == "plus" else -distance
@@ -94,6 +95,7 @@ class Names:
     "Numbered placeholders: `<uuid:3>` -> value."
     moments: dict[str, datetime] = field(default_factory=dict)
     "Numbered times of the answer at hand: equal numbers are equal times there, and nowhere else."
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def fill(self, text: str) -> str:
         """`text` with bound names and repeats put in. Raises KeyError for an unbound name."""
@@ -106,7 +108,7 @@ class Names:
             if token.startswith("{"):
                 name = token[1:-1]
                 if name.startswith("t.") and name not in self.bound:
-                    self.bound[name] = chosen_time(name)
+                    self.bound[name] = chosen_time(name, self.began)
                 return self.bound[name]
             return token
 
@@ -182,7 +184,7 @@ def _without_order(items: list[Any]) -> bool:
 
 
 def _copy(names: Names) -> Names:
-    return Names(dict(names.bound), dict(names.seen), dict(names.moments))
+    return Names(dict(names.bound), dict(names.seen), dict(names.moments), names.began)
 
 
 def _ordered(expected: list[Any], actual: list[Any], names: Names, where: str) -> list[str]:

@@ -23,7 +23,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import trio
 
@@ -32,7 +31,9 @@ from coder.base.clock import FakeClock
 from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 from tests.kit.coderd import FIRST_USER, World, running_coderd
 from tests.kit.equality import Names
+from tests.kit.http_client import http_client
 from tests.kit.identity_provider import IdentityProvider, identity_provider
+from tests.kit.ports import ECHO
 from tests.kit.replay import OURS, POLL_SECONDS, Before, Recordings, Report, replay_area, server_settings
 
 BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")
@@ -147,7 +148,7 @@ def _bursts(world: World) -> Before:
     """Requests between the recorded lines: notes speak of "after 59 requests within a minute" and "after 13"."""
 
     async def before(number: int, names: Names) -> None:
-        async with httpx.AsyncClient(base_url=world.url) as client:
+        async with http_client(world.url) as client:
             if number == 8:
                 for _ in range(59):
                     await client.post("/api/v2/users/login", json={"email": "zz@b.c", "password": "x"})
@@ -179,7 +180,7 @@ def _set_aside(world: World, number: int, method: str, path: str) -> Before:
             done = True
             if now > number:
                 headers = {"Coder-Session-Token": names.bound["token.alice"], "User-Agent": "conformance-client"}
-                async with httpx.AsyncClient(base_url=world.url) as client:
+                async with http_client(world.url) as client:
                     body: dict[str, str] | None = None if method == "GET" else {}
                     await client.request(method, path, json=body, headers=headers)
 
@@ -193,7 +194,7 @@ def _applying(world: World) -> Before:
         headers = {"Coder-Session-Token": names.bound["token.admin"]}
         url = f"/api/v2/workspacebuilds/{names.bound['build.ws']}/logs"
         with trio.fail_after(POLL_SECONDS):
-            async with httpx.AsyncClient(base_url=world.url, headers=headers) as client:
+            async with http_client(world.url, headers=headers) as client:
                 while not any(
                     row["stage"] == "Starting workspace" and "Creating" in row["output"]
                     for row in (await client.get(url)).json()
@@ -211,7 +212,7 @@ def _settled(world: World) -> Before:
             return
         headers = {"Coder-Session-Token": names.bound["token.admin"]}
         with trio.fail_after(POLL_SECONDS):
-            async with httpx.AsyncClient(base_url=world.url, headers=headers) as client:
+            async with http_client(world.url, headers=headers) as client:
                 while any(
                     one["latest_build"]["job"]["status"] in {"pending", "running"}
                     for one in (await client.get("/api/v2/workspaces")).json()["workspaces"]
@@ -256,7 +257,7 @@ class _Agent:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(15)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -279,7 +280,7 @@ class _Echo(BaseHTTPRequestHandler):
 @contextmanager
 def _echo_server() -> Iterator[None]:
     """The web server the recorded workspace had on this port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 19099), _Echo)
+    server = ThreadingHTTPServer(("127.0.0.1", ECHO), _Echo)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -45,6 +45,7 @@ from coder.coderd.config.reading import server_config
 from coder.coderd.config.settings import SECRETS
 from tests.kit.equality import Names, differences, pick
 from tests.kit.event_stream import event_stream
+from tests.kit.http_client import http_client
 
 EXCHANGES = Path(__file__).resolve().parent.parent / "data" / "api" / "recorded" / "exchanges"
 POLL_SECONDS = 60.0
@@ -217,7 +218,7 @@ async def replay_area(
     )
     report, around = Report(area), Report(area)
     own = {line["n"] for line in recordings.own(area)}
-    async with httpx.AsyncClient(base_url=url, timeout=60, follow_redirects=False) as client:
+    async with http_client(url, follow_redirects=False) as client:
         for line in recordings.lines(area):
             if before is not None:
                 await before(line["n"], table)

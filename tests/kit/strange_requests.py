@@ -126,7 +126,7 @@ def fill(path: str, values: Mapping[str, str]) -> str:
 class Sender:
     """One kept-alive connection that sends what it is told, byte for byte."""
 
-    def __init__(self, url: str, headers: Mapping[str, str] = {}, patience: float = 15.0) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] = {}, patience: float = 60.0) -> None:
         parts = urlsplit(url)
         self._address = (parts.hostname or "", parts.port or 80)
         self._headers = dict(headers)

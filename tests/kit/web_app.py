@@ -177,7 +177,7 @@ def app_in_a_thread() -> Iterator[WebApp]:
 
     thread = threading.Thread(target=trio.run, args=(serve,), daemon=True)
     thread.start()
-    app, over, token = began.get(timeout=30)
+    app, over, token = began.get(timeout=60)
     try:
         yield app
     finally:

@@ -7,8 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
-
 from coder.base.secret import Secret
 from coder.coderd.config.settings import ServerConfig
 from coder.wsproxy import authorizer
@@ -16,6 +14,7 @@ from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.metrics import BY_HOST, BY_PATH
 from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.coderd import World
+from tests.kit.http_client import http_client
 from tests.kit.ports import free_port
 
 PROXIES = "/api/v2/workspaceproxies"
@@ -51,7 +50,7 @@ async def running_proxy(world: World, token: str, **settings: Any) -> AsyncItera
 
 async def scraped(proxy: RunningProxy) -> dict[str, float]:
     """Every series of a proxy that runs with `MEASURED`, by its name with labels."""
-    async with httpx.AsyncClient() as client:
+    async with http_client() as client:
         answer = await client.get(f"http://127.0.0.1:{proxy.metrics_port}/metrics")
     assert answer.status_code == 200
     return {name: float(value) for name, value in re.findall(r"(?m)^([a-z]\w+(?:\{.*\})?) (\S+)$", answer.text)}

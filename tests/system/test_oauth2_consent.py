@@ -107,9 +107,10 @@ def test_allow_leads_back_to_the_application_with_a_code(
     assert found["state"] == ["s t"]
     form = {"grant_type": "authorization_code", "code": found["code"][0], "redirect_uri": application.url}
     form |= {"client_id": application.client_id, "client_secret": application.secret, "code_verifier": VERIFIER}
-    given = httpx.post(f"{server.url}/oauth2/tokens", data=form)
+    given = httpx.post(f"{server.url}/oauth2/tokens", data=form, timeout=60)
     assert given.status_code == 200, given.text
-    me = httpx.get(f"{server.url}/api/v2/users/me", headers={"Coder-Session-Token": given.json()["access_token"]})
+    headers = {"Coder-Session-Token": given.json()["access_token"]}
+    me = httpx.get(f"{server.url}/api/v2/users/me", headers=headers, timeout=60)
     assert me.json()["username"] == "ana"
 
 

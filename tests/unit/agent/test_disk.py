@@ -31,7 +31,7 @@ async def test_whoever_waits_can_go_and_what_is_asked_goes_on() -> None:
     assert limiter.borrowed_tokens == 1, "its thread is not free"
     assert await on_disk(threading.get_ident) != threading.get_ident()
     answer.set()
-    assert await trio.to_thread.run_sync(answered.wait, 30)
+    assert await trio.to_thread.run_sync(answered.wait, 60)
 
 
 async def test_what_a_look_raises_is_raised() -> None:
@@ -89,7 +89,7 @@ def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
         assert threads.limiter().borrowed_tokens == 1
 
     async def next_run() -> int:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             return await on_disk(lambda: 7, limiter=threads)
 
     try:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
+from coder.agent.reports import vitals
 from coder.net.policy import DialPolicy
 from tests.kit.agents import eventually, workspace_world
 from tests.kit.whole_agent import running_agent
 
 
-async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path) -> None:
+async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals, "INTERVAL", 0.1)
     async with workspace_world() as scene, running_agent(scene, DialPolicy(scene.world.url), tmp_path):
         old = scene.agent_id
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
@@ -264,7 +265,7 @@ async def test_odd_words_are_no_defect_of_the_program_nor_of_the_answer(
 async def test_commands_over_the_mesh_survive_flaws(
     name: str, server: OddServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They go on to dial what the answer names, so each has half a second from its first question."""
+    """They go on to dial what the answer names, so each has until it waits for that; half a second at most."""
     begin = trio.run
 
     def limited(main: Callable[..., Awaitable[Any]], *args: Any, **more: Any) -> Any:
@@ -280,7 +281,8 @@ async def test_commands_over_the_mesh_survive_flaws(
     async def end_soon(scope: trio.CancelScope) -> None:
         while not server.asked:
             await trio.sleep(0.01)
-        await trio.sleep(0.5)
+        with trio.move_on_after(0.5):
+            await trio.testing.wait_all_tasks_blocked(0.1)
         scope.cancel()
 
     monkeypatch.setattr(trio, "run", limited)

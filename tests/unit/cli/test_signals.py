@@ -25,7 +25,7 @@ def test_a_signal_ends_a_command_without_a_trace(number: signal.Signals) -> None
         env = {**os.environ, "CODER_CONFIG_DIR": "/nonexistent"}
         # A runner started in the background ignores SIGINT, and children inherit that.
         with subprocess.Popen(argv, stderr=subprocess.PIPE, env=env, preexec_fn=_listen_again) as it:  # noqa: PLW1509
-            silent.settimeout(20)
+            silent.settimeout(60)
             connection, _ = silent.accept()  # it waits for an answer now
             it.send_signal(number)
             _, said = it.communicate(timeout=60)

@@ -138,7 +138,7 @@ def test_orphans_are_collected_signals_are_passed_on_and_the_exit_code_is_the_ag
     while _exists(orphan):
         pass
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(30) == 42
+    assert process.wait(60) == 42
     process.stdout.close()
 
 

@@ -153,7 +153,7 @@ async def test_capture_holds_both_directions_without_padding() -> None:
     assert all(len(packet) == 40 + int.from_bytes(packet[4:6], "big") for packet in packets)
 
 
-async def test_a_lost_ping_leaves_the_file_alone(tmp_path: Path) -> None:
+async def test_a_lost_ping_leaves_the_file_alone(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     class Silent:
         node: Any = None
         pings = 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
 import trio
 
 from coder.base.errors import CoderError
 from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.metrics import metrics_text, serve_metrics
+from tests.kit.http_client import http_client
 
 
 def _samples(activity: ProvisionerActivity) -> dict[str, float]:
@@ -37,7 +37,7 @@ async def test_the_listener_answers_and_knows_one_page() -> None:
     async with trio.open_nursery() as nursery:
         (listener, *_) = await nursery.start(serve_metrics, "127.0.0.1:0", ProvisionerActivity())
         url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with http_client(url) as client:
             assert "coderd_provisionerd_num_daemons 1" in (await client.get("/metrics?x=1")).text
             head = await client.head("/metrics")
             assert (head.status_code, head.content) == (200, b"")

@@ -44,6 +44,7 @@ from coder.wsproxy.server import RunningProxy, open_proxy
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import running_coderd
 from tests.kit.forgery import forged as forge
+from tests.kit.http_client import http_client
 from tests.kit.schema import check
 from tests.kit.web_app import WebApp, running_app
 from tests.kit.whole_agent import running_agent
@@ -99,7 +100,7 @@ async def view_context(folder: Path) -> AsyncIterator[Scene]:
             async with (
                 running_agent(agent, policy, folder / "agent"),
                 running_proxy(agent.world, token, **MEASURED) as proxy,
-                httpx.AsyncClient(timeout=60) as browser,
+                http_client() as browser,
             ):
                 yield Scene(agent, app, proxy, browser)
 
@@ -421,7 +422,7 @@ async def test_a_wrong_token_says_so() -> None:
 async def test_a_proxy_that_only_relays() -> None:
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
-        async with running_proxy(world, token, derp_only=True) as proxy, httpx.AsyncClient() as browser:
+        async with running_proxy(world, token, derp_only=True) as proxy, http_client() as browser:
 
             async def relays() -> bool:
                 return (await browser.get(f"{proxy.world.access_url}/derp")).status_code == 426

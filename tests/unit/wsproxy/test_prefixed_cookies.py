@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import httpx
-
 from coder.base.config import Inputs
 from coder.coderd.services.apps import app_tokens
 from coder.domain.access.session_cookies import PATH_SESSION_COOKIE, SESSION_COOKIE
 from coder.domain.apps.app_headers import API_KEY_QUERY
 from coder.wsproxy.config import proxy_config
 from tests.kit.coderd import running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.workspace_proxy import new_proxy, running_proxy
 
 APP = "/@admin/none/apps/web/"
@@ -26,7 +25,7 @@ def test_the_setting_has_an_effect() -> None:
 async def test_a_planted_session_is_none() -> None:
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
-        async with running_proxy(world, token, host_prefix_cookie=True) as proxy, httpx.AsyncClient() as browser:
+        async with running_proxy(world, token, host_prefix_cookie=True) as proxy, http_client() as browser:
             await proxy.world.registration.registered.wait()
             sealed = await app_tokens.seal_key(world.ctx, world.token)
             landed = await browser.get(f"{proxy.world.access_url}{APP}?{API_KEY_QUERY}={sealed}")

@@ -86,13 +86,13 @@ class Middleware:
             await _preflight(send, scope["headers"] if self.ctx.config.dangerous_allow_cors_requests else None)
             return
         if has_too_many(scope["query_string"]):
-            await _refuse_parameters(send, scope["type"])
+            await _refuse_parameters(receive, send, scope["type"])
             return
         if self._access_host and scope["type"] == "http" and self._is_elsewhere(scope):
             await _redirect(send, self.ctx.access_url, scope)
             return
         if scope["type"] == "websocket" and self._foreign(scope):
-            await _refuse_websocket(send)
+            await _refuse_websocket(receive, send)
             return
         if "//" in scope["path"] and scope["path"].startswith("/api/"):
             scope["path"] = re.sub("/+", "/", scope["path"])
@@ -217,16 +217,20 @@ def _shown_path(scope: Message) -> str:
     return shortened(scope.get("raw_path", b"").decode("latin-1").partition("?")[0])
 
 
-async def _refuse_websocket(send: Send) -> None:
-    await _refuse(send, "websocket", 403, b'{"message":"The origin of the request is not this server."}')
+async def _refuse_websocket(receive: Receive, send: Send) -> None:
+    await _refuse(receive, send, "websocket", 403, b'{"message":"The origin of the request is not this server."}')
 
 
-async def _refuse_parameters(send: Send, kind: str) -> None:
-    await _refuse(send, kind, 414, TOO_MANY_PARAMETERS)
+async def _refuse_parameters(receive: Receive, send: Send, kind: str) -> None:
+    await _refuse(receive, send, kind, 414, TOO_MANY_PARAMETERS)
 
 
-async def _refuse(send: Send, kind: str, status: int, body: bytes) -> None:
+async def _refuse(receive: Receive, send: Send, kind: str, status: int, body: bytes) -> None:
     """Before anything is made of the request; `kind` is that of the scope."""
+    if kind == "websocket":
+        # It asks to be let in. While nobody has heard that there is no room for its end, which is told while it is
+        # refused: the connection would wait until the server stops (websocket_bounds.py keeps one message).
+        await receive()
     start = "websocket.http.response" if kind == "websocket" else "http.response"
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     await send({"type": f"{start}.start", "status": status, "headers": [*headers, *_CONSTANT]})

@@ -234,7 +234,7 @@ async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypat
 
     def slow(file: FlightFile, document: Any) -> None:
         trio.from_thread.run_sync(begun.set)
-        may_go_on.wait(10)
+        may_go_on.wait(60)
         try:
             write(file, document)
         except OSError as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from coder.agent.workspace import git_changes
 from coder.agent.workspace.git_changes import GitError, Repository, changes, find_repositories, scan
@@ -99,18 +101,26 @@ async def test_untracked_files_are_bounded_over_all_repositories(
 
 
 async def test_a_repository_that_does_not_answer_leaves_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
-    """A git that stops at one of them."""
+    """A git that stops at one of them; time passes there alone."""
     repository(tmp_path / "a"), repository(tmp_path / "slow"), repository(tmp_path / "z")
     fake = tmp_path / "bin/git"
     fake.parent.mkdir()
-    fake.write_text(f'#!/bin/sh\ncase "$*" in *slow*) exec sleep 60;; esac\nPATH={ENV["PATH"]} exec git "$@"\n')
+    stops = f'case "$*" in *slow*) touch {tmp_path}/stands; exec sleep 600;; esac'
+    fake.write_text(f'#!/bin/sh\n{stops}\nPATH={ENV["PATH"]} exec git "$@"\n')
     fake.chmod(stat.S_IRWXU)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 3.0)
-    found = await scan(tmp_path, {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
+
+    async def time_passes() -> None:
+        while not (tmp_path / "stands").exists():
+            await trio.to_thread.run_sync(time.sleep, 0.01)
+        mock_clock.jump(git_changes.COMMAND_TIME)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(time_passes)
+        found = await scan(tmp_path, {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
     assert [Path(root).name for root in found.repositories] == ["a", "z"]
-    assert [Path(root).name for root in found.errors] == ["slow"] and "longer than 3 s" in "".join(
+    assert [Path(root).name for root in found.errors] == ["slow"] and "longer than 30 s" in "".join(
         found.errors.values()
     )
 

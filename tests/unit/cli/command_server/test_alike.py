@@ -113,7 +113,7 @@ def test_signals_are_forwarded(launcher: Launcher, number: signal.Signals) -> No
             assert it.stdout is not None
             assert it.stdout.readline() == b"waiting\n"
             it.send_signal(number)
-            codes.append(it.wait(20))
+            codes.append(it.wait(60))
     assert launcher.ways() == list(WAYS)
     assert codes[0] == codes[1] == (130 if number in (signal.SIGINT, signal.SIGTERM) else -number)
 
@@ -132,7 +132,7 @@ def test_a_reader_that_leaves_early(launcher: Launcher) -> None:
             assert it.stdout is not None
             it.stdout.read(100)
             it.stdout.close()
-            codes.append(it.wait(20))
+            codes.append(it.wait(60))
     assert launcher.ways() == list(WAYS)
     assert codes == [141, 141]
 

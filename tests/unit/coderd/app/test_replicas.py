@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import httpx
 import pytest
 import trio
 
@@ -19,6 +18,7 @@ from coder.net.dial import DialPolicy
 from coder.tailnet import relay_mesh
 from tests.kit.agents import AgentWorld, eventually, workspace_world
 from tests.kit.coderd import World
+from tests.kit.http_client import http_client
 from tests.kit.overlay import exchange, running_agent
 from tests.kit.ports import free_port
 
@@ -32,7 +32,7 @@ async def replica_of(world: World) -> AsyncIterator[World]:
     """Another server on the same database, and the same person there."""
     address = free_address()
     config = replace(world.ctx.config, http_address=address, derp_server_relay_url=f"http://{address}")
-    async with open_server(config) as server, httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+    async with open_server(config) as server, http_client(server.url) as client:
         yield World(server, client, world.token, world.user_id, world.organization_id)
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
-import httpx
 import pytest
 import trio
 
@@ -25,7 +24,9 @@ from coder.tailnet.addresses import agent_addresses, node_id
 from coder.tailnet.controller import open_controller
 from coder.tailnet.relay import RelayDialer
 from tests.kit.agents import AgentWorld, connected_agent, eventually, start_workspace
-from tests.kit.coderd import World, fresh_database
+from tests.kit.coderd import World
+from tests.kit.databases import fresh_database
+from tests.kit.http_client import http_client
 from tests.kit.ports import free_port
 
 
@@ -38,7 +39,7 @@ async def server_at(port: int, database: str) -> AsyncIterator[World]:
         dangerous_disable_rate_limits=True,
         derp_server_stun_addresses=("disable",),
     )
-    async with open_server(config) as server, httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+    async with open_server(config) as server, http_client(server.url) as client:
         yield World(server, client)
 
 

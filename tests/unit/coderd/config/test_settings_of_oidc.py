@@ -12,6 +12,7 @@ import httpx
 
 from coder.base.secret import Secret
 from tests.kit.coderd import World, running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
 
 CALLBACK = "/api/v2/users/oidc/callback"
@@ -31,7 +32,7 @@ Look = Callable[[Site], Awaitable[Any]]
 
 
 async def sent_there(site: Site) -> dict[str, list[str]]:
-    async with httpx.AsyncClient(base_url=site.world.url) as browser:
+    async with http_client(site.world.url) as browser:
         return parse_qs(urlsplit((await browser.get(CALLBACK)).headers["location"]).query)
 
 
@@ -45,7 +46,7 @@ async def come_in(site: Site) -> httpx.Response:
     }  # fmt: skip
     site.idp.info = {"name": "Carla of the user info"}
     site.idp.access_claims = {"sub": f"s-{number}", "name": "Carla of the access token"}
-    async with httpx.AsyncClient(base_url=site.world.url) as browser:
+    async with http_client(site.world.url) as browser:
         there = await browser.get(CALLBACK)
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
         return await browser.get(CALLBACK, params={"code": "good", "state": state})

@@ -20,6 +20,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.server.listener import open_listeners, tls_context
 from coder.domain.network import tls_ciphers
 from tests.kit.coderd import running_coderd
+from tests.kit.http_client import http_client
 
 
 def certificate(folder: Path, *names: str) -> tuple[str, str]:
@@ -69,11 +70,11 @@ async def test_https_by_server_name(tmp_path: Path) -> None:
                     data += piece
             assert data.endswith(b"OK")
         with pytest.raises(httpx.HTTPError):
-            async with httpx.AsyncClient() as client:
+            async with http_client() as client:
                 await client.get(f"http://127.0.0.1:{port}/healthz")
         context = ssl.create_default_context(cafile=one[0])
         context.check_hostname = False
-        async with httpx.AsyncClient(verify=context) as client:
+        async with http_client(verify=context) as client:
             assert (await client.get(f"https://127.0.0.1:{port}/healthz")).text == "OK"
 
 

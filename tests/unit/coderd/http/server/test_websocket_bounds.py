@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from coder.coderd.http.server import websocket_bounds
+from coder.coderd.http.server import listener, websocket_bounds
 from coder.coderd.http.server.declarations import LIMIT, PUBLIC_LIMIT, route_of
+from coder.coderd.http.server.query import MAX_PARAMETERS
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
 
@@ -109,6 +110,25 @@ async def test_what_a_stream_that_only_tells_is_sent_is_dropped() -> None:
         with trio.fail_after(60):
             while trio.lowlevel.current_statistics().tasks_living > before:
                 await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("target", "origin", "status"),
+    [(TELLS, "https://evil.test", b"403"), (f"{TELLS}?{'&' * MAX_PARAMETERS}", "", b"414")],
+)
+async def test_who_is_refused_at_the_door_leaves_nothing_behind(
+    target: str, origin: str, status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each kept its connection and all of the request until the server was stopped, and that waiting."""
+    monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
+    with trio.fail_after(60):
+        async with running_coderd() as world:
+            parts = urlsplit(world.url)
+            async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+                ask = HANDSHAKE.format(path=target, host=parts.netloc, token="", extensions="")
+                ask = ask.replace("\r\n\r\n", f"\r\nOrigin: {origin or world.url}\r\n\r\n")
+                await stream.send_all(ask.encode())
+                assert (await stream.receive_some(65536)).split()[1] == status
 
 
 def test_only_those_that_listen_take_messages() -> None:

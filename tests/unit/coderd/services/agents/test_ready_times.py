@@ -57,7 +57,7 @@ async def test_a_start_with_two_agents() -> None:
         place = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
         count, total = sorted(await _shown(world))
         assert count == f"{FAMILY}_count{{{place}}} 1"
-        assert 7 < float(total.rpartition(" ")[2]) < 60
+        assert 7 < float(total.rpartition(" ")[2]) < 3600, "in seconds"
         await _say(world, workspace, "two", "STARTING", "READY")
         assert sorted(await _shown(world)) == [count, total], "its machine came back: that is no start of the workspace"
         for name, state in (("one", "READY"), ("two", "START_TIMEOUT")):

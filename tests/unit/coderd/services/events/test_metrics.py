@@ -240,7 +240,7 @@ async def test_each_family_moves_when_its_cause_happens() -> None:
 
             async with cause(scene):
                 try:
-                    await eventually(moved, seconds=30)
+                    await eventually(moved)
                 except trio.TooSlowError:
                     still[cause.__name__] = sorted(missing)
         assert still == {}

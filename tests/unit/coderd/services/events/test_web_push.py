@@ -17,7 +17,8 @@ from coder.coderd.services.events import web_push
 from coder.coderd.services.events.notification_delivery import deliver_due
 from coder.coderd.store.site import site
 from coder.domain.events import web_push as law
-from tests.kit.coderd import World, fresh_database, running_coderd
+from tests.kit.coderd import World, running_coderd
+from tests.kit.databases import fresh_database
 from tests.kit.push_service import push_service
 
 URL = "/api/v2/users/me/webpush/subscription"

@@ -22,6 +22,7 @@ from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted,
 from coder.coderd.store.login import external_auth as store
 from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.identity_provider import IdentityProvider, identity_provider
 from tests.kit.replay import server_settings
 
@@ -37,7 +38,7 @@ async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProv
 
 
 async def link(world: World, provider: str = "fake", code: str = "good") -> httpx.Response:
-    async with httpx.AsyncClient(base_url=world.url) as browser:
+    async with http_client(world.url) as browser:
         browser.cookies.set("coder_session_token", world.token)
         there = await browser.get(f"/external-auth/{provider}/callback?redirect=/workspaces")
         asked = parse_qs(urlsplit(there.headers["location"]).query)
@@ -129,7 +130,7 @@ async def test_a_key_without_personal_data_sees_and_changes_no_link() -> None:
 
 
 async def test_a_way_back_without_its_verifier_ends() -> None:
-    async with deployment() as (world, idp), httpx.AsyncClient(base_url=world.url) as browser:
+    async with deployment() as (world, idp), http_client(world.url) as browser:
         browser.cookies.set("coder_session_token", world.token)
         there = await browser.get("/external-auth/fake/callback")
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
@@ -295,7 +296,7 @@ async def test_the_device_flow() -> None:
 
 
 async def test_the_way_back_must_have_begun_here() -> None:
-    async with deployment() as (world, _idp), httpx.AsyncClient(base_url=world.url) as browser:
+    async with deployment() as (world, _idp), http_client(world.url) as browser:
         path = "/external-auth/fake/callback?code=good&state=x"
         assert (await browser.get(path)).headers["location"].startswith("/login?message=")
         browser.cookies.set("coder_session_token", world.token)

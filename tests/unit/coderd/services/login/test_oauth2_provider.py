@@ -27,6 +27,7 @@ from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.domain.access.rate_budgets import REGISTRATION
 from tests.kit.coderd import World, running_coderd
 from tests.kit.forgery import forged as forge
+from tests.kit.http_client import http_client
 from tests.kit.overtaking import overtaken
 
 CALLBACK = "http://localhost:19190/cb"
@@ -196,7 +197,7 @@ async def test_a_person_takes_everything_back() -> None:
 
 
 async def test_the_question_is_asked_on_a_page_that_cannot_be_forged() -> None:
-    async with client() as it, httpx.AsyncClient(base_url=it.world.url) as browser:
+    async with client() as it, http_client(it.world.url) as browser:
         browser.cookies.set("coder_session_token", it.user_token)
         page = await browser.get(it.query())
         assert page.status_code == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]

@@ -31,6 +31,7 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
 from coder.domain.login.identity import Person
 from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
 from tests.kit.overtaking import overtaken
 
@@ -53,7 +54,7 @@ async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProv
 
 async def sign_in(world: World, *, code: str = "good", query: str = "", cookies: dict[str, str] | None = None) -> Any:
     """The browser's way there and back; the last answer."""
-    async with httpx.AsyncClient(base_url=world.url, cookies=cookies) as browser:
+    async with http_client(world.url, cookies=cookies) as browser:
         there = await browser.get("/api/v2/users/oidc/callback" + query)
         assert there.status_code == 307, there.text
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
@@ -85,7 +86,7 @@ async def test_forged_and_foreign_tokens_open_nothing() -> None:
         idp.info = {}
         refused = await sign_in(world, code="bad")
         assert refused.status_code == 500 and "invalid_grant" in refused.json()["detail"] and "sec" not in refused.text
-        async with httpx.AsyncClient(base_url=world.url) as stranger:
+        async with http_client(world.url) as stranger:
             path = "/api/v2/users/oidc/callback?code=good"
             assert (await stranger.get(path)).status_code == 400
             assert (await stranger.get(path + "&state=x")).status_code == 401
@@ -114,7 +115,7 @@ async def test_an_id_token_belongs_to_its_login() -> None:
         idp.conforms, plain = True, dict(idp.claims)
         for told, status in BINDINGS:
             idp.granted = 0
-            async with httpx.AsyncClient(base_url=world.url) as browser:
+            async with http_client(world.url) as browser:
                 there = await browser.get("/api/v2/users/oidc/callback")
                 asked = parse_qs(urlsplit(there.headers["location"]).query)
                 claims = {**plain, "nonce": asked["nonce"][0], **told}
@@ -177,7 +178,7 @@ async def test_a_password_user_changes_over_and_the_password_ends() -> None:
         begin = "/api/v2/users/oidc/callback"
         assert (await world.get(begin + query, token="")).status_code == 401  # the cookie is missing
         for forged in ("oidc.mine", "convert-oidc.mine", "x%3B%20Domain%3Devil"):
-            async with httpx.AsyncClient(base_url=world.url, cookies=cookie) as browser:
+            async with http_client(world.url, cookies=cookie) as browser:
                 assert (await browser.get(f"{begin}?oidc_merge_state={forged}")).status_code == 401
         await world.ctx.db.run(_give_passcode, UUID(user_id))
         named = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"}, token=token)).json()["key"]
@@ -310,7 +311,7 @@ async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest
 
 async def test_a_state_serves_one_purpose() -> None:
     options: dict[str, Any] = {"oauth2_github_client_id": "c", "oauth2_github_client_secret": Secret("s")}
-    async with deployment(**options) as (world, _idp), httpx.AsyncClient(base_url=world.url) as browser:
+    async with deployment(**options) as (world, _idp), http_client(world.url) as browser:
         there = await browser.get("/api/v2/users/oauth2/github/callback")
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
         assert state == browser.cookies["oauth_state"]
@@ -446,7 +447,7 @@ async def with_github(**settings: Any) -> AsyncIterator[tuple[World, IdentityPro
 
 
 async def by_github(world: World, code: str = "good") -> httpx.Response:
-    async with httpx.AsyncClient(base_url=world.url) as browser:
+    async with http_client(world.url) as browser:
         there = await browser.get("/api/v2/users/oauth2/github/callback")
         state = parse_qs(urlsplit(there.headers["location"]).query)["state"][0]
         return await browser.get("/api/v2/users/oauth2/github/callback", params={"code": code, "state": state})

@@ -25,7 +25,7 @@ from coder.domain.network.coordination_rules import CoordinatedNode, Coordinatio
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.rpc.proto import tailnet_pb2
 from tests.kit.agents import eventually
-from tests.kit.coderd import fresh_database
+from tests.kit.databases import fresh_database
 
 AGENT, CLIENT = UUID(int=1), UUID(int=2)
 

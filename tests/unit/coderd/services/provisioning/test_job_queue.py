@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-import httpx
 import trio
 import trio.testing
 from sqlalchemy import select
@@ -26,8 +25,10 @@ from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
 from coder.domain.provisioning.queue import Offer, pick
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
-from tests.kit.coderd import World, fresh_database, running_coderd
+from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import connected_daemon, new_version, upload
+from tests.kit.databases import fresh_database
+from tests.kit.http_client import http_client
 
 NOW = datetime.now(UTC)
 "The servers here go by the system's clock, and their reaper ends what has waited for half an hour."
@@ -162,14 +163,14 @@ async def test_a_running_job_survives_the_server() -> None:
             provisioner_daemons=0,
             derp_server_stun_addresses=("disable",),
         )
-        async with open_server(config) as server, httpx.AsyncClient(base_url=server.url) as client:
+        async with open_server(config) as server, http_client(server.url) as client:
             world = World(server, client)
             token = await world.first_user()
             organization = world.organization_id
             version = await new_version(world)
             async with connected_daemon(world, name="outside") as daemon:
                 job = await daemon.acquire()
-        async with open_server(config) as server, httpx.AsyncClient(base_url=server.url) as client:
+        async with open_server(config) as server, http_client(server.url) as client:
             world = World(server, client, token, organization_id=organization)
             async with connected_daemon(world, name="outside") as daemon:
                 await daemon.update(job)

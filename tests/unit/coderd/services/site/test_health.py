@@ -9,7 +9,6 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import cast
 
-import httpx
 import pytest
 import trio
 
@@ -25,6 +24,7 @@ from coder.rpc.proto import agent_pb2
 from tests.kit.agents import connected_agent
 from tests.kit.agents import workspace_world as agent_world
 from tests.kit.coderd import running_coderd
+from tests.kit.http_client import http_client
 from tests.kit.paths import DATA, ROOT
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, workspace_world
@@ -102,7 +102,7 @@ async def test_metrics_are_upstreams() -> None:
     recorded = {row[0]: (row[1], tuple(filter(None, row[2].split(",")))) for row in rows}
     async with workspace_world(prometheus_enable=True, prometheus_address="127.0.0.1:0") as (world, _):
         await new_workspace(world)
-        async with httpx.AsyncClient() as client:
+        async with http_client() as client:
             url = f"http://127.0.0.1:{world.ctx.part(MetricsEndpoint).port}"
             answer = await client.get(url)
             assert (await client.get(f"{url}/other")).status_code == 404

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import subprocess
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,34 @@ from sqlalchemy import text
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.coderd.config.reading import server_config
-from coder.coderd.store.engine import backup
+from coder.coderd.store.engine import backup, postgres
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import known_revisions, migrate
 from coder.coderd.store.engine.postgres import run_postgres
 from tests.kit.cli import run_cli
+
+
+@pytest.fixture(scope="module")
+def first() -> Iterator[Path]:
+    """Where the first cluster of this file is kept as it was made."""
+    with tempfile.TemporaryDirectory(prefix="coder-test-") as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture(autouse=True)
+def soon_made(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making a cluster takes seconds of computing, and is looked at in test_postgres.py: here all are copies of one."""
+    plain = postgres._initialise
+
+    async def initialise(cluster: Any, programs: Path, durable: bool) -> None:
+        if first.exists() and not cluster.data.exists():
+            subprocess.run(["cp", "-a", first, cluster.data], check=True)
+            return
+        await plain(cluster, programs, durable)
+        if not first.exists():
+            subprocess.run(["cp", "-a", cluster.data, first], check=True)
+
+    monkeypatch.setattr(postgres, "_initialise", initialise)
 
 
 @pytest.fixture

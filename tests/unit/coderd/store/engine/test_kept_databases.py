@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import httpx
 import pytest
 
 from coder.base.errors import CoderError
@@ -26,7 +25,9 @@ from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import known_revisions, migrate
 from tests.kit.agents import AgentWorld, connected_agent
 from tests.kit.cli import run_cli
-from tests.kit.coderd import FIRST_USER, World, fresh_database
+from tests.kit.coderd import FIRST_USER, World
+from tests.kit.databases import fresh_database
+from tests.kit.http_client import http_client
 
 BEHIND = 15
 """Revisions the schema may be ahead of the newest that is kept: what each migrates is data only in a database that had
@@ -52,7 +53,7 @@ async def running(url: str) -> AsyncIterator[World]:
         http_address="127.0.0.1:0", postgres_url=Secret(url), provisioner_daemons=0, dangerous_disable_rate_limits=True,
         derp_server_stun_addresses=("disable",),
     )  # fmt: skip
-    async with open_server(config, None) as server, httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+    async with open_server(config, None) as server, http_client(server.url) as client:
         yield World(server, client)
 
 
