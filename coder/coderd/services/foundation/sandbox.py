@@ -157,7 +157,7 @@ class Sandbox:
                 self._idle.append(await self._start())
 
     async def _run(self, name: str, values: Mapping[str, Any], documents: Documents | None) -> Any:
-        worker = self._idle.pop() if self._idle else await self._start()  # the last used has the documents
+        worker = await self._idle_or_new()
         try:
             key = documents.name if documents is not None else ""
             answer = await worker.exchange({"call": name, "documents": key, "values": values})
@@ -179,6 +179,17 @@ class Sandbox:
             _log.error("evaluating failed", call=name, **answer["broken"])
             raise SandboxFailedError
         return answer["value"]
+
+    async def _idle_or_new(self) -> _Worker:
+        while self._idle:
+            worker = self._idle.pop()  # the last used has the documents
+            if worker.is_running:
+                return worker
+            # Ended while nobody asked it anything, by whoever needed its memory: not what is asked now is to blame.
+            _log.warn("a process that evaluates templates was ended while it was idle")
+            self._all.discard(worker)
+            await worker.close()
+        return await self._start()
 
     async def _start(self) -> _Worker:
         worker = await _Worker.start()
@@ -217,6 +228,10 @@ class _Worker:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a process was started without its pipes")
         return cls(process, process.stdin, process.stdout)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     async def exchange(self, head: Mapping[str, Any]) -> Any:
         """Sends a frame and waits for the answer's. Raises SandboxEvaluationError when none comes in time."""
