@@ -93,7 +93,7 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
             select(_daemons.c.id, _daemons.c.key_id, _daemons.c.user_id)
             .where(
                 _daemons.c.organization_id == daemon.organization_id,
-                func.lower(_daemons.c.name) == daemon.name.lower(),
+                func.lower(_daemons.c.name) == func.lower(daemon.name),
                 func.coalesce(_daemons.c.tags["owner"].astext, "") == daemon.tags.get("owner", ""),
             )
             .with_for_update()
