@@ -214,7 +214,7 @@ async def get_key_by_secret(tx: Tx, hashed_secret: bytes) -> ProvisionerKeyRow |
 
 async def get_key_by_name(tx: Tx, organization_id: UUID, name: str) -> ProvisionerKeyRow | None:
     query = select(*_KEY_COLUMNS).where(
-        _keys.c.organization_id == organization_id, func.lower(_keys.c.name) == name.lower()
+        _keys.c.organization_id == organization_id, func.lower(_keys.c.name) == func.lower(name)
     )
     row = (await tx.execute(query)).one_or_none()
     return ProvisionerKeyRow(*row) if row else None
