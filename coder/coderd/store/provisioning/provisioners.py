@@ -151,9 +151,9 @@ async def list_daemons(
 
 
 async def list_seen_daemons(tx: Tx, organization_ids: Collection[UUID], since: datetime) -> list[DaemonRow]:
-    """Daemons of some organizations that were there at `since` or later."""
+    """Daemons of some organizations that were there after `since`."""
     query = select(*_DAEMON_COLUMNS).where(
-        _daemons.c.organization_id.in_(organization_ids), _daemons.c.last_seen_at >= since
+        _daemons.c.organization_id.in_(organization_ids), _daemons.c.last_seen_at > since
     )
     return [DaemonRow(*row) for row in await tx.execute(query)]
 

@@ -66,7 +66,7 @@ async def list_due(tx: Tx, now: datetime) -> list[UUID]:
         and_(
             workspaces.c.dormant_at.is_(None),
             templates.c.time_til_dormant_ms > 0,
-            workspaces.c.last_used_at + templates.c.time_til_dormant_ms * _MS < now,
+            workspaces.c.last_used_at + templates.c.time_til_dormant_ms * _MS <= now,
         ),
         workspaces.c.deleting_at <= now,
     )

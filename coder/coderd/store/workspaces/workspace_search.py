@@ -284,10 +284,10 @@ def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
     status = case(
         (
             or_(_agents.c.first_connected_at.is_(None), _agents.c.last_connected_at.is_(None)),
-            case((and_(timeout > 0, _agents.c.created_at + second * timeout < now), "timeout"), else_="connecting"),
+            case((and_(timeout > 0, _agents.c.created_at + second * timeout <= now), "timeout"), else_="connecting"),
         ),
         (_agents.c.disconnected_at > _agents.c.last_connected_at, "disconnected"),
-        (_agents.c.last_connected_at + silence < now, "disconnected"),
+        (_agents.c.last_connected_at + silence <= now, "disconnected"),
         else_="connected",
     )
     return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status == _any_text(statuses))
