@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from coder.coderd.services.events import record_event
 from coder.coderd.services.provisioning import build_results
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.job_work import end_with_error
@@ -36,7 +37,11 @@ async def reap(ctx: Context) -> list[JobRow]:
     """One turn; returns the jobs it ended."""
     now = ctx.clock.now()
     await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
-    return await ctx.db.run(_reap, now)
+    jobs = await ctx.db.run(_reap, now)
+    for job in jobs:
+        # As of a build whose daemon said how it ended: nobody may have looked at it when it fell silent.
+        await record_event.build_over(ctx, job.id)
+    return jobs
 
 
 async def _reap(tx: Tx, now: datetime) -> list[JobRow]:
