@@ -152,6 +152,44 @@ async def test_one_caller_waits_for_himself() -> None:
     assert box._callers == {}
 
 
+async def test_who_leaves_costs_nobody_a_process() -> None:
+    """A form is closed while it is worked out, again and again: the templates that are remembered stay so."""
+    loads = []
+    async with opened() as box:
+        gate = trio.Event()
+
+        async def slow(new_file: NewFile) -> None:
+            loads.append(trio.current_time())
+            await gate.wait()
+            new_file().write(tar({"main.tf": SHOWN % '"graz"'}))
+
+        async def ask() -> Any:
+            return await box.call("form", {**BASE, **MORE["form"]}, Documents("slow", slow), caller="eve")
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):  # one is worked on, the others have not begun
+                nursery.start_soon(ask)
+            while not loads:
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        (worker,) = box._all
+        gate.set()
+        shown = await ask()
+        assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"]
+        assert box._all == {worker} and len(loads) == 1
+        assert box._callers == {}
+
+
+async def test_what_loading_raises_is_told_who_asked() -> None:
+    async def fail(_new_file: NewFile) -> None:
+        raise LookupError("gone")
+
+    async with opened() as box:
+        with pytest.raises(LookupError, match="gone"):
+            await box.call("form", {**BASE, **MORE["form"]}, Documents("gone", fail), caller="eve")
+        assert box._callers == {}
+
+
 def test_every_call_has_its_greedy_callers() -> None:
     assert set(CALLS) == {*MORE, "secrets"}
 
