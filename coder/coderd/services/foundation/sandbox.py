@@ -124,7 +124,7 @@ async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
             await in_thread_or_here(folder.cleanup)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     """One call under way, and what became of it."""
 
