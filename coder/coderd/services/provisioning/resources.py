@@ -25,6 +25,7 @@ from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
 from coder.domain.agents.agents import environment_of
+from coder.domain.agents.sub_agents import AGENT_NAME, APP_SLUG
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 
@@ -148,10 +149,14 @@ async def _add_agent(
     row = _agent_row(agent, resource_id, job_id, now)
     if parent is not None:
         row = replace(row, parent_id=parent.id)
+    elif not AGENT_NAME.fullmatch(agent.name):
+        raise BadResultError(f"agent name {agent.name!r} does not match regex (?i)^{AGENT_NAME.pattern}$")
     rows.agents.append(row)
     await _add_devcontainers(rows, agent, row, turns)
     slugs: set[str] = set()
     for number, app in enumerate(agent.apps):
+        if not APP_SLUG.fullmatch(app.slug):
+            raise BadResultError(f"app slug {app.slug!r} does not match regex ^{APP_SLUG.pattern}$")
         if app.slug in slugs:
             raise BadResultError(f"duplicate app slug {app.slug!r} for agent {agent.name!r}")
         slugs.add(app.slug)

@@ -11,7 +11,8 @@ from coder.coderd.services.provisioning import resources
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.daemon import agent, resource
+from tests.kit.coderd import running_coderd
+from tests.kit.daemon import agent, connected_daemon, ended, new_version, resource
 from tests.kit.workspaces import new_workspace, workspace_world
 
 
@@ -37,6 +38,31 @@ async def test_an_app_whose_id_is_anothers_gets_one_of_its_own_which_speaks_for_
             assert owners == {build.ai_task_app_id: workspace}
             found.append(str(build.ai_task_app_id))
         assert found[0] == said != found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "slug", "error"),
+    [
+        ("", "web", "agent name '' does not match"),
+        ("a.b", "web", "agent name 'a.b' does not match"),
+        ("a--b", "web", "agent name 'a--b' does not match"),
+        ("a_b", "web", "agent name 'a_b' does not match"),
+        ("main", "", "app slug '' does not match"),
+        ("main", "a--b", "app slug 'a--b' does not match"),
+        ("main", "Web", "app slug 'Web' does not match"),
+        ("main", "../x", "app slug '../x' does not match"),
+    ],
+)
+async def test_names_that_make_no_address_fail_the_job(name: str, slug: str, error: str) -> None:
+    """Our own daemon finds out before, but anybody may run one for their own workspaces."""
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world) as daemon:
+            app = pb.App(slug=slug, url="http://localhost:1")
+            found = [resource("box", agents=[agent(name, apps=[app])])]
+            await daemon.complete_import(await daemon.acquire(), start_resources=found)
+        job = (await ended(world, f"/api/v2/templateversions/{version['id']}"))["job"]
+        assert job["status"] == "failed" and error in job["error"]
 
 
 @pytest.mark.parametrize("value", ["\\u0000", r"^[^\u0000]*$", {"a": "\\u0000"}, ["\\u0000"], 0, None])
