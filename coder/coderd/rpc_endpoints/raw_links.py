@@ -130,7 +130,7 @@ class Upgrade:
         )
 
     async def require_handshake(self, *, any_origin: bool = False) -> None:
-        """For what must not be done for a request that will be refused. Raises HandshakeRefused, once it is answered."""
+        """For what must not be done for a request that will be refused. Answers that and raises HandshakeRefused."""
         refusal = explain_handshake(self.request.method, self.request.headers, any_origin=any_origin)
         if refusal is not None:
             fields = [("content-type", "text/plain; charset=utf-8"), *refusal.headers]

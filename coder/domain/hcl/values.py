@@ -188,7 +188,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def well_formed(value: Value) -> Value:
-    """The same with U+FFFD for each half of a surrogate pair, as Go reads it: no text that anybody is sent holds one."""
+    """The same with U+FFFD for each half of a surrogate pair, as Go reads it: no text of JSON holds one."""
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)
     if isinstance(value, dict):

@@ -48,7 +48,7 @@ class NewJob:
 
 
 _LIMITED = {"template_version_dry_run": "unfinished dry runs", "template_version_import": "unfinished imports"}
-"""Jobs that one person could queue without end, and how they count. Builds are no such: a workspace has one at a time."""
+"""What one person could queue without end, and how it counts. Builds are no such: a workspace has one at a time."""
 
 
 async def enqueue_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:

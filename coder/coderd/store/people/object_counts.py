@@ -52,9 +52,7 @@ _KINDS: dict[str, _Kind] = {
     "skills": _Kind(user_skills.c.user_id, size=func.octet_length(user_skills.c.content)),
     "unfinished dry runs": _unfinished("template_version_dry_run"),
     "unfinished imports": _unfinished("template_version_import"),
-    "provisioners": _Kind(
-        provisioner_daemons.c.user_id, ends=provisioner_daemons.c.last_seen_at, lasts=STALE_AFTER
-    ),
+    "provisioners": _Kind(provisioner_daemons.c.user_id, ends=provisioner_daemons.c.last_seen_at, lasts=STALE_AFTER),
 }
 
 

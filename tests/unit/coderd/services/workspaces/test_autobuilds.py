@@ -200,7 +200,9 @@ async def test_what_a_template_requires_holds_for_all_that_runs_by_one_statement
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         _, token = await world.member()
-        chosen = await world.put("/api/v2/users/me/quiet-hours", {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"}, token=token)
+        chosen = await world.put(
+            "/api/v2/users/me/quiet-hours", {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"}, token=token
+        )
         assert chosen.status_code == 200
         late = await new_workspace(world, "late", ttl_ms=72 * HOUR_MS)
         soon = await new_workspace(world, "soon", ttl_ms=HOUR_MS)

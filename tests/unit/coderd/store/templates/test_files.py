@@ -18,9 +18,7 @@ from coder.coderd.store.templates.files import FileRow
 from tests.kit.coderd import running_coderd
 
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
-_WAITS = text(
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-)
+_WAITS = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 
 
 @pytest.mark.parametrize("size", [3, store.PIECE + 3], ids=["small", "large"])
