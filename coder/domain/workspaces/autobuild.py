@@ -1,8 +1,8 @@
 """What the server does with a workspace by itself: stop, start, put to sleep, delete. One table-like function.
 
 Order and conditions are upstream's (docs/protocol/rest.md#rules-people-meet): autostop, autostart, stop after a failed
-start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, cut down to the full minute. What
-ends at a moment is over then: deadlines, waits for sleep and for deletion alike.
+start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, cut down to the full minute.
+What ends at a moment is over then: deadlines, waits for sleep and for deletion alike.
 """
 
 from __future__ import annotations
