@@ -129,10 +129,10 @@ class _Call:
     """One call under way, and what became of it."""
 
     name: str
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     documents: Documents | None
     is_over: trio.Event = field(default_factory=trio.Event)
-    value: Any = None
+    value: object = None
     error: Exception | None = None
 
 

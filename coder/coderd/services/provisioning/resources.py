@@ -408,7 +408,7 @@ async def _check_texts(rows: _Rows, turns: Turns) -> None:
                 raise BadResultError(f"{item.name} of {type(row).__name__.removesuffix('Row')} contains a zero byte")
 
 
-def _has_zero_byte(value: Any) -> bool:
+def _has_zero_byte(value: object) -> bool:
     if isinstance(value, str):
         return "\x00" in value
     if isinstance(value, dict):

@@ -76,7 +76,7 @@ async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict
     )
     reports: dict[int, DERPNodeReport] = {}
 
-    async def look(place: int, node: DerpNode, shown: dict[str, Any]) -> None:
+    async def look(place: int, node: DerpNode, shown: dict[str, object]) -> None:
         reports[place] = await _check_node(dialer, region, node, shown, found.latencies)
 
     async with trio.open_nursery() as nursery:

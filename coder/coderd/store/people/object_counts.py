@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import Column, ColumnElement, and_, delete, func, literal, select
@@ -27,11 +27,11 @@ _NOTHING: ColumnElement[int] = literal(0)
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    owner: Column[Any]
+    owner: Column[UUID]
     "Whose it is; its table is what is counted in."
     counts: ColumnElement[bool] = field(default_factory=lambda: literal(True))
     size: ColumnElement[int] = field(default_factory=lambda: _NOTHING)
-    ends: Column[Any] | None = None
+    ends: Column[datetime] | None = None
     "Of what is shown for a while after its end, and has to make room."
     lasts: timedelta = timedelta(0)
     "How long after that moment it ends."

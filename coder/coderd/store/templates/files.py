@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, literal_column, select, text
@@ -98,12 +98,12 @@ async def _insert_unless_there(tx: Tx, row: FileRow, content: BinaryIO) -> bool:
     return await _insert(tx, {**_values(row), "data": whole})
 
 
-async def _insert(tx: Tx, values: Mapping[str, Any]) -> bool:
+async def _insert(tx: Tx, values: Mapping[str, object]) -> bool:
     statement = insert(files).values(values).on_conflict_do_nothing(index_elements=["hash", "created_by"])
     return (await tx.execute(statement.returning(files.c.id))).first() is not None
 
 
-def _values(row: FileRow) -> dict[str, Any]:
+def _values(row: FileRow) -> dict[str, object]:
     return {name: getattr(row, name) for name in FileRow.__slots__}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -17,8 +16,8 @@ from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates.files import FileRow
 from tests.kit.coderd import running_coderd
 
-NOW = datetime(2026, 1, 6, tzinfo=UTC)
-_WAITS = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+# Who waits for this transaction. Not pg_stat_activity: a transaction sees that as it was when it looked first.
+_WAITS = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid")
 
 
 @pytest.mark.parametrize("size", [3, store.PIECE + 3], ids=["small", "large"])
@@ -31,7 +30,7 @@ async def test_two_who_bring_the_same_at_once_have_one(size: int) -> None:
 
         def new_row() -> FileRow:
             digest = hashlib.sha256(content).hexdigest()
-            return FileRow(new_uuid(), digest, UUID(world.user_id), NOW, "application/x-tar", b"")
+            return FileRow(new_uuid(), digest, UUID(world.user_id), world.ctx.clock.now(), "application/x-tar", b"")
 
         token = trio.lowlevel.current_trio_token()
         kept: list[UUID] = []
