@@ -145,9 +145,7 @@ _FIELDS = {
 
 def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
     """The report with what is dismissed marked, and the whole as the other sections are: well when there are none."""
-    sections: dict[str, Any] = {
-        place: replace(getattr(report, place), dismissed=name in ignored) for name, place in _FIELDS.items()
-    }
+    sections = {place: replace(getattr(report, place), dismissed=name in ignored) for name, place in _FIELDS.items()}
     counting = [_severity(section) for section in sections.values() if not section.dismissed]
     severity: HealthSeverity = max(counting, key=_ORDER.index, default="ok")
     return replace(report, healthy=severity != "error", severity=severity, **sections)

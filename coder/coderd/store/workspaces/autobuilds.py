@@ -122,8 +122,12 @@ async def list_marked(tx: Tx, template_id: UUID) -> list[WorkspaceRow]:
 
 async def list_schedules(tx: Tx, template_id: UUID) -> list[str]:
     """Every schedule that workspaces of a template start by, once."""
-    statement = select(workspaces.c.autostart_schedule).distinct().where(
-        workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.autostart_schedule.is_not(None)
+    statement = (
+        select(workspaces.c.autostart_schedule)
+        .distinct()
+        .where(
+            workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.autostart_schedule.is_not(None)
+        )
     )
     return list((await tx.execute(statement)).scalars())
 
