@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from coder.coderd.config.groups import CLUSTER, DANGEROUS, GENERAL, HTTP, NETWORKING, TLS
-from coder.coderd.config.setting import Url, concern, setting
+from coder.coderd.config.setting import EVERY, Url, concern, setting
 
 
 # fmt: off
@@ -41,7 +41,7 @@ class HttpSettings:
 
     http_address: str = setting("127.0.0.1:3000", "HTTP Address", "Address and port where plain HTTP is served, like 0.0.0.0:3000; empty serves none.", yaml="httpAddress", path="http_address", proxies=True)
     additional_csp_policy: tuple[str, ...] = setting((), "Additional CSP Policy", "Directives added to the Content-Security-Policy.", yaml="additionalCSPPolicy", path="additional_csp_policy?")
-    proxy_health_interval: timedelta = setting(timedelta(minutes=1), "Proxy Health Check Interval", "How often each workspace proxy is asked whether it is well, like 1m.", yaml="proxyHealthInterval", path="proxy_health_status_interval")
+    proxy_health_interval: timedelta = setting(timedelta(minutes=1), "Proxy Health Check Interval", "How often each workspace proxy is asked whether it is well, like 1m.", yaml="proxyHealthInterval", path="proxy_health_status_interval", least=EVERY)
     api_rate_limit: int = setting(512, "API Rate Limit", "Requests a minute per user or address; a negative number turns it off.", group=GENERAL, path="rate_limit.api", hidden=True, proxies=True)
     dangerous_disable_rate_limits: bool = setting(False, "Disable All Rate Limits", "Turn all rate limits off.", group=GENERAL, path="rate_limit.disable_all", hidden=True, proxies=True)
     dangerous_allow_cors_requests: bool = setting(False, "DANGEROUS: Allow all CORS requests", "Answer cross-origin requests.", group=DANGEROUS, path="dangerous.allow_all_cors", hidden=True, proxies=True)

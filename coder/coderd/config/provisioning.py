@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from coder.base.secret import Secret
 from coder.coderd.config.groups import GENERAL, PREBUILDS, PROVISIONING
-from coder.coderd.config.setting import concern, setting
+from coder.coderd.config.setting import EVERY, concern, setting
 
 
 # fmt: off
@@ -27,7 +27,7 @@ class ProvisionerSettings:
     provisioner_strict_tags: bool = setting(False, "Provisioner Strict Tags", "Untagged jobs run on untagged provisioners only.", yaml="strictTags")
     terraform_path: str = setting("terraform", "Terraform Path", "terraform or tofu the built-in provisioners run: a path, or a name on PATH.", yaml="terraformPath")
     terraform_provider: str = setting("builtin", "Terraform Provider", "\"upstream\" lets terraform install the coder/coder provider.", yaml="terraformProvider")
-    job_hang_detector_interval: timedelta = setting(timedelta(minutes=1), "Job Reaper Detect Interval", "How often hanging jobs are looked for.", group=GENERAL, yaml="jobHangDetectorInterval", path="job_hang_detector_interval", hidden=True)
+    job_hang_detector_interval: timedelta = setting(timedelta(minutes=1), "Job Reaper Detect Interval", "How often hanging jobs are looked for.", group=GENERAL, yaml="jobHangDetectorInterval", path="job_hang_detector_interval", hidden=True, least=EVERY)
 
 
 @concern(PREBUILDS)
@@ -35,7 +35,7 @@ class ProvisionerSettings:
 class PrebuildSettings:
     """Prebuilt workspaces."""
 
-    workspace_prebuilds_reconciliation_interval: timedelta = setting(timedelta(minutes=1), "Reconciliation Interval", "How often workspaces made ahead are counted, and missing ones made.", yaml="reconciliation_interval", path="workspace_prebuilds.reconciliation_interval")
+    workspace_prebuilds_reconciliation_interval: timedelta = setting(timedelta(minutes=1), "Reconciliation Interval", "How often workspaces made ahead are counted, and missing ones made.", yaml="reconciliation_interval", path="workspace_prebuilds.reconciliation_interval", least=EVERY)
     workspace_prebuilds_reconciliation_backoff_interval: timedelta = setting(timedelta(minutes=1), "Reconciliation Backoff Interval", "What each failed build in a row adds to the wait before the next.", yaml="reconciliation_backoff_interval", path="workspace_prebuilds.reconciliation_backoff_interval", hidden=True)
     workspace_prebuilds_reconciliation_backoff_lookback_period: timedelta = setting(timedelta(hours=1), "Reconciliation Backoff Lookback Period", "Failures longer ago keep no build waiting.", yaml="reconciliation_backoff_lookback_period", path="workspace_prebuilds.reconciliation_backoff_lookback", hidden=True)
     workspace_prebuilds_failure_hard_limit: int = setting(3, "Failure Hard Limit", "After so many failed builds in a row nothing more is built until there is a new version; 0 for no limit.", yaml="failure_hard_limit", path="workspace_prebuilds.failure_hard_limit", hidden=True)

@@ -90,6 +90,11 @@ class _Declared:
     choices: tuple[str, ...]
     enum: bool
     shown: str | None
+    least: timedelta
+
+
+EVERY = timedelta(seconds=1)
+"""`least` of what is done again and again: 0 would be done without a pause."""
 
 
 def setting(
@@ -110,13 +115,14 @@ def setting(
     choices: tuple[str, ...] = (),
     enum: tuple[str, ...] = (),
     shown: str | None = None,
+    least: timedelta = timedelta(),
 ) -> Any:
     """A dataclass field with all that is to be known of it. `shown` is the default as the API writes it, where the
     value alone does not tell; `proxies` says that workspace proxies take it too; `enum` are choices the API shows."""
     marks = {"enterprise": enterprise, "external_workspace_proxies": proxies}
     declared = _Declared(
         title, help, env, group, yaml, path, short, hidden, secret or isinstance(default, Secret),
-        tuple((name, "true") for name, holds in marks.items() if holds), instead, enum or choices, bool(enum), shown,
+        tuple((name, "true") for name, holds in marks.items() if holds), instead, enum or choices, bool(enum), shown, least,
     )  # fmt: skip
     if isinstance(default, Secret):  # not hashable enough for a plain default
         return field(default_factory=lambda: default, metadata={"setting": declared})
@@ -167,6 +173,7 @@ def _option(item: Field[Any], declared: _Declared, of_class: SettingGroup) -> Se
         hidden=declared.hidden,
         secret=declared.secret,
         choices=declared.choices,
+        least=declared.least,
         title=declared.title,
         group_of=None if group.name == "General" else group,
         annotations=tuple(annotations.items()),

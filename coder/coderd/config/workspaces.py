@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from coder.coderd.config.groups import DANGEROUS, GENERAL, NETWORKING, QUIET_HOURS
-from coder.coderd.config.setting import concern, setting
+from coder.coderd.config.setting import EVERY, concern, setting
 
 
 # fmt: off
@@ -23,8 +23,8 @@ class WorkspaceSettings:
     allow_workspace_renames: bool = setting(False, "Allow Workspace Renames", "Let people rename workspaces, which may cost data in templates that use the name.", yaml="allowWorkspaceRenames", path="allow_workspace_renames?", shown="false")
     browser_only: bool = setting(False, "Browser Only", "Let people reach workspaces through the browser only, not by SSH or port forwards.", group=NETWORKING, yaml="browserOnly", path="browser_only?", enterprise=True)
     agent_fallback_troubleshooting_url: str = setting("https://coder.com/docs/admin/templates/troubleshooting", "Agent Fallback Troubleshooting URL", "Help for agents that do not connect.", yaml="agentFallbackTroubleshootingURL", path="agent_fallback_troubleshooting_url", hidden=True)
-    agent_stats_refresh_interval: timedelta = setting(timedelta(seconds=30), "Agent Stat Refresh Interval", "How often agents report.", path="agent_stat_refresh_interval", hidden=True)
-    autobuild_poll_interval: timedelta = setting(timedelta(minutes=1), "Autobuild Poll Interval", "How often schedules are looked at.", yaml="autobuildPollInterval", path="autobuild_poll_interval", hidden=True)
+    agent_stats_refresh_interval: timedelta = setting(timedelta(seconds=30), "Agent Stat Refresh Interval", "How often agents report.", path="agent_stat_refresh_interval", hidden=True, least=EVERY)
+    autobuild_poll_interval: timedelta = setting(timedelta(minutes=1), "Autobuild Poll Interval", "How often schedules are looked at.", yaml="autobuildPollInterval", path="autobuild_poll_interval", hidden=True, least=EVERY)
 
 
 @concern(QUIET_HOURS)

@@ -69,7 +69,7 @@ def register(table: EndpointTable) -> None:
         "/api/v2/organizations/{organization}/provisionerdaemons/serve",
         serve_provisioner,
         scope=PROVISIONER,
-        refuses=(400, 403),
+        refuses=(400, 403, 409),
         budgets=(API, GUESSES),
     )
 
@@ -90,8 +90,13 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
         version=request.headers.get("x-coder-build-version", ""),
         api_version=version,
     )
+    await upgrade.require_handshake()  # what is no link leaves nobody in the list
     worker = await daemon_admission.register(ctx, organization, admission, introduction)
-    websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
+    try:
+        websocket = await upgrade.accept_websocket(max_message=MAX_MESSAGE, binary_only=True)
+    except BaseException:
+        await _leave(Presence(ctx, worker), worker)
+        raise
     try:
         await _serve(ctx, websocket, worker, admission)
     finally:
@@ -198,8 +203,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
             nursery.cancel_scope.cancel()
     finally:
         ctx.part(ModuleFiles).forget(worker, link)
-        with trio.move_on_after(_LEAVING, shield=True):
-            await _leave(presence, worker)
+        await _leave(presence, worker)
         _log.info("a provisioner left", daemon=worker.name, id=worker.id)
 
 
@@ -225,7 +229,8 @@ async def _keep_seen(presence: Presence, worker: Worker) -> None:
 
 async def _leave(presence: Presence, worker: Worker) -> None:
     try:
-        await presence.end()
+        with trio.move_on_after(_LEAVING, shield=True):
+            await presence.end()
     except Exception as error:
         _log.warn("a provisioner that left was not written down as gone", daemon=worker.name, error=error)
 

@@ -114,13 +114,8 @@ class Upgrade:
         """101, then the WebSocket. Answers and raises HandshakeRefused when the request is no handshake we accept."""
         from coder.net.websocket import WebSocketStream, accept_key
 
-        headers = self.request.headers
-        refusal = explain_handshake(self.request.method, headers, any_origin=any_origin)
-        if refusal is not None:
-            fields = [("content-type", "text/plain; charset=utf-8"), *refusal.headers]
-            await self.answer(refusal.status, refusal.body, fields)
-            raise HandshakeRefused(refusal.text)
-        key = headers["sec-websocket-key"]
+        await self.require_handshake(any_origin=any_origin)
+        key = self.request.headers["sec-websocket-key"]
         fields = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-accept", accept_key(key))]
         if subprotocol:
             fields.append(("sec-websocket-protocol", subprotocol))
@@ -133,6 +128,14 @@ class Upgrade:
             max_message=max_message,
             binary_only=binary_only,
         )
+
+    async def require_handshake(self, *, any_origin: bool = False) -> None:
+        """For what must not be done for a request that will be refused. Answers that and raises HandshakeRefused."""
+        refusal = explain_handshake(self.request.method, self.request.headers, any_origin=any_origin)
+        if refusal is not None:
+            fields = [("content-type", "text/plain; charset=utf-8"), *refusal.headers]
+            await self.answer(refusal.status, refusal.body, fields)
+            raise HandshakeRefused(refusal.text)
 
     async def accept_raw(
         self, headers: Sequence[tuple[str, str]] = (), *, fast: bool = False

@@ -63,11 +63,11 @@ def agent_status(
     """One of STATUSES."""
     if first_connected_at is None or last_connected_at is None:
         waited = now - created_at
-        expired = connection_timeout_seconds > 0 and waited > timedelta(seconds=connection_timeout_seconds)
+        expired = connection_timeout_seconds > 0 and waited >= timedelta(seconds=connection_timeout_seconds)
         return "timeout" if expired else "connecting"
     if disconnected_at is not None and disconnected_at > last_connected_at:
         return "disconnected"
-    return "disconnected" if now - last_connected_at > inactive_timeout else "connected"
+    return "disconnected" if now - last_connected_at >= inactive_timeout else "connected"
 
 
 def status_changes_at(

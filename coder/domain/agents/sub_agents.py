@@ -22,8 +22,9 @@ MAX_MADE = 1000
 MAX_APPS_MADE = 5000
 """Ours: made during one build, with those that were removed since, whose rows stay: thirty containers made anew every
 day for a month."""
-_NAME = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.IGNORECASE | re.ASCII)
-_SLUG = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.ASCII)
+# Both stand in names of hosts and in addresses; those of templates, too, which may be longer.
+AGENT_NAME = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.IGNORECASE | re.ASCII)
+APP_SLUG = re.compile(r"[a-z0-9](-?[a-z0-9])*", re.ASCII)
 
 
 def explain_name(name: str) -> str:
@@ -32,7 +33,7 @@ def explain_name(name: str) -> str:
         return "agent name is required"
     if len(name) > MAX_NAME:
         return f"agent name may have {MAX_NAME} characters"
-    if not _NAME.fullmatch(name):
+    if not AGENT_NAME.fullmatch(name):
         return f"agent name {name!r} does not match regex (?i)^[a-z0-9](-?[a-z0-9])*$"
     return ""
 
@@ -41,7 +42,7 @@ def explain_slug(slug: str) -> str:
     """Why an application cannot have that slug; "" when it can."""
     if not slug:
         return "slug is required"
-    if len(slug) > MAX_NAME or not _SLUG.fullmatch(slug):
+    if len(slug) > MAX_NAME or not APP_SLUG.fullmatch(slug):
         return f"slug {slug[:MAX_NAME]!r} does not match regex ^[a-z0-9](-?[a-z0-9])*$"
     return ""
 

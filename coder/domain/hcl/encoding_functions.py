@@ -20,6 +20,11 @@ def _digest(name: str) -> Function:
     return lambda s: hashlib.new(name, to_text(s).encode(), usedforsecurity=False).hexdigest()
 
 
+def _json(text: str) -> Value:
+    found = json.loads(text, parse_float=v.read_number, parse_constant=v.read_number)
+    return v.well_formed(found) if "\\u" in text else found
+
+
 def _yaml(text: str) -> Value:
     from coder.domain.hcl.yaml_text import read_yaml_untrusted
 
@@ -99,7 +104,7 @@ ENCODING_FUNCTIONS: dict[str, Function] = {
     "base64sha256": lambda s: to_base64(hashlib.sha256(to_text(s).encode()).digest()),
     "base64sha512": lambda s: to_base64(hashlib.sha512(to_text(s).encode()).digest()),
     "csvdecode": lambda s: _csv(to_text(s)),
-    "jsondecode": lambda s: json.loads(to_text(s), parse_float=v.read_number, parse_constant=v.read_number),
+    "jsondecode": lambda s: _json(to_text(s)),
     "jsonencode": v.to_json,
     "md5": _digest("md5"),
     "sha1": _digest("sha1"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.values import well_formed
 
 _LABELS = {
     "resource": 2, "data": 2, "ephemeral": 2, "variable": 1, "output": 1, "provider": 1, "module": 1, "check": 1,
@@ -51,7 +52,7 @@ def native_values_untrusted(text: str, name: str = "") -> str:
 
 def _load(text: str, name: str) -> Any:
     try:
-        return json.loads(text)
+        return well_formed(json.loads(text))
     except (ValueError, RecursionError) as problem:
         raise HclError(f"{name}: invalid JSON: {problem}") from problem
 

@@ -31,7 +31,7 @@ from coder.domain.hcl.tree import (
     UnaryOperation,
     Variable,
 )
-from coder.domain.hcl.values import EvaluationError, read_number
+from coder.domain.hcl.values import EvaluationError, read_number, well_formed
 
 _PRECEDENCE = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
@@ -375,7 +375,7 @@ class _Parser(TokenCursor):
         if length:
             digits = self._text[index + 2 : index + 2 + length]
             try:
-                return chr(int(digits, 16)), index + 2 + length
+                return str(well_formed(chr(int(digits, 16)))), index + 2 + length
             except (ValueError, OverflowError):
                 pass
         raise self._lexer.fail("Invalid escape sequence", index)

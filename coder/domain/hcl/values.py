@@ -184,6 +184,18 @@ def to_bool(value: Value) -> bool:
     raise EvaluationError(f"a bool is required, not {type_name(value)}")
 
 
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def well_formed(value: Value) -> Value:
+    """The same with U+FFFD for each half of a surrogate pair, as Go reads it: no text of JSON holds one."""
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {well_formed(key): well_formed(item) for key, item in value.items()}
+    return [well_formed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def type_name(value: Value) -> str:
     """As Terraform names it in messages."""
     if value is None:

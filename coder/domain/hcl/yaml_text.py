@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from coder.domain.hcl.values import EvaluationError, Value, read_number, to_text
+from coder.domain.hcl.values import EvaluationError, Value, read_number, to_text, well_formed
 
 _TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
 _FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
@@ -78,7 +78,7 @@ class _Reader:
 
 
 def _scalar(node: yaml.ScalarNode) -> Value:
-    text = node.value
+    text = well_formed(node.value)
     if node.style is not None:
         return text
     if text in _NULL:

@@ -32,12 +32,12 @@ DAEMON_STATUSES: tuple[DaemonStatus, ...] = ("offline", "idle", "busy")
 
 
 def is_stale(last_seen_at: datetime | None, now: datetime) -> bool:
-    return last_seen_at is None or now - last_seen_at > STALE_AFTER
+    return last_seen_at is None or now - last_seen_at >= STALE_AFTER
 
 
 def is_unreachable(since: datetime | None, now: datetime) -> bool:
     """`since`: when the first of its unanswered looks was made."""
-    return since is not None and now - since > SILENT_AFTER
+    return since is not None and now - since >= SILENT_AFTER
 
 
 def daemon_status(last_seen_at: datetime | None, *, busy: bool, now: datetime) -> DaemonStatus:

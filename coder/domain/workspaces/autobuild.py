@@ -2,6 +2,7 @@
 
 Order and conditions are upstream's (docs/protocol/rest.md#rules-people-meet): autostop, autostart, stop after a failed
 start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, cut down to the full minute.
+What ends at a moment is over then: deadlines, waits for sleep and for deletion alike.
 """
 
 from __future__ import annotations
@@ -85,20 +86,20 @@ def _starts(c: AutobuildCandidate, now: datetime) -> bool:
 def _failed(c: AutobuildCandidate, now: datetime) -> bool:
     if not c.failure_ttl_ms or c.job_status != "failed" or c.transition != "start" or c.job_completed_at is None:
         return False
-    return now - c.job_completed_at > timedelta(milliseconds=c.failure_ttl_ms)
+    return now - c.job_completed_at >= timedelta(milliseconds=c.failure_ttl_ms)
 
 
 def _sleeps(c: AutobuildCandidate, now: datetime) -> bool:
     if c.prebuilt or c.dormant_at is not None or not c.dormant_after_ms:
         return False
-    return now - c.last_used_at > timedelta(milliseconds=c.dormant_after_ms)
+    return now - c.last_used_at >= timedelta(milliseconds=c.dormant_after_ms)
 
 
 def _goes(c: AutobuildCandidate, now: datetime) -> bool:
     if c.prebuilt or c.dormant_at is None or c.deleting_at is None or not c.delete_after_ms or now < c.deleting_at:
         return False
     if c.transition == "delete" and c.job_status == "failed" and c.job_completed_at is not None:
-        return now - c.job_completed_at > DELETE_RETRY
+        return now - c.job_completed_at >= DELETE_RETRY
     return True
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -28,9 +29,10 @@ from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.events import notifications as message_store
 from coder.coderd.store.people import object_counts
 from coder.coderd.store.tables.identity import api_keys, inbox_notifications
+from coder.net.errors import HttpError
 from tests.kit.agents import workspace_world
 from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.daemon import connected_daemon, resource, tar
+from tests.kit.daemon import connected_daemon, new_template, resource, tar
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
@@ -49,8 +51,12 @@ def _place(kind: str, path: str) -> str:
     return f"/api/{'experimental' if kind == 'skills' else 'v2'}/{path}"
 
 
+OTHERS = {"unfinished dry runs", "unfinished imports", "provisioners"}
+"""What is made otherwise, or ends by itself: each has a test of its own below."""
+
+
 def test_every_kind_is_tried() -> None:
-    assert {kind for kind, *_ in KINDS} == set(LIMITS) == set(object_counts._KINDS)
+    assert {kind for kind, *_ in KINDS} | OTHERS == set(LIMITS) == set(object_counts._KINDS)
 
 
 async def _flood(count: int, ask: Callable[[int], Any]) -> list[httpx.Response]:
@@ -217,6 +223,66 @@ async def test_tokens_that_are_over_make_room(monkeypatch: pytest.MonkeyPatch) -
         assert (await world.post(path, {})).status_code == 201
         shown = (await world.get(path, params={"include_expired": "true"})).json()
         assert len(shown) == 2 and made[0] in {one["id"] for one in shown}
+
+
+async def test_nobody_fills_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what one asks for and no daemon takes: the refusal says what makes room, and it does."""
+    monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
+    async with running_coderd(first_user=True) as world:
+        versions = f"/api/v2/organizations/{world.organization_id}/templateversions"
+        async with connected_daemon(world) as daemon:
+            template = await new_template(world)
+            await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
+        _, author = await world.member("author", ["template-admin"])
+        _, token = await world.member()
+        _, other = await world.member()
+        import_of = {"storage_method": "file", "provisioner": "echo", "tags": {}, "example_id": "scratch"}
+        dry_runs = f"/api/v2/templateversions/{template['active_version_id']}/dry-run"
+        for kind, path, body, who, another, cancel in (
+            ("dry runs", dry_runs, {"workspace_name": "w"}, token, other, f"{dry_runs}/{{id}}/cancel"),
+            ("imports", versions, import_of, author, world.token, "/api/v2/templateversions/{id}/cancel"),
+        ):
+
+            def make(n: int, path: str = path, body: Any = body, who: str = who) -> Any:
+                return world.post(path, body, token=who)
+
+            answers = await _flood(FEW * 3, make)
+            made = [answer.json()["id"] for answer in answers if answer.status_code == 201]
+            assert len(made) == FEW, f"{kind}: {[answer.text for answer in answers]}"
+            assert {answer.status_code for answer in answers} == {201, 409}, kind
+            assert (await world.post(path, body, token=another)).status_code == 201, f"{kind}: another's"
+            assert (await world.patch(cancel.format(id=made[0]), token=who)).status_code == 200
+            assert (await make(0)).status_code == 201, f"{kind}: after one was canceled"
+            assert (await make(0)).status_code == 409
+
+
+@pytest.mark.parametrize("kind", ["unfinished dry runs", "unfinished imports"])
+def test_who_is_refused_by_the_queue_is_told_what_helps(kind: str) -> None:
+    assert "Wait" in LIMITS[kind].remedy and "cancel" in LIMITS[kind].remedy
+
+
+async def test_nobody_brings_a_crowd_of_provisioners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is looked at for every job of the organization. Those that left make room; keys are not counted."""
+    monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(2)))
+    daemons = "/api/v2/organizations/default/provisionerdaemons"
+    async with running_coderd(first_user=True) as world, AsyncExitStack() as open_ones:
+        _, token = await world.member()
+        mine: dict[str, Any] = {"token": token, "tags": {"scope": "user"}}
+        for name in "ab":
+            await open_ones.enter_async_context(connected_daemon(world, name=name, **mine))
+        with pytest.raises(HttpError) as refused:
+            async with connected_daemon(world, name="c", **mine):
+                pass
+        assert refused.value.status == 409
+        async with connected_daemon(world, name="the owner's"):
+            pass
+        await open_ones.aclose()
+        with trio.fail_after(60):
+            while (await world.get(daemons)).json():
+                await trio.sleep(0.02)
+        async with connected_daemon(world, name="c", **mine):
+            (here,) = (await world.get(daemons)).json()
+            assert here["name"] == "c"
 
 
 async def test_names_no_index_can_hold_are_refused() -> None:

@@ -55,6 +55,7 @@ _DRY_RUN = f"{_VERSION}/dry-run/<id:job>"
     limit=_WITH_MESSAGE,
     answers=TemplateVersion,
     status=201,
+    refuses=(409,),
     audit=Audited("template_version", "create", "body:id"),
 )
 async def post_version(organization: str) -> Response:
@@ -320,7 +321,7 @@ def _texts(inputs: object) -> dict[str, str]:
     body=CreateTemplateVersionDryRunRequest,
     answers=ProvisionerJob,
     status=201,
-    refuses=(412,),
+    refuses=(409, 412),
 )
 async def post_dry_run(version: str) -> Response:
     """Queues a dry run."""

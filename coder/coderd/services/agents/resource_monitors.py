@@ -25,14 +25,16 @@ MEMORY = ""
 """The path that stands for the memory."""
 MAX_DATAPOINTS = 60
 """Three windows; more is no agent's."""
+MAX_VOLUMES = 256
+"""Of one reading: an agent reads what its template names, but a message has room for half a million."""
 
 
 async def take_readings(ctx: Context, place: AgentPlace, datapoints: Sequence[Datapoint]) -> None:
     """A window of readings of one agent."""
     thresholds = watched(place.agent.resources_monitoring or {})
     if thresholds:
-        window = list(datapoints)[-MAX_DATAPOINTS:]
-        await ctx.db.run(_take, place, thresholds, window, notifications.site_of(ctx), ctx.clock.now())
+        readings = readings_of(thresholds, datapoints[-MAX_DATAPOINTS:])
+        await ctx.db.run(_take, place, thresholds, readings, notifications.site_of(ctx), ctx.clock.now())
 
 
 def watched(wanted: Mapping[str, object]) -> dict[str, int]:
@@ -47,14 +49,14 @@ def watched(wanted: Mapping[str, object]) -> dict[str, int]:
     return found
 
 
-def readings_of(path: str, threshold: int, datapoints: Sequence[Datapoint]) -> list[Reading]:
-    """The window of one path; a value the agent could not read is unknown."""
-    if path == MEMORY:
-        return [reading(one.memory.used, one.memory.total, threshold) for one in datapoints]
-    found: list[Reading] = []
+def readings_of(thresholds: Mapping[str, int], datapoints: Sequence[Datapoint]) -> dict[str, list[Reading]]:
+    """The window of each path; a value the agent could not read is unknown."""
+    found: dict[str, list[Reading]] = {path: [] for path in thresholds}
     for one in datapoints:
-        volume = next((volume for volume in one.volumes if volume.volume == path), None)
-        found.append(reading(volume.used, volume.total, threshold) if volume is not None else "unknown")
+        volumes = {volume.volume: volume for volume in reversed(one.volumes[:MAX_VOLUMES])}  # of two the first counts
+        for path, threshold in thresholds.items():
+            read = one.memory if path == MEMORY else volumes.get(path)
+            found[path].append("unknown" if read is None else reading(read.used, read.total, threshold))
     return found
 
 
@@ -62,16 +64,16 @@ async def _take(
     tx: Tx,
     place: AgentPlace,
     thresholds: Mapping[str, int],
-    datapoints: Sequence[Datapoint],
+    readings: Mapping[str, Sequence[Reading]],
     site: NotificationSite,
     now: datetime,
 ) -> None:
     stored = await store.list_monitors(tx, place.agent.id)
     short: list[str] = []
-    for path, threshold in thresholds.items():
+    for path in thresholds:
         before = stored.get(path) or MonitorRow(path, "OK", None)
         state: State = "NOK" if before.state == "NOK" else "OK"
-        after = next_state(state, readings_of(path, threshold, datapoints))
+        after = next_state(state, readings[path])
         tells = after == "NOK" and state == "OK" and (before.quiet_until is None or before.quiet_until <= now)
         if tells:
             short.append(path)

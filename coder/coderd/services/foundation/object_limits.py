@@ -27,12 +27,19 @@ class ObjectLimit:
     most: int
     most_bytes: int = 0
     "0: their size does not matter."
+    remedy: str = "Delete some first."
 
 
+_JOBS_END = "Wait until one of those that wait or run has ended, or cancel one."
 LIMITS = {
     "tokens": ObjectLimit(1000),
     "secrets": ObjectLimit(200, 1 << 20),  # all of them go into the manifest of each agent
     "skills": ObjectLimit(200, 4 << 20),
+    # Jobs nobody has finished yet. Of builds each workspace has one.
+    "unfinished dry runs": ObjectLimit(32, remedy=_JOBS_END),
+    "unfinished imports": ObjectLimit(256, remedy=_JOBS_END),
+    # By somebody's sessions; each is looked at for every job of the organization.
+    "provisioners": ObjectLimit(256, remedy="Stop some first, or give them a provisioner key."),
 }
 
 
@@ -53,7 +60,7 @@ async def within_limit(tx: Tx, kind: str, user_id: UUID, now: datetime) -> Async
     if count > max(limit.most, count_before) and await forget_expired(tx, kind, user_id, now):
         count, total = await count_objects(tx, kind, user_id)
     if count > max(limit.most, count_before):
-        raise Conflict(f"A user has at most {limit.most} {kind}.", "Delete some first.")
+        raise Conflict(f"A user has at most {limit.most} {kind}.", limit.remedy)
     if limit.most_bytes and total > max(limit.most_bytes, total_before):
         said = f"The {kind} of a user have at most {limit.most_bytes >> 10} KiB together."
         raise Conflict(said, "Delete some first, or make them shorter.")

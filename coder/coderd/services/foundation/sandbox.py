@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -124,6 +124,18 @@ async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
             await in_thread_or_here(folder.cleanup)
 
 
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One call under way, and what became of it."""
+
+    name: str
+    values: Mapping[str, object]
+    documents: Documents | None
+    is_over: trio.Event = field(default_factory=trio.Event)
+    value: object = None
+    error: Exception | None = None
+
+
 class Sandbox:
     """The processes of one server. Made once, see `Context.part`."""
 
@@ -132,7 +144,7 @@ class Sandbox:
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
         self._turns = trio.CapacityLimiter(WORKERS)
-        self._callers: dict[str, trio.Lock] = {}
+        self._callers: dict[str, trio.CapacityLimiter] = {}
         ctx.nursery.start_soon(self._end_all_at_last)
 
     async def call(
@@ -140,15 +152,41 @@ class Sandbox:
     ) -> Any:
         """The answer of one call. Raises SandboxEvaluationError, and whatever loading the documents raises.
 
-        One call at a time for each `caller`: who asks for much waits for himself.
+        One call at a time for each `caller`: who asks for much waits for himself. Who leaves in the middle of one costs
+        nobody a process and what it remembers: the call goes on to its end, and its caller has to wait for that, too.
         """
-        lock = self._callers.setdefault(caller, trio.Lock()) if caller else trio.Lock()
+        call = _Call(name, values, documents)
+        mine = self._callers.setdefault(caller, trio.CapacityLimiter(1)) if caller else trio.CapacityLimiter(1)
         try:
-            async with lock, self._turns:
-                return await self._run(name, values, documents)
+            await mine.acquire_on_behalf_of(call)
+            try:
+                await self._turns.acquire_on_behalf_of(call)
+            except BaseException:
+                mine.release_on_behalf_of(call)
+                raise
+        except BaseException:
+            self._forget(caller, mine)
+            raise
+        self._ctx.nursery.start_soon(self._work, call, caller, mine)
+        await call.is_over.wait()
+        if call.error is not None:
+            raise call.error
+        return call.value
+
+    async def _work(self, call: _Call, caller: str, mine: trio.CapacityLimiter) -> None:
+        try:
+            call.value = await self._run(call.name, call.values, call.documents)
+        except Exception as error:
+            call.error = error  # whoever asked is told, if they are still there
         finally:
-            if caller and not lock.locked() and not lock.statistics().tasks_waiting:
-                self._callers.pop(caller, None)
+            self._turns.release_on_behalf_of(call)
+            mine.release_on_behalf_of(call)
+            self._forget(caller, mine)
+            call.is_over.set()
+
+    def _forget(self, caller: str, mine: trio.CapacityLimiter) -> None:
+        if self._callers.get(caller) is mine and not mine.borrowed_tokens and not mine.statistics().tasks_waiting:
+            del self._callers[caller]
 
     async def warm(self) -> None:
         """Starts a process before somebody waits for it."""
@@ -157,7 +195,7 @@ class Sandbox:
                 self._idle.append(await self._start())
 
     async def _run(self, name: str, values: Mapping[str, Any], documents: Documents | None) -> Any:
-        worker = self._idle.pop() if self._idle else await self._start()  # the last used has the documents
+        worker = await self._idle_or_new()
         try:
             key = documents.name if documents is not None else ""
             answer = await worker.exchange({"call": name, "documents": key, "values": values})
@@ -167,7 +205,7 @@ class Sandbox:
                 if "value" in answer:
                     answer = await worker.exchange({"call": name, "documents": key, "values": values})
         except BaseException:
-            # Ended, silent or given up in the middle of a frame: nobody can go on with it.
+            # Ended or silent in the middle of a frame: nobody can go on with it.
             self._all.discard(worker)
             await worker.close()
             raise
@@ -179,6 +217,17 @@ class Sandbox:
             _log.error("evaluating failed", call=name, **answer["broken"])
             raise SandboxFailedError
         return answer["value"]
+
+    async def _idle_or_new(self) -> _Worker:
+        while self._idle:
+            worker = self._idle.pop()  # the last used has the documents
+            if worker.is_running:
+                return worker
+            # Ended while nobody asked it anything, by whoever needed its memory: not what is asked now is to blame.
+            _log.warn("a process that evaluates templates was ended while it was idle")
+            self._all.discard(worker)
+            await worker.close()
+        return await self._start()
 
     async def _start(self) -> _Worker:
         worker = await _Worker.start()
@@ -217,6 +266,10 @@ class _Worker:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a process was started without its pipes")
         return cls(process, process.stdin, process.stdout)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     async def exchange(self, head: Mapping[str, Any]) -> Any:
         """Sends a frame and waits for the answer's. Raises SandboxEvaluationError when none comes in time."""

@@ -18,6 +18,7 @@ from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.foundation.errors import Forbidden, Unauthenticated
+from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
 from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
 from coder.coderd.services.provisioning.worker import Worker
@@ -170,7 +171,8 @@ async def register(
 ) -> Worker:
     """Writes down that the daemon is here; one of the same name, owner, key and user is the same daemon.
 
-    One that comes with the name of another key's or user's daemon is given a name of its own.
+    One that comes with the name of another key's or user's daemon is given a name of its own. Raises Conflict for a
+    user with too many of them.
     """
     now = ctx.clock.now()
     name = introduction.name.replace("\x00", "")[:MAX_DAEMON_NAME] or random_name("_")
@@ -187,15 +189,22 @@ async def register(
         tags=admission.tags,
         user_id=admission.user_id,
     )
-    row = await ctx.db.run(store.upsert_daemon, daemon)
+    row = await ctx.db.run(_put, daemon)
     # The same name again for whoever comes back, so that it finds the job it had.
     ending = hashlib.sha256(f"{admission.key_id} {admission.user_id}".encode()).hexdigest()[:8]
     while row is None:
         other = f"{name[: MAX_DAEMON_NAME - 9]}-{ending}"
-        row = await ctx.db.run(store.upsert_daemon, replace(daemon, name=other))
+        row = await ctx.db.run(_put, replace(daemon, name=other))
         ending = secrets.token_hex(4)
     offer = Offer(row.organization_id, frozenset(row.provisioners), row.tags)
     return Worker(row.id, row.name, offer, admission.user_id)
+
+
+async def _put(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
+    if daemon.user_id is None:
+        return await store.upsert_daemon(tx, daemon)
+    async with within_limit(tx, "provisioners", daemon.user_id, daemon.created_at):
+        return await store.upsert_daemon(tx, daemon)
 
 
 class Presence:

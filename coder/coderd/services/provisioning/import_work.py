@@ -186,12 +186,8 @@ async def _put_file(tx: Tx, content: BinaryIO, created_by: UUID, now: datetime) 
     while piece := content.read(file_store.PIECE):
         hashed.update(piece)
     digest = hashed.hexdigest()
-    found = await file_store.find_file(tx, digest, created_by)
-    if found is not None:
-        return found
     row = file_store.FileRow(new_uuid(), digest, created_by, now, "application/x-tar", b"")
-    await file_store.insert_large_file(tx, row, content)
-    return row.id
+    return await file_store.keep_file(tx, row, content)
 
 
 async def _parameter_rows(

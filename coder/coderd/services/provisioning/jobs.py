@@ -24,7 +24,7 @@ from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobDetail, JobRow
 from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.domain.provisioning.jobs import JobType
-from coder.domain.provisioning.provisioners import STALE_AFTER
+from coder.domain.provisioning.provisioners import STALE_AFTER, is_stale
 from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted, fits, places
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool
     seen = [daemon.last_seen_at for daemon in matching if daemon.last_seen_at is not None]
     return MatchedProvisioners(
         count=len(matching),
-        available=sum(1 for at in seen if now - at <= STALE_AFTER),
+        available=sum(not is_stale(at, now) for at in seen),
         most_recently_seen=max(seen, default=None),
     )
 

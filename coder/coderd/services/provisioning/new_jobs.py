@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.base.ids import new_uuid
+from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -46,8 +47,20 @@ class NewJob:
     id: UUID = field(default_factory=new_uuid)
 
 
+_LIMITED = {"template_version_dry_run": "unfinished dry runs", "template_version_import": "unfinished imports"}
+"""What one person could queue without end, and how it counts. Builds are no such: a workspace has one at a time."""
+
+
 async def enqueue_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:
-    """Puts work into the queue; daemons are woken when `tx` commits."""
+    """Puts work into the queue; daemons are woken when `tx` commits. Raises Conflict for who has too much in it."""
+    kind = _LIMITED.get(new.type)
+    if kind is None:
+        return await _enqueue(tx, new, now)
+    async with within_limit(tx, kind, new.initiator_id, now):
+        return await _enqueue(tx, new, now)
+
+
+async def _enqueue(tx: Tx, new: NewJob, now: datetime) -> JobRow:
     job = JobRow(
         id=new.id,
         created_at=now,

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.events import record_event
 from coder.coderd.services.foundation.one_by_one import one_by_one
 from coder.coderd.services.provisioning import build_results
 from coder.coderd.services.provisioning.job_logs import append_logs
@@ -39,11 +40,19 @@ async def reap(ctx: Context) -> list[JobRow]:
     now = ctx.clock.now()
     await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
     silent = await ctx.db.read(job_store.list_silent_jobs, now - HUNG_AFTER, now - PENDING_AFTER)
+
+    async def give_up(job_id: UUID) -> JobRow | None:
+        job = await ctx.db.run(_reap, job_id, now)
+        if job is not None:
+            # As of a build whose daemon said how it ended: nobody may have looked at it when it fell silent.
+            await record_event.build_over(ctx, job.id)
+        return job
+
     return await one_by_one(
         ctx.log,
         "a job could not be given up",
         silent,
-        lambda job_id: ctx.db.run(_reap, job_id, now),
+        give_up,
         lambda job_id: {"job": job_id},
         most=REAPED_PER_RUN,
     )

@@ -6,7 +6,6 @@ however many jobs there are (`load_resources`), and put together without touchin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -26,6 +25,7 @@ from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.provisioning.resources import ResourceRow
 from coder.domain.agents.agents import environment_of
+from coder.domain.agents.sub_agents import AGENT_NAME, APP_SLUG
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 
@@ -95,13 +95,16 @@ async def insert_resources(
         await turns.rest()
     _check_names(rows.agents)
     await _check_texts(rows, turns)
-    rows.apps = await _own_ids(tx, rows.apps, workspace_id)
+    renamed = await _own_ids(tx, rows.apps, workspace_id)
+    stored = {before.id: after.id for before, after in zip(rows.apps, renamed, strict=True)}
+    rows.apps = renamed
     await resource_store.insert_resources(tx, rows.resources)
     await agent_store.insert_agents(
         tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
     )
     external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
-    return Inserted([agent.id for agent in rows.agents], rows.app_ids, external)
+    app_ids = {said: stored[ident] for said, ident in rows.app_ids.items()}
+    return Inserted([agent.id for agent in rows.agents], app_ids, external)
 
 
 async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> list[AppRow]:
@@ -146,10 +149,14 @@ async def _add_agent(
     row = _agent_row(agent, resource_id, job_id, now)
     if parent is not None:
         row = replace(row, parent_id=parent.id)
+    elif not AGENT_NAME.fullmatch(agent.name):
+        raise BadResultError(f"agent name {agent.name!r} does not match regex (?i)^{AGENT_NAME.pattern}$")
     rows.agents.append(row)
     await _add_devcontainers(rows, agent, row, turns)
     slugs: set[str] = set()
     for number, app in enumerate(agent.apps):
+        if not APP_SLUG.fullmatch(app.slug):
+            raise BadResultError(f"app slug {app.slug!r} does not match regex ^{APP_SLUG.pattern}$")
         if app.slug in slugs:
             raise BadResultError(f"duplicate app slug {app.slug!r} for agent {agent.name!r}")
         slugs.add(app.slug)
@@ -397,8 +404,13 @@ async def _check_texts(rows: _Rows, turns: Turns) -> None:
     for row in chain.from_iterable(parts):
         await turns.rest()
         for item in fields(row):
-            value = getattr(row, item.name)
-            if "\x00" in (value if isinstance(value, str) else "") or (
-                isinstance(value, dict | list) and "\\u0000" in json.dumps(value)
-            ):
+            if _has_zero_byte(getattr(row, item.name)):
                 raise BadResultError(f"{item.name} of {type(row).__name__.removesuffix('Row')} contains a zero byte")
+
+
+def _has_zero_byte(value: object) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(map(_has_zero_byte, chain.from_iterable(value.items())))
+    return isinstance(value, list) and any(map(_has_zero_byte, value))

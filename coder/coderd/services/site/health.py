@@ -7,7 +7,7 @@ A section that an administrator dismissed is still checked; it just counts no lo
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import trio
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from coder.api.site.health import (
     AccessURLReport,
@@ -101,22 +102,57 @@ class HealthReports:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._last: HealthcheckReport | None = None
+        self._begun = 0.0
         self._making = trio.Lock()
 
     async def get(self, token: Secret, *, force: bool = False) -> HealthcheckReport:
-        """`token` is the caller's: the WebSocket check signs in with it."""
+        """`token` is the caller's: the WebSocket check signs in with it. What is dismissed is so at once: it is asked
+        each time, and not part of what is kept.
+
+        A look that began after somebody forced one is theirs, too: many who force one wait for two at most.
+        """
+        asked = trio.current_time()
         async with self._making:
-            if force or self._last is None or self._is_old(self._last):
+            if self._last is None or self._is_old(self._last) or (force and self._begun < asked):
+                begun = trio.current_time()
                 self._last = await make_report(self._ctx, token)
-        return self._last
+                self._begun = begun
+            report = self._last
+        return judged(report, await self._dismissed())
 
     def _is_old(self, report: HealthcheckReport) -> bool:
         return self._ctx.clock.now() - report.time >= self._ctx.config.health_check_refresh
 
+    async def _dismissed(self) -> list[str]:
+        try:
+            return await dismissed(self._ctx)
+        except Exception as error:
+            # The database may be what is broken: rather all of the report than none of it.
+            _log.warn("what is dismissed of the health report was not read", error=error)
+            return []
+
+
+_FIELDS = {
+    "AccessURL": "access_url",
+    "Database": "database",
+    "DERP": "derp",
+    "ProvisionerDaemons": "provisioner_daemons",
+    "Websocket": "websocket",
+    "WorkspaceProxy": "workspace_proxy",
+}
+"""Where a report has each section."""
+
+
+def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
+    """The report with what is dismissed marked, and the whole as the other sections are: well when there are none."""
+    sections = {place: replace(getattr(report, place), dismissed=name in ignored) for name, place in _FIELDS.items()}
+    counting = [_severity(section) for section in sections.values() if not section.dismissed]
+    severity: HealthSeverity = max(counting, key=_ORDER.index, default="ok")
+    return replace(report, healthy=severity != "error", severity=severity, **sections)
+
 
 async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
-    """Looks at everything at once."""
-    ignored = set(await dismissed(ctx))
+    """Looks at everything at once; nothing of it is dismissed."""
     found: dict[str, Any] = {}
 
     async def check(name: str, look: Callable[[], Awaitable[Any]]) -> None:
@@ -140,21 +176,11 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
     found.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
     found.setdefault("ProvisionerDaemons", _daemons_report([], "no answer in time"))
     found.setdefault("WorkspaceProxy", _proxies_report({"regions": []}, "no answer in time"))
-    for name, report in found.items():
-        report.dismissed = name in ignored
-    severity = max((_severity(report) for report in found.values() if not report.dismissed), key=_ORDER.index)
-    return HealthcheckReport(
-        time=ctx.clock.now(),
-        healthy=severity != "error",
-        severity=severity,
-        derp=found["DERP"],
-        access_url=found["AccessURL"],
-        websocket=found["Websocket"],
-        database=found["Database"],
-        workspace_proxy=found["WorkspaceProxy"],
-        provisioner_daemons=found["ProvisionerDaemons"],
-        coder_version=BUILD_VERSION,
+    sections = {place: found[name] for name, place in _FIELDS.items()}
+    whole = HealthcheckReport(
+        time=ctx.clock.now(), healthy=True, severity="ok", coder_version=BUILD_VERSION, **sections
     )
+    return judged(whole, ())
 
 
 def _severity(report: Any) -> HealthSeverity:
@@ -281,7 +307,8 @@ async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
     """Is there anybody who can build?"""
     items: list[ProvisionerDaemonsReportItem] = []
     for organization in await ctx.db.read(organization_store.list_organizations):
-        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, provisioners.DaemonFilter()):
+        everybody = provisioners.DaemonFilter(limit=0)
+        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, everybody):
             daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
             current = daemon.version == BUILD_VERSION
             warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
@@ -310,7 +337,7 @@ async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
         code: Any = "EWP04" if status.status == "unhealthy" else "EWP02"
         report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {words}"))
     if report.warnings:
-        serving = [proxy for proxy in proxies if proxy.path_app_url]
+        serving = [proxy for proxy in proxies if proxy.path_app_url] or proxies  # where all are relays, they count
         report.severity = "error" if not any(proxy.healthy for proxy in serving) else "warning"
         report.healthy = report.severity != "error"
     return report

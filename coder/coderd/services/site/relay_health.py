@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _NANO = 1_000_000_000
+NODE_TIMEOUT = 20.0
+"""Seconds a node has: less than the section, which would be lost to all regions by one that is silent."""
 _RELAY_ERRORS = (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError)
 
 
@@ -72,9 +74,15 @@ async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict
     found = _Look(
         DERPRegionReport(healthy=True, severity="ok", warnings=[], region=cast("Any", described), node_reports=[])
     )
-    for node, shown in zip(region.nodes, described.get("Nodes") or (), strict=True):
-        found.report.node_reports.append(await _check_node(dialer, region, node, shown, found.latencies))
-    nodes = found.report.node_reports
+    reports: dict[int, DERPNodeReport] = {}
+
+    async def look(place: int, node: DerpNode, shown: dict[str, object]) -> None:
+        reports[place] = await _check_node(dialer, region, node, shown, found.latencies)
+
+    async with trio.open_nursery() as nursery:
+        for place, (node, shown) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
+            nursery.start_soon(look, place, node, shown)
+    nodes = found.report.node_reports = [reports[place] for place in sorted(reports)]
     warnings = [warning for node in nodes for warning in node.warnings]
     broken = sum(not node.healthy for node in nodes)
     if broken and broken < len(nodes):
@@ -107,12 +115,17 @@ async def _check_node(
     if node.stun_only:
         return report
     report.client_logs, report.client_errs = [[], []], [[], []]
+    took: timedelta | None = None
+    problem = f"no answer within {NODE_TIMEOUT:g} s"
     try:
-        latencies.append(await dialer.probe(region, node))
-        took = timedelta(seconds=await _exchange(dialer, region, node, report))
+        with trio.move_on_after(NODE_TIMEOUT):
+            latencies.append(await dialer.probe(region, node))
+            took = timedelta(seconds=await _exchange(dialer, region, node, report))
     except _RELAY_ERRORS as error:
-        report.healthy, report.severity, report.error = False, "error", str(error)
-        report.client_errs[0].append(str(error))
+        problem = str(error)
+    if took is None:
+        report.healthy, report.severity, report.error = False, "error", problem
+        report.client_errs[0].append(problem)
         return report
     report.can_exchange_messages = True
     report.round_trip_ping = format_duration(took)
@@ -136,10 +149,10 @@ async def _exchange(dialer: RelayDialer, region: DerpRegion, node: DerpNode, rep
                     log.append("derphttp.Client.Connect: not using fast start")
                 clients.append(await dialer.try_transport(region, node, transport))
                 log.append("derphttp.Client.Connect: DERP server returned status 101")
-        except RelayError as error:
+        except BaseException as error:
             for client in clients:
                 await trio.aclose_forcefully(client.stream)
-            if transport == WEBSOCKET:
+            if transport == WEBSOCKET or not isinstance(error, RelayError):
                 raise
             report.client_errs[len(clients)].append(str(error))
             continue

@@ -15,7 +15,6 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.templates import archives
-from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.files import FileRow
@@ -60,30 +59,22 @@ async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID
     if found is not None:
         return found, False
     row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, b"")
-    try:
-        await ctx.db.run(_insert, row, content)
-    except IntegrityError as error:
-        if constraint_of(error) != "uq_files_hash_created_by":
-            raise
-        # The same upload raced us: its row is as good as ours.
-        found = await ctx.db.read(store.find_file, digest, subject.user_id)
-        if found is not None:
-            return found, False
-        raise
-    return row.id, True
+    kept = await ctx.db.run(_insert, row, content)
+    return kept, kept == row.id
 
 
-async def _insert(tx: Tx, row: FileRow, content: BinaryIO) -> None:
+async def _insert(tx: Tx, row: FileRow, content: BinaryIO) -> UUID:
     """Raises Conflict for somebody who uploads and makes nothing of it."""
-    await store.insert_large_file(tx, row, content)
-    if not await _too_much(tx, row):
-        return
+    kept = await store.keep_file(tx, row, content)
+    if kept != row.id or not await _too_much(tx, row):
+        return kept
     await store.delete_unused(tx, row.created_by, row.created_at - UNUSED_FOR)
     if await _too_much(tx, row):
         raise Conflict(
             "You have too many uploads that nothing was made of.",
             f"At most {MOST_UNUSED} with {MOST_UNUSED_BYTES >> 20} MiB; what is older than an hour makes room.",
         )
+    return kept
 
 
 async def _too_much(tx: Tx, row: FileRow) -> bool:

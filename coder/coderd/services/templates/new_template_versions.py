@@ -6,6 +6,7 @@ What the import found is read in `template_versions.py`; the import itself is `s
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -200,12 +201,8 @@ async def _file(tx: Tx, spec: _VersionSpec, now: datetime) -> UUID:
     if example is None:
         raise _no_example(spec)
     digest = hashlib.sha256(example.archive).hexdigest()
-    found = await file_store.find_file(tx, digest, spec.user_id)
-    if found is not None:
-        return found
-    row = file_store.FileRow(new_uuid(), digest, spec.user_id, now, "application/x-tar", example.archive)
-    await file_store.insert_file(tx, row)
-    return row.id
+    row = file_store.FileRow(new_uuid(), digest, spec.user_id, now, "application/x-tar", b"")
+    return await file_store.keep_file(tx, row, io.BytesIO(example.archive))
 
 
 async def _with_last_values(tx: Tx, spec: _VersionSpec) -> dict[str, str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from coder.coderd.services.templates.template_sources import parse_archives
+from coder.domain.hcl.values import well_formed
 from coder.domain.people.user_secrets import read_pairs
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
@@ -151,7 +152,8 @@ def serve(cpu_seconds: int, memory: int) -> int:
 
 def _encoded(answer: Json) -> bytes:
     try:
-        return json.dumps(answer).encode()
+        # Half a surrogate pair, from wherever, is nothing the other end would read.
+        return json.dumps(well_formed(answer)).encode()
     except (MemoryError, RecursionError) as error:
         return json.dumps({"failed": "memory" if isinstance(error, MemoryError) else "depth"}).encode()
 

@@ -20,8 +20,6 @@ from coder.coderd.store.events.change_feed import notify_changes
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
-from coder.coderd.store.workspaces import builds as build_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.events.notification_templates import WORKSPACE_MARKED_FOR_DELETION
 from coder.domain.workspaces.autobuild import in_words
 from coder.domain.workspaces.autostop import MAX_WEEKS, Requirement, deadlines, quiet_hours
@@ -130,25 +128,19 @@ async def apply_template_schedule(
 ) -> None:
     """What a template's new schedule means for workspaces that exist: next starts, deletion, latest stops."""
     if before.autostart_days != after.autostart_days:
-        for one in await autobuild_store.list_scheduled(tx, after.id):
-            following = next_start(one.autostart_schedule, now, allowed_days=after.autostart_days)
-            await workspace_store.update_workspace(tx, one.id, next_start_at=following)
+        schedules = await autobuild_store.list_schedules(tx, after.id)
+        starts = {one: next_start(one, now, allowed_days=after.autostart_days) for one in schedules}
+        await autobuild_store.move_next_starts(tx, after.id, starts)
     if before.time_til_dormant_autodelete_ms != after.time_til_dormant_autodelete_ms:
         await autobuild_store.set_deleting(tx, after.id, after.time_til_dormant_autodelete_ms, now, restart=False)
     if (before.autostop_days, before.autostop_weeks) != (after.autostop_days, after.autostop_weeks):
         requirement = Requirement(after.autostop_days, after.autostop_weeks)
-        running = await autobuild_store.list_running(tx, template_id=after.id)
-        for build in running:
-            await _move_maximum(tx, build, requirement, now, default_quiet)
+        running = await autobuild_store.list_running(tx, after.id)
+        # A stop that is required now counts from now: nobody is stopped for a requirement of the past.
+        latest = {
+            quiet: deadlines(now, None, requirement, quiet_hours(quiet, default_quiet)).maximum
+            for quiet in {build.quiet_hours for build in running}
+        }
+        stops = {build.id: latest[build.quiet_hours] for build in running}
+        await autobuild_store.move_latest_stops(tx, stops, now)
         await notify_changes(tx, "settings", [(build.owner_id, build.workspace_id) for build in running])
-
-
-async def _move_maximum(
-    tx: Tx, build: autobuild_store.RunningBuild, requirement: Requirement, now: datetime, default_quiet: str
-) -> None:
-    """A stop that is required now counts from now: nobody is stopped for a requirement of the past."""
-    maximum = deadlines(now, None, requirement, quiet_hours(build.quiet_hours, default_quiet)).maximum
-    deadline = build.deadline
-    if maximum is not None and (deadline is None or maximum < deadline):
-        deadline = maximum
-    await build_store.update_build(tx, build.id, deadline=deadline, max_deadline=maximum, updated_at=now)

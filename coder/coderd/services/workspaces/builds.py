@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
 
+MAX_VALUES = 1 << 20
+"""Ours: characters of all parameter values of a request. The body may be larger, for a state's sake; a rendering could
+not answer with more."""
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
 _DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
 "What a transition does to a workspace, as its refusal says it."
@@ -134,8 +137,10 @@ def given_id(value: UUID | UnsetType | None) -> UUID | None:
 
 
 def given_values(values: list[WorkspaceBuildParameter] | UnsetType | None) -> dict[str, str]:
-    """Parameter values of a request; of several for one name the last counts. Raises InvalidFields."""
+    """Parameter values of a request; of several for one name the last counts. Raises InvalidFields, Invalid."""
     found = {item.name: item.value for item in values or ()}
+    if sum(len(name) + len(value) for name, value in found.items()) > MAX_VALUES:
+        raise Invalid("The parameter values are too large.", f"Together they may have {MAX_VALUES >> 20} MiB.")
     bad = [name for name, value in found.items() if "\x00" in name + value]
     if bad:
         raise InvalidFields(*((name.replace("\x00", ""), "must not contain NUL") for name in bad))

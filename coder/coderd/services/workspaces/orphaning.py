@@ -13,6 +13,7 @@ from uuid import UUID
 from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
+from coder.coderd.services.events import record_event
 from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound
 from coder.coderd.services.provisioning.build_results import build_ended, complete_build
 from coder.coderd.services.provisioning.job_work import end_with_error
@@ -51,8 +52,9 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     _check(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     request = BuildRequest("delete", subject.user_id, orphan=True, ephemeral=frozenset())
     with counted(ctx, request) as count:
-        found, provisioner = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
-        count(provisioner)
+        found, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
+        count(job.provisioner)
+    await record_event.build_over(ctx, job.id)
     return found
 
 
@@ -64,8 +66,8 @@ def _check(subject: Subject, workspace: WorkspaceRow) -> None:
 
 async def _abandon(
     tx: Tx, subject: Subject, request: BuildRequest, workspace_id: UUID, now: datetime
-) -> tuple[WorkspaceInventory, str]:
-    """What may remain, and the provisioner of the template."""
+) -> tuple[WorkspaceInventory, JobRow]:
+    """What may remain, and the job of the build that deleted it."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check(subject, workspace)
     template = await template_store.get_template(tx, workspace.template_id)
@@ -83,7 +85,7 @@ async def _abandon(
     # In the transaction that posted it: no daemon ever sees the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
     await tell(tx, job)
-    return found, job.provisioner
+    return found, job
 
 
 async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:

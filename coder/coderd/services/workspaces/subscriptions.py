@@ -216,8 +216,7 @@ def _changes_at(agent: AgentRow) -> datetime | None:
 def _seconds_until(moment: datetime | None, now: datetime) -> float:
     if moment is None or moment <= now:
         return _PING_EVERY
-    # A little later than the moment itself: the rule is "more than".
-    return min((moment - now).total_seconds() + 0.01, _PING_EVERY)
+    return min((moment - now).total_seconds(), _PING_EVERY)
 
 
 async def require_sight(ctx: Context, subject: Subject, agent_id: UUID) -> None:

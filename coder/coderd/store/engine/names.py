@@ -54,7 +54,7 @@ async def find_organization(tx: Tx, text: str) -> UUID | None:
     if text == "default":
         query = query.where(organizations.c.is_default)
     else:
-        query = called(query, text, organizations.c.id, func.lower(organizations.c.name) == text.lower())
+        query = called(query, text, organizations.c.id, func.lower(organizations.c.name) == func.lower(text))
     return (await tx.execute(query)).scalar_one_or_none()
 
 
@@ -66,7 +66,7 @@ async def default_organization_name(tx: Tx) -> str:
 async def find_user(tx: Tx, text: str) -> UUID | None:
     """A living user by id or name."""
     query = select(users.c.id).where(~users.c.deleted)
-    query = called(query, text, users.c.id, func.lower(users.c.username) == text.lower())
+    query = called(query, text, users.c.id, func.lower(users.c.username) == func.lower(text))
     return (await tx.execute(query)).scalar_one_or_none()
 
 

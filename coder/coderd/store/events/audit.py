@@ -128,8 +128,8 @@ def _conditions(which: EntryFilter) -> list[ColumnElement[bool]]:
         (which.request_id, lambda: log.request_id == which.request_id),
         (which.organization_id, lambda: log.organization_id == which.organization_id),
         (which.build_reason, lambda: log.additional_fields["build_reason"].astext == which.build_reason),
-        (which.username, lambda: _by_user(func.lower(users.c.username) == which.username.lower())),
-        (which.email, lambda: _by_user(func.lower(users.c.email) == which.email.lower())),
+        (which.username, lambda: _by_user(func.lower(users.c.username) == func.lower(which.username))),
+        (which.email, lambda: _by_user(func.lower(users.c.email) == func.lower(which.email))),
     ]
     found = [make() for value, make in wanted if value]
     if which.organizations is not None:
@@ -392,7 +392,7 @@ async def list_missing(tx: Tx, kind: str, ids: Sequence[UUID]) -> set[UUID]:
 
 async def find_user_id(tx: Tx, reference: str) -> UUID | None:
     """By name or e-mail, among the living."""
-    text = reference.lower()
+    text = func.lower(reference)
     statement = select(users.c.id).where(
         or_(func.lower(users.c.username) == text, func.lower(users.c.email) == text), ~users.c.deleted
     )

@@ -147,4 +147,4 @@ def _conditions(which: ConnectionFilter) -> list[ColumnElement[bool]]:
 
 def _named(who: ColumnElement[Any], column: ColumnElement[Any], value: str) -> ColumnElement[bool]:
     named = users.alias()
-    return who.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == value.lower()))
+    return who.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == func.lower(value)))

@@ -53,7 +53,7 @@ _STATS = text(
     JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.id = s.user_id
     WHERE s.created_at >= :since AND NOT s.usage GROUP BY 1, 2, 3"""
 ).bindparams(bindparam("since", type_=Timestamp))
-_DAEMONS = text("SELECT count(*) FROM provisioner_daemons WHERE last_seen_at >= :since").bindparams(
+_DAEMONS = text("SELECT count(*) FROM provisioner_daemons WHERE last_seen_at > :since").bindparams(
     bindparam("since", type_=Timestamp)
 )
 _JOBS = text(

@@ -3,32 +3,57 @@ person, so that of two at once the second counts what the first made."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Table, delete, func, literal, select
+from sqlalchemy import Column, ColumnElement, and_, delete, func, literal, select
 
 from coder.coderd.store.tables.identity import api_keys
+from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.provisioners import provisioner_daemons
 from coder.coderd.store.tables.user_assets import user_secrets, user_skills
+from coder.domain.provisioning.jobs import JobType
+from coder.domain.provisioning.provisioners import STALE_AFTER
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _SECRET_TEXTS = ("name", "description", "env_name", "file_path", "value")
 _SEED = 7308  # of these advisory locks: apart from the locks that are numbers
-_KINDS: dict[str, tuple[Table, ColumnElement[bool], ColumnElement[int]]] = {
-    "tokens": (api_keys, api_keys.c.login_type == "token", literal(0)),
-    "secrets": (
-        user_secrets,
-        literal(True),
-        # Each of them is read when an agent asks, whoever wrote how much into which.
-        func.octet_length(func.concat(*(user_secrets.c[name] for name in _SECRET_TEXTS))),
+_NOTHING: ColumnElement[int] = literal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    owner: Column[UUID]
+    "Whose it is; its table is what is counted in."
+    counts: ColumnElement[bool] = field(default_factory=lambda: literal(True))
+    size: ColumnElement[int] = field(default_factory=lambda: _NOTHING)
+    ends: Column[datetime] | None = None
+    "Of what is shown for a while after its end, and has to make room."
+    lasts: timedelta = timedelta(0)
+    "How long after that moment it ends."
+
+
+def _unfinished(job_type: JobType) -> _Kind:
+    jobs = provisioner_jobs.c
+    return _Kind(jobs.initiator_id, and_(jobs.type == job_type, jobs.completed_at.is_(None)))
+
+
+_KINDS: dict[str, _Kind] = {
+    "tokens": _Kind(api_keys.c.user_id, api_keys.c.login_type == "token", ends=api_keys.c.expires_at),
+    # Each of them is read when an agent asks, whoever wrote how much into which.
+    "secrets": _Kind(
+        user_secrets.c.user_id,
+        size=func.octet_length(func.concat(*(user_secrets.c[name] for name in _SECRET_TEXTS))),
     ),
-    "skills": (user_skills, literal(True), func.octet_length(user_skills.c.content)),
+    "skills": _Kind(user_skills.c.user_id, size=func.octet_length(user_skills.c.content)),
+    "unfinished dry runs": _unfinished("template_version_dry_run"),
+    "unfinished imports": _unfinished("template_version_import"),
+    "provisioners": _Kind(provisioner_daemons.c.user_id, ends=provisioner_daemons.c.last_seen_at, lasts=STALE_AFTER),
 }
-_ENDS = {"tokens": (api_keys.c.login_type == "token", api_keys.c.expires_at)}
-"""What is shown for a while after its end, and has to make room."""
 
 
 async def lock_objects(tx: Tx, kind: str, user_id: UUID) -> None:
@@ -39,16 +64,17 @@ async def lock_objects(tx: Tx, kind: str, user_id: UUID) -> None:
 async def count_objects(tx: Tx, kind: str, user_id: UUID) -> tuple[int, int]:
     """(how many, bytes), with what the transaction made itself."""
     await lock_objects(tx, kind, user_id)
-    table, condition, size = _KINDS[kind]
-    statement = select(func.count(), func.coalesce(func.sum(size), 0)).where(table.c.user_id == user_id, condition)
+    which = _KINDS[kind]
+    statement = select(func.count(), func.coalesce(func.sum(which.size), 0))
+    statement = statement.where(which.owner == user_id, which.counts)
     count, total = (await tx.execute(statement)).one()
     return int(count), int(total)
 
 
 async def forget_expired(tx: Tx, kind: str, user_id: UUID, now: datetime) -> bool:
     """Whether anything of the kind was over, and is gone now."""
-    if kind not in _ENDS:
+    which = _KINDS[kind]
+    if which.ends is None:
         return False
-    table, _, _ = _KINDS[kind]
-    of_kind, ends = _ENDS[kind]
-    return bool((await tx.execute(delete(table).where(table.c.user_id == user_id, of_kind, ends < now))).rowcount)
+    over = delete(which.owner.table).where(which.owner == user_id, which.counts, which.ends <= now - which.lasts)
+    return bool((await tx.execute(over)).rowcount)

@@ -83,7 +83,9 @@ async def get_organization(
 
 
 async def get_organization_by_name(tx: Tx, name: str) -> OrganizationRow | None:
-    statement = select(*_ORGANIZATION).where(func.lower(organizations.c.name) == name.lower(), ~organizations.c.deleted)
+    statement = select(*_ORGANIZATION).where(
+        func.lower(organizations.c.name) == func.lower(name), ~organizations.c.deleted
+    )
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else OrganizationRow(*row)
 

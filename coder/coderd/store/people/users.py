@@ -106,13 +106,13 @@ async def hold_users(tx: Tx, user_ids: Collection[UUID]) -> None:
 
 async def get_user_by_name(tx: Tx, username: str) -> UserRow | None:
     """A living user by name, regardless of case."""
-    statement = _SELECT.where(func.lower(users.c.username) == username.lower(), ~users.c.deleted)
+    statement = _SELECT.where(func.lower(users.c.username) == func.lower(username), ~users.c.deleted)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
 
 
 async def get_user_by_email(tx: Tx, email: str) -> UserRow | None:
-    statement = _SELECT.where(func.lower(users.c.email) == email.lower(), ~users.c.deleted, ~users.c.is_system)
+    statement = _SELECT.where(func.lower(users.c.email) == func.lower(email), ~users.c.deleted, ~users.c.is_system)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
 

@@ -93,7 +93,7 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
             select(_daemons.c.id, _daemons.c.key_id, _daemons.c.user_id)
             .where(
                 _daemons.c.organization_id == daemon.organization_id,
-                func.lower(_daemons.c.name) == daemon.name.lower(),
+                func.lower(_daemons.c.name) == func.lower(daemon.name),
                 func.coalesce(_daemons.c.tags["owner"].astext, "") == daemon.tags.get("owner", ""),
             )
             .with_for_update()
@@ -151,9 +151,9 @@ async def list_daemons(
 
 
 async def list_seen_daemons(tx: Tx, organization_ids: Collection[UUID], since: datetime) -> list[DaemonRow]:
-    """Daemons of some organizations that were there at `since` or later."""
+    """Daemons of some organizations that were there after `since`."""
     query = select(*_DAEMON_COLUMNS).where(
-        _daemons.c.organization_id.in_(organization_ids), _daemons.c.last_seen_at >= since
+        _daemons.c.organization_id.in_(organization_ids), _daemons.c.last_seen_at > since
     )
     return [DaemonRow(*row) for row in await tx.execute(query)]
 
@@ -214,7 +214,7 @@ async def get_key_by_secret(tx: Tx, hashed_secret: bytes) -> ProvisionerKeyRow |
 
 async def get_key_by_name(tx: Tx, organization_id: UUID, name: str) -> ProvisionerKeyRow | None:
     query = select(*_KEY_COLUMNS).where(
-        _keys.c.organization_id == organization_id, func.lower(_keys.c.name) == name.lower()
+        _keys.c.organization_id == organization_id, func.lower(_keys.c.name) == func.lower(name)
     )
     row = (await tx.execute(query)).one_or_none()
     return ProvisionerKeyRow(*row) if row else None

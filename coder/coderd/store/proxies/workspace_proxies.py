@@ -60,7 +60,7 @@ async def list_proxies(tx: Tx) -> list[ProxyRow]:
 
 async def find_proxy(tx: Tx, reference: str) -> ProxyRow | None:
     """By id or name."""
-    is_named = func.lower(workspace_proxies.c.name) == reference.lower()
+    is_named = func.lower(workspace_proxies.c.name) == func.lower(reference)
     row = (await tx.execute(called(_SELECT, reference, workspace_proxies.c.id, is_named))).one_or_none()
     return None if row is None else ProxyRow(*row)
 

@@ -175,7 +175,7 @@ async def get_view(tx: Tx, task_id: UUID) -> TaskView | None:
 
 async def get_view_by_name(tx: Tx, owner_id: UUID, name: str) -> TaskView | None:
     """A living task of an owner, without regard to case."""
-    query = _VIEW.where(_LIVING, tasks.c.owner_id == owner_id, func.lower(tasks.c.name) == name.lower())
+    query = _VIEW.where(_LIVING, tasks.c.owner_id == owner_id, func.lower(tasks.c.name) == func.lower(name))
     row = (await tx.execute(query)).one_or_none()
     return _make(row) if row else None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, literal_column, select, text
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal_column, select, text
+from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.people.object_counts import lock_objects
 from coder.coderd.store.tables.identity import files
@@ -66,26 +68,43 @@ async def find_file(tx: Tx, digest: str, created_by: UUID) -> UUID | None:
     return (await tx.execute(statement)).scalar_one_or_none()
 
 
-async def insert_large_file(tx: Tx, row: FileRow, content: BinaryIO) -> None:
+async def keep_file(tx: Tx, row: FileRow, content: BinaryIO) -> UUID:
+    """The user's file of that content, which is `row` where there was none: who brings the same twice at once, in two
+    imports or two requests, has one. It stays until the transaction ends."""
+    mine = select(files.c.id).where(files.c.hash == row.hash, files.c.created_by == row.created_by)
+    while True:
+        found = (await tx.execute(mine.with_for_update(read=True, key_share=True))).scalar_one_or_none()
+        if found is not None:
+            return UUID(str(found))
+        if await _insert_unless_there(tx, row, content):
+            return row.id
+        # Somebody's was there, and may be gone again by now: looked for anew.
+
+
+async def _insert_unless_there(tx: Tx, row: FileRow, content: BinaryIO) -> bool:
     """`row` with the file's content in place of its own data, a piece at a time: Postgres puts it together, and this
     process never holds it."""
     content.seek(0)
     piece = content.read(PIECE)
     if len(piece) < PIECE:
-        await insert_file(tx, replace(row, data=piece))
-        return
-    await tx.execute(text("CREATE TEMPORARY TABLE upload (place integer, data bytea) ON COMMIT DROP"))
+        return await _insert(tx, {**_values(row), "data": piece})
+    await tx.execute(text("CREATE TEMPORARY TABLE IF NOT EXISTS upload (place integer, data bytea) ON COMMIT DROP"))
+    await tx.execute(text("TRUNCATE upload"))
     place = 0
     while piece:
         await tx.execute(text("INSERT INTO upload VALUES (:place, :data)"), {"place": place, "data": piece})
         place, piece = place + 1, content.read(PIECE)
     whole: ColumnElement[bytes] = literal_column("(SELECT string_agg(data, ''::bytea ORDER BY place) FROM upload)")
-    values = {name: getattr(row, name) for name in FileRow.__slots__}
-    await tx.execute(insert(files).values(values | {"data": whole}))
+    return await _insert(tx, {**_values(row), "data": whole})
 
 
-async def insert_file(tx: Tx, row: FileRow) -> None:
-    await tx.execute(insert(files).values({name: getattr(row, name) for name in FileRow.__slots__}))
+async def _insert(tx: Tx, values: Mapping[str, object]) -> bool:
+    statement = insert(files).values(values).on_conflict_do_nothing(index_elements=["hash", "created_by"])
+    return (await tx.execute(statement.returning(files.c.id))).first() is not None
+
+
+def _values(row: FileRow) -> dict[str, object]:
+    return {name: getattr(row, name) for name in FileRow.__slots__}
 
 
 def _unused(user_id: UUID) -> ColumnElement[bool]:

@@ -190,7 +190,7 @@ async def get_view(tx: Tx, version_id: UUID) -> VersionView | None:
 
 
 async def get_view_by_name(tx: Tx, template_id: UUID, name: str) -> VersionView | None:
-    query = _views().where(_versions.c.template_id == template_id, func.lower(_versions.c.name) == name.lower())
+    query = _views().where(_versions.c.template_id == template_id, func.lower(_versions.c.name) == func.lower(name))
     # Names are unique by letter; two that differ in case only are told apart by the exact one.
     rows = [_view(row) for row in await tx.execute(query)]
     rows.sort(key=lambda view: view.version.name != name)

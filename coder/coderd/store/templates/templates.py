@@ -187,7 +187,7 @@ async def get_template_by_name(tx: Tx, organization_id: UUID, name: str) -> Temp
     """A living one, whatever the case of its name."""
     query = select(*_COLUMNS).where(
         templates.c.organization_id == organization_id,
-        func.lower(templates.c.name) == name.lower(),
+        func.lower(templates.c.name) == func.lower(name),
         templates.c.deleted.is_(False),
     )
     row = (await tx.execute(query)).one_or_none()
@@ -225,15 +225,15 @@ def _filtered(query: Select[Any], which: TemplateSearch) -> Select[Any]:
     if which.organization_id is not None:
         wanted.append(templates.c.organization_id == which.organization_id)
     if which.organization_name:
-        wanted.append(func.lower(organizations.c.name) == which.organization_name.lower())
+        wanted.append(func.lower(organizations.c.name) == func.lower(which.organization_name))
     if which.exact_name:
-        wanted.append(func.lower(templates.c.name) == which.exact_name.lower())
+        wanted.append(func.lower(templates.c.name) == func.lower(which.exact_name))
     if which.exact_display_name:
-        wanted.append(func.lower(templates.c.display_name) == which.exact_display_name.lower())
+        wanted.append(func.lower(templates.c.display_name) == func.lower(which.exact_display_name))
     if which.name:
-        wanted.append(func.lower(templates.c.name).contains(which.name.lower(), autoescape=True))
+        wanted.append(templates.c.name.icontains(which.name, autoescape=True))
     if which.display_name:
-        wanted.append(func.lower(shown).contains(which.display_name.lower(), autoescape=True))
+        wanted.append(shown.icontains(which.display_name, autoescape=True))
     if which.ids:
         wanted.append(templates.c.id.in_(which.ids))
     if which.deprecated is not None:
@@ -241,7 +241,7 @@ def _filtered(query: Select[Any], which: TemplateSearch) -> Select[Any]:
     if which.author_id is not None:
         wanted.append(templates.c.created_by == which.author_id)
     if which.author_name:
-        wanted.append(func.lower(users.c.username) == which.author_name.lower())
+        wanted.append(func.lower(users.c.username) == func.lower(which.author_name))
     if which.has_ai_task is not None or which.has_external_agent is not None:
         active = template_versions.alias("active")
         query = query.join(active, active.c.id == templates.c.active_version_id)

@@ -84,7 +84,7 @@ async def count_clients(tx: Tx, user_id: UUID) -> int:
 async def get_client(tx: Tx, user_id: UUID, reference: str) -> WireguardClientRow | None:
     """By name (without regard to case) or id, among a user's."""
     mine = select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id)
-    is_named = func.lower(wireguard_clients.c.name) == reference.lower()
+    is_named = func.lower(wireguard_clients.c.name) == func.lower(reference)
     row = (await tx.execute(called(mine, reference, wireguard_clients.c.id, is_named))).one_or_none()
     return WireguardClientRow(*row) if row else None
 

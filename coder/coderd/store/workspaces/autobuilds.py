@@ -5,12 +5,13 @@ The list is a wide guess made by SQL; the decision is `domain/workspaces/autobui
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select, text, update
 
 from coder.coderd.store.provisioning.jobs import STATUS
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
@@ -65,7 +66,7 @@ async def list_due(tx: Tx, now: datetime) -> list[UUID]:
         and_(
             workspaces.c.dormant_at.is_(None),
             templates.c.time_til_dormant_ms > 0,
-            workspaces.c.last_used_at + templates.c.time_til_dormant_ms * _MS < now,
+            workspaces.c.last_used_at + templates.c.time_til_dormant_ms * _MS <= now,
         ),
         workspaces.c.deleting_at <= now,
     )
@@ -119,19 +120,29 @@ async def list_marked(tx: Tx, template_id: UUID) -> list[WorkspaceRow]:
     return [WorkspaceRow(*row) for row in await tx.execute(statement)]
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduled:
-    """A workspace whose next start depends on its template's days."""
-
-    id: UUID
-    autostart_schedule: str
-
-
-async def list_scheduled(tx: Tx, template_id: UUID) -> list[Scheduled]:
-    statement = select(workspaces.c.id, workspaces.c.autostart_schedule).where(
-        workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.autostart_schedule.is_not(None)
+async def list_schedules(tx: Tx, template_id: UUID) -> list[str]:
+    """Every schedule that workspaces of a template start by, once."""
+    statement = (
+        select(workspaces.c.autostart_schedule)
+        .distinct()
+        .where(
+            workspaces.c.template_id == template_id, ~workspaces.c.deleted, workspaces.c.autostart_schedule.is_not(None)
+        )
     )
-    return [Scheduled(*row) for row in await tx.execute(statement)]
+    return list((await tx.execute(statement)).scalars())
+
+
+_MOVE_STARTS = text(
+    "UPDATE workspaces SET next_start_at = moved.at "
+    "FROM unnest(CAST(:schedules AS text[]), CAST(:moments AS timestamptz[])) AS moved(schedule, at) "
+    "WHERE template_id = :template_id AND NOT deleted AND autostart_schedule = moved.schedule"
+)
+
+
+async def move_next_starts(tx: Tx, template_id: UUID, moments: Mapping[str, datetime | None]) -> None:
+    """When workspaces of a template start next, by their schedules: one statement, however many there are."""
+    values = {"schedules": list(moments), "moments": list(moments.values())}
+    await tx.execute(_MOVE_STARTS, {"template_id": template_id, **values})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,33 +152,38 @@ class RunningBuild:
     id: UUID
     workspace_id: UUID
     owner_id: UUID
-    completed_at: datetime
-    deadline: datetime | None
     quiet_hours: str
 
 
-async def list_running(tx: Tx, *, template_id: UUID | None = None, owner_id: UUID | None = None) -> list[RunningBuild]:
-    """Latest builds that started well, of a template or of an owner."""
+async def list_running(tx: Tx, template_id: UUID) -> list[RunningBuild]:
+    """Latest builds of a template that started well."""
     statement = (
-        select(
-            _builds.c.id,
-            workspaces.c.id,
-            workspaces.c.owner_id,
-            _jobs.c.completed_at,
-            _builds.c.deadline,
-            users.c.quiet_hours_schedule,
-        )
+        select(_builds.c.id, workspaces.c.id, workspaces.c.owner_id, users.c.quiet_hours_schedule)
         .select_from(workspaces)
         .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
         .join(_jobs, _jobs.c.id == _builds.c.job_id)
         .join(users, users.c.id == workspaces.c.owner_id)
-        .where(~workspaces.c.deleted, _builds.c.transition == "start", STATUS == "succeeded")
+        .where(
+            workspaces.c.template_id == template_id,
+            ~workspaces.c.deleted,
+            _builds.c.transition == "start",
+            STATUS == "succeeded",
+        )
     )
-    if template_id is not None:
-        statement = statement.where(workspaces.c.template_id == template_id)
-    if owner_id is not None:
-        statement = statement.where(workspaces.c.owner_id == owner_id)
     return [RunningBuild(*row) for row in await tx.execute(statement)]
+
+
+# LEAST leaves out what is NULL: without a latest stop the deadline stays, and without a deadline the latest stop is it.
+_MOVE_STOPS = text(
+    "UPDATE workspace_builds b "
+    "SET max_deadline = moved.latest, deadline = LEAST(b.deadline, moved.latest), updated_at = :now "
+    "FROM unnest(CAST(:ids AS uuid[]), CAST(:latest AS timestamptz[])) AS moved(id, latest) WHERE b.id = moved.id"
+)
+
+
+async def move_latest_stops(tx: Tx, latest: Mapping[UUID, datetime | None], now: datetime) -> None:
+    """Until when builds run at most, by their ids: one statement, however many there are."""
+    await tx.execute(_MOVE_STOPS, {"now": now, "ids": list(latest), "latest": list(latest.values())})
 
 
 @dataclass(frozen=True, slots=True)

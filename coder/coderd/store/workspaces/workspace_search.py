@@ -209,7 +209,7 @@ def _conditions(which: WorkspaceSearch) -> list[ColumnElement[bool]]:
     ]
     found += [make() for wanted, make in _simple_conditions(which) if wanted]
     if which.template_name:
-        named = select(templates.c.id).where(func.lower(templates.c.name) == which.template_name.lower())
+        named = select(templates.c.id).where(func.lower(templates.c.name) == func.lower(which.template_name))
         found.append(workspaces.c.template_id.in_(named))
     if which.status:
         found.append(_has_status(which.status))
@@ -225,10 +225,10 @@ def _simple_conditions(which: WorkspaceSearch) -> list[tuple[Any, Callable[[], C
     return [
         (which.ids, lambda: table.id == _any(which.ids)),
         (which.owner_id, lambda: table.owner_id == which.owner_id),
-        (which.owner_username, lambda: func.lower(users.c.username) == which.owner_username.lower()),
+        (which.owner_username, lambda: func.lower(users.c.username) == func.lower(which.owner_username)),
         (which.template_ids, lambda: table.template_id == _any(which.template_ids)),
         (which.name, lambda: table.name.icontains(which.name, autoescape=True)),
-        (which.exact_name, lambda: func.lower(table.name) == which.exact_name.lower()),
+        (which.exact_name, lambda: func.lower(table.name) == func.lower(which.exact_name)),
         (which.last_used_before, lambda: table.last_used_at <= which.last_used_before),
         (which.last_used_after, lambda: table.last_used_at >= which.last_used_after),
         (which.organization_id, lambda: table.organization_id == which.organization_id),
@@ -284,10 +284,10 @@ def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
     status = case(
         (
             or_(_agents.c.first_connected_at.is_(None), _agents.c.last_connected_at.is_(None)),
-            case((and_(timeout > 0, _agents.c.created_at + second * timeout < now), "timeout"), else_="connecting"),
+            case((and_(timeout > 0, _agents.c.created_at + second * timeout <= now), "timeout"), else_="connecting"),
         ),
         (_agents.c.disconnected_at > _agents.c.last_connected_at, "disconnected"),
-        (_agents.c.last_connected_at + silence < now, "disconnected"),
+        (_agents.c.last_connected_at + silence <= now, "disconnected"),
         else_="connected",
     )
     return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status == _any_text(statuses))
@@ -297,6 +297,9 @@ def _has_parameter(wanted: Sequence[tuple[str, str | None]]) -> ColumnElement[bo
     table = workspace_build_parameters
     name = func.lower(table.c.name)
     pairs = [
-        name == key if value is None else and_(name == key, func.lower(table.c.value) == value) for key, value in wanted
+        name == func.lower(key)
+        if value is None
+        else and_(name == func.lower(key), func.lower(table.c.value) == func.lower(value))
+        for key, value in wanted
     ]
     return exists().where(table.c.workspace_build_id == _builds.c.id, or_(*pairs))

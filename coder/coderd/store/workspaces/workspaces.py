@@ -166,7 +166,7 @@ async def get_view(tx: Tx, workspace_id: UUID) -> WorkspaceView | None:
 
 async def get_view_by_name(tx: Tx, owner_id: UUID, name: str, *, include_deleted: bool = False) -> WorkspaceView | None:
     """By name without regard to case; with `include_deleted` the youngest, living before deleted."""
-    query = VIEW.where(workspaces.c.owner_id == owner_id, func.lower(workspaces.c.name) == name.lower())
+    query = VIEW.where(workspaces.c.owner_id == owner_id, func.lower(workspaces.c.name) == func.lower(name))
     if not include_deleted:
         query = query.where(~workspaces.c.deleted)
     query = query.order_by(workspaces.c.deleted, workspaces.c.created_at.desc()).limit(1)

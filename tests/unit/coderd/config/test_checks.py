@@ -104,3 +104,21 @@ def test_values_that_can_be_used_are_taken(flag: str, value: str) -> None:
 
 def test_what_is_more_than_a_word_is_json_or_yaml() -> None:
     assert struct_value(f"[{LINK}]") == struct_value("- name: Wiki\n  target: https://wiki.example.com")
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "agent-stats-refresh-interval",
+        "autobuild-poll-interval",
+        "job-hang-detector-interval",
+        "proxy-health-interval",
+        "workspace-prebuilds-reconciliation-interval",
+    ],
+)
+def test_what_is_done_again_and_again_has_pauses(flag: str) -> None:
+    """At 0 a loop would ask the database without a rest."""
+    for text in ("0", "0s", "999ms"):
+        with pytest.raises(CoderError, match=f"--{flag}: {text} is less than 1s"):
+            server_config(Inputs(flags={flag: text}), Path("/nowhere"))
+    server_config(Inputs(flags={flag: "1s"}), Path("/nowhere"))

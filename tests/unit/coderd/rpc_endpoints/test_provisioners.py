@@ -73,6 +73,7 @@ async def test_checks_come_in_their_order() -> None:
         assert (await refusal(world, organization="nowhere")).status == 404
         plain = await world.get(serve_path())
         assert plain.status_code == 426
+        assert (await world.get(f"{DAEMONS}?offline=true")).json() == [], "who was refused is no daemon"
 
 
 async def test_a_stranger_is_counted_whatever_he_names() -> None:
@@ -126,6 +127,15 @@ async def test_a_daemon_that_leaves_is_offline_at_once() -> None:
         await _until(world, {"one": "offline"})
         async with connected_daemon(world, name="one"):
             await _until(world, {"one": "idle"})
+
+
+async def test_a_daemon_of_any_name_comes_back() -> None:
+    """The database has its own mind on what a small letter is."""
+    async with running_coderd(first_user=True) as world:
+        for _ in range(2):
+            async with connected_daemon(world, name="ÄRGER-İ"):
+                (daemon,) = (await world.get(f"{DAEMONS}?offline=true")).json()
+                assert daemon["name"] == "ÄRGER-İ"
 
 
 async def test_the_end_of_an_old_link_does_not_send_off_a_daemon_that_came_back() -> None:

@@ -11,8 +11,8 @@ T = datetime(2026, 11, 21, tzinfo=UTC)
 
 def test_status() -> None:
     assert daemon_status(None, busy=False, now=T) == "offline"
-    assert daemon_status(T - timedelta(seconds=91), busy=True, now=T) == "offline"
-    assert daemon_status(T - timedelta(seconds=90), busy=False, now=T) == "idle"
+    assert daemon_status(T - timedelta(seconds=90), busy=True, now=T) == "offline"
+    assert daemon_status(T - timedelta(seconds=89.9), busy=False, now=T) == "idle"
     assert daemon_status(T, busy=True, now=T) == "busy"
 
 

@@ -11,6 +11,7 @@ from coder.domain.workspaces.autobuild import AutobuildCandidate, AutobuildStep,
 NOW = datetime.fromisoformat("2026-01-07T09:00:00+00:00")
 HOUR = timedelta(hours=1)
 HOUR_MS = 3_600_000
+MOMENT = timedelta(microseconds=1)
 RUNNING = AutobuildCandidate(
     transition="start",
     job_status="succeeded",
@@ -57,10 +58,12 @@ STOP, START, DELETE = (
         (STOPPED, {"dormant_at": NOW - HOUR}, None),
         (FAILED, {}, STOP),
         (FAILED, {"failure_ttl_ms": 0}, None),
-        (FAILED, {"job_completed_at": NOW - HOUR}, None),
+        (FAILED, {"job_completed_at": NOW - HOUR}, STOP),
+        (FAILED, {"job_completed_at": NOW - HOUR + MOMENT}, None),
         (FAILED, {"deadline": NOW - HOUR, "failure_ttl_ms": 0}, None),
         (RUNNING, {"dormant_after_ms": HOUR_MS}, AutobuildStep("stop", "dormancy", falls_asleep=True)),
-        (RUNNING, {"dormant_after_ms": 2 * HOUR_MS}, None),
+        (RUNNING, {"dormant_after_ms": 2 * HOUR_MS}, AutobuildStep("stop", "dormancy", falls_asleep=True)),
+        (RUNNING, {"dormant_after_ms": 2 * HOUR_MS, "last_used_at": NOW - 2 * HOUR + MOMENT}, None),
         (
             STOPPED,
             {"dormant_after_ms": HOUR_MS, "autostart_schedule": None},
@@ -69,11 +72,12 @@ STOP, START, DELETE = (
         (STOPPED, {"dormant_after_ms": HOUR_MS}, START),  # starting goes first
         (RUNNING, {"dormant_after_ms": HOUR_MS, "prebuilt": True}, None),
         (ASLEEP, {}, DELETE),
-        (ASLEEP, {"deleting_at": NOW + HOUR}, None),
+        (ASLEEP, {"deleting_at": NOW + MOMENT}, None),
         (ASLEEP, {"deleting_at": None}, None),
         (ASLEEP, {"delete_after_ms": 0}, None),
         (ASLEEP, {"transition": "delete", "job_status": "failed"}, None),
-        (ASLEEP, {"transition": "delete", "job_status": "failed", "job_completed_at": NOW - 25 * HOUR}, DELETE),
+        (ASLEEP, {"transition": "delete", "job_status": "failed", "job_completed_at": NOW - 24 * HOUR}, DELETE),
+        (ASLEEP, {"transition": "delete", "job_status": "failed", "job_completed_at": NOW - 24 * HOUR + MOMENT}, None),
     ],
 )
 def test_steps(base: AutobuildCandidate, change: dict[str, Any], step: AutobuildStep | None) -> None:

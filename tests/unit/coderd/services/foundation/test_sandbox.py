@@ -152,6 +152,44 @@ async def test_one_caller_waits_for_himself() -> None:
     assert box._callers == {}
 
 
+async def test_who_leaves_costs_nobody_a_process() -> None:
+    """A form is closed while it is worked out, again and again: the templates that are remembered stay so."""
+    loads = []
+    async with opened() as box:
+        gate = trio.Event()
+
+        async def slow(new_file: NewFile) -> None:
+            loads.append(trio.current_time())
+            await gate.wait()
+            new_file().write(tar({"main.tf": SHOWN % '"graz"'}))
+
+        async def ask() -> Any:
+            return await box.call("form", {**BASE, **MORE["form"]}, Documents("slow", slow), caller="eve")
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):  # one is worked on, the others have not begun
+                nursery.start_soon(ask)
+            while not loads:
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        (worker,) = box._all
+        gate.set()
+        shown = await ask()
+        assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"]
+        assert box._all == {worker} and len(loads) == 1
+        assert box._callers == {}
+
+
+async def test_what_loading_raises_is_told_who_asked() -> None:
+    async def fail(_new_file: NewFile) -> None:
+        raise LookupError("gone")
+
+    async with opened() as box:
+        with pytest.raises(LookupError, match="gone"):
+            await box.call("form", {**BASE, **MORE["form"]}, Documents("gone", fail), caller="eve")
+        assert box._callers == {}
+
+
 def test_every_call_has_its_greedy_callers() -> None:
     assert set(CALLS) == {*MORE, "secrets"}
 
@@ -166,12 +204,46 @@ async def test_our_own_errors_are_not_said_to_be_the_authors() -> None:
         shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
         assert shown["parameters"] and box._all == {worker}, "the process goes on"
         for status, kind in ((signal.SIGTERM, TooMuchWorkError), (signal.SIGKILL, TooMuchWorkError)):
-            (worker,) = box._all
-            worker._process.send_signal(status)
+
+            async def end(new_file: NewFile, status: int = status) -> None:
+                new_file().write(tar({"main.tf": ""}))
+                (worker,) = box._all
+                worker._process.send_signal(status)
+                await worker._process.wait()
+
             with pytest.raises(kind):
-                await box.call("form", {**BASE, **MORE["form"]}, plain)
+                await box.call("form", {**BASE, **MORE["form"]}, Documents(f"ended by {status}", end))
             await box.call("form", {**BASE, **MORE["form"]}, plain)
         (worker,) = box._all
         await worker._sink.send_all(b"\0\0\0\1{")  # a frame that is no JSON ends it with a traceback
         with pytest.raises(SandboxFailedError):
             await box.call("form", {**BASE, **MORE["form"]}, plain)
+
+
+async def test_who_asks_after_an_idle_process_was_ended_hears_nothing_of_it() -> None:
+    """A machine that needs memory ends what it likes: the template that is next is not what took too much."""
+    plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
+    async with opened() as box:
+        await box.call("form", {**BASE, **MORE["form"]}, plain)
+        (worker,) = box._all
+        worker._process.kill()
+        await worker._process.wait()
+        shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
+        assert shown["parameters"] and len(box._all) == 1 and worker not in box._all
+
+
+@pytest.mark.parametrize("written", ['"\\ud800"', 'jsondecode("\\"\\\\ud800\\"")', 'yamldecode("\\"\\\\ud800\\"")'])
+async def test_half_a_character_is_answered_as_a_replacement(written: str) -> None:
+    """As Go reads it. Nobody could read the answer of a process that passed it on."""
+    async with opened() as box:
+        files = {"main.tf": SHOWN % written + TAGGED % written}
+        shown = await box.call("form", {**BASE, **MORE["form"]}, documents(written, files))
+        assert [one["value"]["value"] for one in shown["parameters"]] == ["\ufffd"]
+        tags, refusal = await box.call("version", BASE, documents(written, files))
+        assert (tags, refusal) == ({"zone": "\ufffd"}, None)
+
+
+async def test_half_a_character_is_answered_whoever_sent_it() -> None:
+    async with opened() as box:
+        found = await box.call("secrets", {"format": "json", "content": '{"a": "\\ud800"}'})
+        assert found == {"a": "\ufffd"}

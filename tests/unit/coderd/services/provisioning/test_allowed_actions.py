@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from coder.base.clock import FakeClock
+from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.provisioning.reaping import reap
 from coder.domain.provisioning.allowed_actions import SILENT_AFTER
+from coder.domain.provisioning.jobs import HUNG_AFTER
 from tests.kit.coderd import World, running_coderd
 from tests.kit.daemon import FakeDaemon, connected_daemon, ended, new_template
 
@@ -34,6 +37,12 @@ async def a_workspace(world: World, daemon: FakeDaemon, token: str) -> dict[str,
     assert made.status_code == 201, made.text
     found: dict[str, Any] = made.json()
     return found
+
+
+async def build_entries(world: World) -> list[tuple[str, int]]:
+    """What the audit log says of builds that ended, the newest first."""
+    answer = (await world.get("/api/v2/audit", params={"q": "resource_type:workspace_build", "limit": "100"})).json()
+    return [(entry["action"], entry["status_code"]) for entry in answer["audit_logs"]]
 
 
 async def test_an_owner_gets_out_of_every_state() -> None:
@@ -72,6 +81,19 @@ async def test_an_owner_gets_out_of_every_state() -> None:
             await daemon.update(job)
 
 
+async def test_the_end_of_a_build_that_was_given_up_is_told_like_any_other() -> None:
+    """Nobody may have looked at it when it fell silent: its owner hears of it, and metrics count it."""
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world, connected_daemon(world) as daemon:
+        _, alice = await world.member("alice")
+        await a_workspace(world, daemon, alice)
+        await daemon.acquire()
+        clock.advance(HUNG_AFTER.total_seconds())
+        assert len(await reap(world.ctx)) == 1
+        assert await build_entries(world) == [("start", 500)]
+        assert 'coderd_workspace_builds_total{status="failed"' in await world.ctx.part(Metrics).exposition()
+
+
 async def test_what_waits_can_be_abandoned() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         _, alice = await world.member("alice")
@@ -80,3 +102,4 @@ async def test_what_waits_can_be_abandoned() -> None:
         assert answer.json() == {"workspace_id": workspace["id"], "readable": True, "resources": []}
         last = (await world.get(f"/api/v2/workspaces/{workspace['id']}?include_deleted=true", token=alice)).json()
         assert (last["latest_build"]["transition"], last["latest_build"]["status"]) == ("delete", "deleted")
+        assert await build_entries(world) == [("delete", 200)], "as of every build that ended"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from datetime import UTC, datetime, timedelta
@@ -98,7 +99,7 @@ async def test_why_is_what_the_dispatcher_does() -> None:
     choose = random.Random(7)
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
         file = FileRow(new_uuid(), "0" * 64, UUID(world.user_id), NOW, "application/x-tar", b"")
-        await world.ctx.db.run(files.insert_file, file)
+        await world.ctx.db.run(files.keep_file, file, io.BytesIO())
         daemons = [await some_daemon(world, choose) for _ in range(8)]
         jobs = [await some_job(world, choose, file.id, daemons) for _ in range(16)]
         waiting = [job for job in jobs if job.started_at is None]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import cast
 
@@ -18,6 +19,8 @@ from coder.coderd.services.events.metric_families import Family, exposition
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.events.metrics_endpoint import MetricsEndpoint
 from coder.coderd.services.foundation.context import Context
+from coder.coderd.services.site import health
+from coder.coderd.services.site.health import SECTIONS, HealthReports
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
@@ -66,14 +69,49 @@ async def test_every_section_looks_and_may_be_dismissed() -> None:
                 assert status == 204 or answer.json() == {"dismissed_healthchecks": shown}
             assert (await world.get(settings)).json() == {"dismissed_healthchecks": []}
         assert (await world.put(settings, wanted)).status_code == 200
+        for force in ("false", "true"):  # of a report that is kept, too
+            report = (await world.get("/api/v2/debug/health", params={"force": force})).json()
+            assert report["healthy"] and report["provisioner_daemons"]["dismissed"], force
+        assert (await world.put(settings, {"dismissed_healthchecks": list(SECTIONS)})).status_code == 200
         report = (await world.get("/api/v2/debug/health", params={"force": "true"})).json()
-        assert report["healthy"] and report["provisioner_daemons"]["dismissed"]
+        assert (report["healthy"], report["severity"]) == (True, "ok")
+        assert report["provisioner_daemons"]["severity"] == "error", "it is looked at all the same"
+        assert (await world.put(settings, wanted)).status_code == 200
         simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
         assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
         _, token = await world.member()
         for path in ("health", "metrics", "pprof/cmdline", "expvar", "coordinator", "ws"):
             assert (await world.get(f"/api/v2/debug/{path}", token=token)).status_code == 403
             assert (await world.get(f"/api/v2/debug/{path}", token="")).status_code == 401
+
+
+async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch, autojump_clock: None) -> None:
+    """A look that began after they asked is theirs: five at once make two."""
+    made = []
+
+    async def make(_ctx: Context, _token: Secret) -> object:
+        await trio.sleep(30)
+        made.append(trio.current_time())
+        return SimpleNamespace(time=datetime(2026, 1, 6, tzinfo=UTC))
+
+    async def nothing(_ctx: Context) -> list[str]:
+        raise OSError("the database is away")
+
+    monkeypatch.setattr(health, "make_report", make)
+    monkeypatch.setattr(health, "dismissed", nothing)
+    monkeypatch.setattr(health, "judged", lambda report, ignored: (report, ignored))
+    config = SimpleNamespace(health_check_refresh=timedelta(minutes=10))
+    clock = SimpleNamespace(now=lambda: datetime(2026, 1, 6, tzinfo=UTC))
+    reports = HealthReports(cast("Context", SimpleNamespace(config=config, clock=clock)))
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(partial(reports.get, Secret("x"), force=True))
+            await trio.sleep(1)
+    assert len(made) == 2
+    await reports.get(Secret("x"))
+    assert len(made) == 2, "what is kept is good for ten minutes"
+    await reports.get(Secret("x"), force=True)
+    assert len(made) == 3
 
 
 async def test_a_server_that_cannot_reach_itself() -> None:

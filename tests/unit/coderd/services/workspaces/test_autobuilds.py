@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import trio
+from sqlalchemy import event
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.provisioning.last_use import LastUse
@@ -169,6 +172,66 @@ async def test_quiet_hours_and_a_required_stop() -> None:
         await change_template(world, autostop_requirement={"days_of_week": [], "weeks": 1})
         latest = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
         assert latest.get("max_deadline") is None
+
+
+async def latest_builds(world: World, workspaces: Sequence[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    found = [(await world.get(f"/api/v2/workspaces/{one['id']}")).json()["latest_build"] for one in workspaces]
+    return [(build.get("deadline"), build.get("max_deadline")) for build in found]
+
+
+@contextmanager
+def statements(world: World, beginning: str) -> Iterator[list[str]]:
+    """What is asked of the database meanwhile and begins so."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith(beginning):
+            seen.append(statement)
+
+    engine = world.ctx.db.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+async def test_what_a_template_requires_holds_for_all_that_runs_by_one_statement() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        _, token = await world.member()
+        chosen = await world.put(
+            "/api/v2/users/me/quiet-hours", {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"}, token=token
+        )
+        assert chosen.status_code == 200
+        late = await new_workspace(world, "late", ttl_ms=72 * HOUR_MS)
+        soon = await new_workspace(world, "soon", ttl_ms=HOUR_MS)
+        endless = await new_workspace(world, "endless")
+        made = await create(world, "theirs", token=token)
+        theirs = await settled(world, made.json()["id"])
+        all_of_them = [late, soon, endless, theirs]
+        before = await latest_builds(world, all_of_them)
+        with statements(world, "UPDATE workspace_builds") as seen:
+            await change_template(world, autostop_requirement={"days_of_week": ["wednesday"], "weeks": 1})
+        assert len(seen) == 1
+        midnight, kolkata = "2026-01-07T00:00:00Z", "2026-01-06T22:00:00Z"
+        after = await latest_builds(world, all_of_them)
+        assert after == [(midnight, midnight), (before[1][0], midnight), (midnight, midnight), (kolkata, kolkata)]
+        await change_template(world, autostop_requirement={"days_of_week": [], "weeks": 1})
+        assert await latest_builds(world, all_of_them) == [(deadline, None) for deadline, _ in after]
+
+
+async def test_days_of_starts_hold_for_all_workspaces_by_one_statement() -> None:
+    clock = FakeClock(TUESDAY)
+    async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
+        nine = await new_workspace(world, "nine", autostart_schedule="CRON_TZ=UTC 0 9 * * *")
+        ten = await new_workspace(world, "ten", autostart_schedule="CRON_TZ=UTC 0 10 * * *")
+        never = await new_workspace(world, "never")
+        with statements(world, "UPDATE workspaces SET next_start_at") as seen:
+            await change_template(world, autostart_requirement={"days_of_week": ["friday"]})
+        assert len(seen) == 1
+        found = [(await world.get(f"/api/v2/workspaces/{one['id']}")).json() for one in (nine, ten, never)]
+        assert [one["next_start_at"] for one in found] == ["2026-01-09T09:00:00Z", "2026-01-09T10:00:00Z", None]
 
 
 async def test_quiet_hours_of_others_and_where_they_are_fixed() -> None:

@@ -10,8 +10,10 @@ from uuid import UUID
 import pytest
 
 from coder.coderd.store.engine.names import as_id, find_group, find_organization, find_user
-from tests.kit.coderd import World, running_coderd
+from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.daemon import new_template
 from tests.kit.openapi import application
+from tests.kit.paths import ROOT
 from tests.kit.tasks import TASKS, new_task, task_world
 
 IDENTITY = UUID("6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11")
@@ -111,3 +113,27 @@ async def _new(world: World, parameter: str, name: str) -> str:
     assert answer.status_code in {200, 201}, answer.text
     made = answer.json()
     return str(made.get("proxy", made.get("client", made))["id"])
+
+
+async def test_letters_the_database_leaves_large_are_found() -> None:
+    """Postgres' lower() and ours differ beyond ASCII: what is compared is made small by one of them, on both sides."""
+    async with running_coderd(first_user=True) as world:
+        body = {
+            "email": "\u00c4DA@b.c",
+            "username": "ada",
+            "password": FIRST_USER["password"],
+            "organization_ids": [world.organization_id],
+        }
+        assert (await world.post("/api/v2/users", body)).status_code == 201
+        login = {"email": body["email"], "password": body["password"]}
+        assert (await world.post("/api/v2/users/login", login, token="")).status_code == 201
+        world.client.cookies.clear()
+        template = await new_template(world, display_name="\u00dcber alles")
+        for query in ("display_name:\u00dcber", 'exact_display_name:"\u00dcber alles"'):
+            found = (await world.get("/api/v2/templates", params={"q": query})).json()
+            assert [one["id"] for one in found] == [template["id"]], query
+
+
+def test_no_query_makes_what_it_compares_small_in_python() -> None:
+    for path in (ROOT / "coder" / "coderd" / "store").rglob("*.py"):
+        assert ".lower()" not in path.read_text(), f"{path}: use func.lower on both sides"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -63,7 +64,7 @@ async def new_job(world: World, choose: random.Random, file_id: UUID) -> JobRow:
 
 async def filled(world: World, choose: random.Random) -> list[JobRow]:
     file = FileRow(new_uuid(), "0" * 64, UUID(world.user_id), NOW, "application/x-tar", b"")
-    await world.ctx.db.run(files.insert_file, file)
+    await world.ctx.db.run(files.keep_file, file, io.BytesIO())
     return [await new_job(world, choose, file.id) for _ in range(60)]
 
 

@@ -1,0 +1,27 @@
+"""Readings an agent sends: which of them count, and how many of them are looked at."""
+
+from __future__ import annotations
+
+from coder.coderd.services.agents.resource_monitors import MAX_VOLUMES, MEMORY, Datapoint, readings_of
+
+Memory, Volume = Datapoint.MemoryUsage, Datapoint.VolumeUsage
+
+
+def test_each_path_has_its_window() -> None:
+    points = [
+        Datapoint(memory=Memory(used=9, total=10), volumes=[Volume(volume="/", used=1, total=10)]),
+        Datapoint(volumes=[Volume(volume="/", used=9, total=10), Volume(volume="/", used=1, total=10)]),
+        Datapoint(memory=Memory(used=1, total=10), volumes=[Volume(volume="/other", used=9, total=10)]),
+    ]
+    assert readings_of({MEMORY: 80, "/": 80}, points) == {
+        MEMORY: ["NOK", "unknown", "OK"],
+        "/": ["OK", "NOK", "unknown"],  # of two the first
+    }
+    assert readings_of({}, points) == {}
+
+
+def test_a_message_full_of_volumes_is_not_read_to_its_end() -> None:
+    """It has room for half a million, and a template for many paths: each times each would hold up everybody."""
+    crowd = [Volume(volume=str(number), used=9, total=10) for number in range(MAX_VOLUMES + 1)]
+    found = readings_of({"0": 80, str(MAX_VOLUMES - 1): 80, str(MAX_VOLUMES): 80}, [Datapoint(volumes=crowd)])
+    assert list(found.values()) == [["NOK"], ["NOK"], ["unknown"]]

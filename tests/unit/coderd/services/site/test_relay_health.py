@@ -1,0 +1,68 @@
+"""Looks at relays: a node that says nothing costs no other its report, and what was opened is closed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+import trio
+import trio.testing
+
+from coder.coderd.services.site import relay_health
+from coder.mesh.derp_map import DerpMap, DerpNode, DerpRegion
+from coder.mesh.errors import RelayError
+from coder.mesh.relay import DerpTransport
+from coder.tailnet import derpmap
+from coder.tailnet.relay import RelayDialer
+
+
+class Dialer:
+    """By the names of nodes: `silent` never answers, `gone` refuses, `half` lets one client in and no second."""
+
+    def __init__(self) -> None:
+        self.opened: list[trio.abc.Stream] = []
+
+    async def probe(self, _region: DerpRegion, node: DerpNode) -> float:
+        if node.name == "silent":
+            await trio.sleep_forever()
+        if node.name == "gone":
+            raise RelayError("nobody is there")
+        return 0.001
+
+    async def try_transport(self, _region: DerpRegion, node: DerpNode, _kind: str) -> DerpTransport:
+        if self.opened:
+            if node.name == "half":
+                await trio.sleep_forever()
+            raise OSError("no more sockets")
+        self.opened.append(trio.testing.memory_stream_pair()[0])
+        return DerpTransport(self.opened[0], b"")
+
+
+async def look(*names: str) -> tuple[Dialer, relay_health._Look]:
+    nodes = tuple(DerpNode(name=name, region_id=7, host_name=f"{name}.test") for name in names)
+    region = DerpRegion(7, "seven", "Seven", nodes=nodes)
+    described = derpmap.to_json(DerpMap({7: region}))["Regions"]["7"]
+    dialer = Dialer()
+    return dialer, await relay_health._check_region(cast("RelayDialer", dialer), region, described)
+
+
+async def test_a_silent_node_costs_no_other_its_report(autojump_clock: None) -> None:
+    _, found = await look("silent", "gone", "silent")
+    reports = found.report.node_reports
+    assert [report.error for report in reports] == [
+        "no answer within 20 s", "nobody is there", "no answer within 20 s",
+    ]  # fmt: skip
+    assert [cast("Any", report.node)["Name"] for report in reports] == ["silent", "gone", "silent"]
+    assert trio.current_time() < 30, "side by side, and before the section's time is over"
+    assert not found.report.healthy
+
+
+@pytest.mark.parametrize(("name", "error"), [("half", "no answer within 20 s"), ("full", "no more sockets")])
+async def test_a_client_that_was_let_in_is_closed_when_the_second_is_not(
+    name: str, error: str, autojump_clock: None
+) -> None:
+    dialer, found = await look(name)
+    assert found.report.node_reports[0].error == error
+    (stream,) = dialer.opened
+    with pytest.raises(trio.ClosedResourceError):
+        await stream.send_all(b"x")

@@ -1,0 +1,53 @@
+"""Files of one user and content: there is one, whoever brings it when."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from uuid import UUID
+
+import pytest
+import trio
+from sqlalchemy import text
+
+from coder.base.ids import new_uuid
+from coder.coderd.store.engine.database import Tx, let_others_run
+from coder.coderd.store.templates import files as store
+from coder.coderd.store.templates.files import FileRow
+from tests.kit.coderd import running_coderd
+
+# Who waits for this transaction. Not pg_stat_activity: a transaction sees that as it was when it looked first.
+_WAITS = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid")
+
+
+@pytest.mark.parametrize("size", [3, store.PIECE + 3], ids=["small", "large"])
+async def test_two_who_bring_the_same_at_once_have_one(size: int) -> None:
+    """Two imports of one user end with the same modules: neither fails for the other."""
+    content = b"x" * size
+    begun = trio.Event()
+
+    async with running_coderd(first_user=True) as world:
+
+        def new_row() -> FileRow:
+            digest = hashlib.sha256(content).hexdigest()
+            return FileRow(new_uuid(), digest, UUID(world.user_id), world.ctx.clock.now(), "application/x-tar", b"")
+
+        token = trio.lowlevel.current_trio_token()
+        kept: list[UUID] = []
+
+        async def first(tx: Tx) -> UUID:
+            found = await store.keep_file(tx, new_row(), io.BytesIO(content))
+            token.run_sync_soon(begun.set)
+            while not (await tx.execute(_WAITS)).scalar_one():
+                await let_others_run()
+            return found
+
+        async def keep_first() -> None:
+            kept.append(await world.ctx.db.run(first))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(keep_first)
+            await begun.wait()
+            kept.append(await world.ctx.db.run(store.keep_file, new_row(), io.BytesIO(content)))
+        assert kept[0] == kept[1]
+        assert await world.ctx.db.read(store.get_size, kept[0]) == size
