@@ -1,7 +1,7 @@
 // Everything by keyboard: pages, workspaces, templates. Opens with Ctrl/Cmd+K.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
-import { useDeferredValue, useState } from "react";
+import { useDeferredValue, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { seg } from "../api/client";
@@ -34,8 +34,20 @@ function organizationPages(homes: readonly Organization[]): NavItem[] {
   });
 }
 
+/** 1 where each word that was typed begins a word of the item, less where one stands inside, 0 where one is missing: letters
+ * somewhere in this order, which is what the library takes, found everything by "invite". */
+export function rank(item: string, typed: string): number {
+  const text = item.toLowerCase();
+  return Math.min(1, ...typed.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
+    const at = text.indexOf(word);
+    if (at < 0) return 0;
+    return text.split(/[^\p{L}\p{N}]+/u).some((begun) => begun.startsWith(word)) ? 1 : 0.5;
+  }));
+}
+
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
+  const list = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const may = usePermissions();
   const needle = useDeferredValue(text.trim());
@@ -50,10 +62,10 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
     <Command.Item key={item.to} className={ITEM} value={`${item.text} ${item.words ?? ""} ${item.to}`} onSelect={() => go(item.to)}>{item.text}</Command.Item>
   ));
   return (
-    <Command.Dialog open onOpenChange={(open) => { if (!open) onClose(); }} label="Search and commands" overlayClassName="fixed inset-0 z-40 bg-overlay"
+    <Command.Dialog open filter={rank} onOpenChange={(open) => { if (!open) onClose(); }} label="Search and commands" overlayClassName="fixed inset-0 z-40 bg-overlay"
       contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(38rem,calc(100vw-2rem))] -translate-x-1/2 overflow-hidden rounded-xl border border-line bg-raised shadow-raised">
-      <Command.Input value={text} onValueChange={setText} placeholder="Go to a workspace, a template, a page…" className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none" />
-      <Command.List className="max-h-[50vh] overflow-y-auto p-1.5">
+      <Command.Input value={text} onValueChange={(next) => { setText(next); list.current?.scrollTo(0, 0); }} placeholder="Go to a workspace, a template, a page…" className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none" />
+      <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
         <Command.Empty className="px-3 py-6 text-center text-muted">Nothing of that name.</Command.Empty>
         <Command.Group heading="Workspaces" className={GROUP}>
           {found.slice(0, 8).map((workspace) => (

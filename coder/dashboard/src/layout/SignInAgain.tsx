@@ -19,7 +19,7 @@ export function SignInAgain({ user }: { user: User }) {
     await queries.invalidateQueries();
   });
   return (
-    <Dialog open onClose={check} title="Your session has ended" description="Sign in again to go on. What you have typed on this page is kept.">
+    <Dialog open covers onClose={check} title="Your session has ended" description="Sign in again to go on. What you have typed on this page is kept.">
       <form className="flex flex-col gap-3" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
         {methods?.password.enabled === false ? null : (

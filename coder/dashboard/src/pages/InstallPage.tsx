@@ -51,16 +51,18 @@ function Install({ system, name, url }: { system: System; name: string; url: str
   const platforms = PLATFORMS.filter((item) => item.system === system);
   const absent = platforms.filter((item) => missing(keyOf(item)));
   const none = absent.length === platforms.length;
+  // Above the command only where that leads to nothing: most people are on a machine there is a program for.
+  const notice = absent.length === 0 ? null : (
+    <Notice kind="warning" title={none ? `This server has no program for ${name}.` : `This server has no program for ${name} on ${absent.map((item) => item.text).join(" and ")}.`}>
+      <p>With Python 3.11 or newer the wheel gives the same command: ask whoever runs this deployment for it, then <code>pipx install FILE.whl</code>.</p>
+      <p>For whoever runs it:</p>
+      <ul className="list-disc pl-5">{absent.map((item) => <li key={keyOf(item)}>{missing(keyOf(item))?.remedy}</li>)}</ul>
+    </Notice>
+  );
   return (
     <Section title="1. Install" description={system === "windows" ? "In PowerShell:" : "In a terminal:"}>
       <Stack>
-        {absent.length > 0 ? (
-          <Notice kind="warning" title={none ? `This server has no program for ${name}.` : `This server has no program for ${name} on ${absent.map((item) => item.text).join(" and ")}.`}>
-            <p>With Python 3.11 or newer the wheel gives the same command: ask whoever runs this deployment for it, then <code>pipx install FILE.whl</code>.</p>
-            <p>For whoever runs it:</p>
-            <ul className="list-disc pl-5">{absent.map((item) => <li key={keyOf(item)}>{missing(keyOf(item))?.remedy}</li>)}</ul>
-          </Notice>
-        ) : null}
+        {none ? notice : null}
         {none ? <p className="text-sm text-muted">Once the program is there, this installs it:</p> : null}
         <CodeBox command={system === "windows" ? `iwr -useb ${url}/install.ps1 | iex` : `curl -fsSL ${url}/install.sh | sh`} label={`Command that installs the command line on ${name}`} />
         {none ? null : (
@@ -72,6 +74,7 @@ function Install({ system, name, url }: { system: System; name: string; url: str
             {system === "darwin" ? <p className="text-sm text-muted">A program from a browser is held back by macOS the first time: <code>xattr -d com.apple.quarantine ./coder</code>. The line above avoids that.</p> : null}
           </>
         )}
+        {none ? null : notice}
       </Stack>
     </Section>
   );

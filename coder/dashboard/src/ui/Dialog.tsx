@@ -16,11 +16,13 @@ interface DialogProps {
   wide?: boolean;
   /** Something is shown once, or made and not shown yet: only its own buttons end it, no click beside it and no Escape. */
   held?: boolean;
+  /** Whoever looks at it may not see the page any more: it is covered, and only what the dialog holds ends it. */
+  covers?: boolean;
 }
 
 const ASKED = ["input:not([type=hidden], [readonly])", "select", "textarea:not([readonly])"].map((kind) => `${kind}:enabled:not([tabindex="-1"])`).join(", ");
 
-export function Dialog({ open, onClose, title, description, children, actions, wide = false, held = false }: DialogProps) {
+export function Dialog({ open, onClose, title, description, children, actions, wide = false, held = false, covers = false }: DialogProps) {
   const body = useRef<HTMLDivElement>(null);
   // The keyboard begins at what the dialog asks for; where it asks nothing, at the first of its buttons: the way out.
   const begin = (event: Event) => {
@@ -33,7 +35,7 @@ export function Dialog({ open, onClose, title, description, children, actions, w
   return (
     <Radix.Root open={open} onOpenChange={(next) => { if (!next) onClose(); }}>
       <Radix.Portal>
-        <Radix.Overlay className="fixed inset-0 z-40 bg-overlay" />
+        <Radix.Overlay className={cx("fixed inset-0 z-40", covers ? "bg-bg" : "bg-overlay")} />
         <Radix.Content data-testid="dialog" onOpenAutoFocus={begin} onEscapeKeyDown={stay} onInteractOutside={stay} className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
           {...(description ? {} : { "aria-describedby": undefined })}>
           <header className="flex items-start gap-3 px-5 pt-4">
@@ -41,7 +43,7 @@ export function Dialog({ open, onClose, title, description, children, actions, w
               <Radix.Title className="text-lg font-semibold [overflow-wrap:anywhere]">{title}</Radix.Title>
               {description ? <Radix.Description asChild><div className="mt-1 text-base text-muted [overflow-wrap:anywhere]">{description}</div></Radix.Description> : null}
             </div>
-            <Radix.Close asChild><IconButton label="Close" size="sm"><X /></IconButton></Radix.Close>
+            {covers ? null : <Radix.Close asChild><IconButton label="Close" size="sm"><X /></IconButton></Radix.Close>}
           </header>
           <div ref={body} className="min-h-0 overflow-y-auto px-5 py-4">{children}</div>
           {actions ? <footer className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{actions}</footer> : null}

@@ -128,6 +128,12 @@ describe("Chart", () => {
 });
 
 describe("Dialog", () => {
+  it("shows nothing of the page behind it, and no way past what it holds, when it covers", () => {
+    render(<Dialog open covers onClose={() => undefined} title="Signed out">hush</Dialog>);
+    expect(screen.queryByRole("button", { name: "Close" })).toBeNull();
+    expect(document.querySelector(".fixed.inset-0")).toHaveClass("bg-bg");
+  });
+
   it.each([[false, 1], [true, 0]])("held %s: closed %d times by Escape, and always by its button", async (held, times) => {
     const close = vi.fn();
     render(<Dialog open held={held} onClose={close} title="The key is made">hush</Dialog>);

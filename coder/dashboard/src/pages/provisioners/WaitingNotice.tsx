@@ -37,7 +37,7 @@ export function WaitingNotice({ organization, job, staying = false }: WaitingNot
       {why?.remedy ? (
         <div className="mt-1.5 flex flex-col gap-1.5">
           {why.remedy.notes.map((note) => <p key={note}>{note}</p>)}
-          {why.remedy.command ? <p>{home?.may.viewJobs === false ? "Whoever looks after the provisioners can start one that takes it:" : "A provisioner started like this takes it:"}</p> : null}
+          {why.remedy.command ? <p>{home?.may.viewJobs === false ? "Whoever looks after the provisioners can start one that takes it:" : "A provisioner started like this takes it, on a machine that is signed in (coder login):"}</p> : null}
           {why.remedy.command ? <CodeBox label="Command that starts a fitting provisioner" command={why.remedy.command} /> : null}
         </div>
       ) : null}

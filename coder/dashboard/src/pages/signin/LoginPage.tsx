@@ -69,7 +69,7 @@ function PasswordForm({ target }: { target: string }) {
   return (
     <form className="flex flex-col gap-4" onSubmit={form.submit}>
       {form.error ? <Failure error={form.error} /> : null}
-      <TextField label="Email" type="email" autoComplete="email" required value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
+      <TextField label="Email" type="email" placeholder="name@example.com" autoComplete="email" required value={form.values.email} problem={form.problem("email")} onChange={(value) => form.set("email", value)} />
       <div className="flex flex-col gap-1">
         <TextField label="Password" type="password" autoComplete="current-password" required value={form.values.password} problem={form.problem("password")} onChange={(value) => form.set("password", value)} />
         <Link to="/reset-password" className="self-end text-sm text-muted hover:text-text hover:underline">Forgot password?</Link>

@@ -47,10 +47,13 @@ function Value({ value }: { value: LightValue }) {
   return (
     <div className="flex items-baseline gap-x-2">
       <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
-      <dd className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
-        {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
-        {value.status === "good" ? null : <StatusText tone={tone}>{word}</StatusText>}
-        <span className="ml-auto text-muted tabular-nums">{ageOf(value)}</span>
+      <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
+        <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
+          {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
+          {value.status === "good" ? null : <StatusText tone={tone}>{word}</StatusText>}
+        </span>
+        {/* Of one width whatever it says: it changes every few seconds, and nothing below may move with it. */}
+        <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{ageOf(value)}</span>
       </dd>
     </div>
   );
