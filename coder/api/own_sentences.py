@@ -49,6 +49,7 @@ from coder.domain.foundation.field_rules import unless_empty as optional
 from coder.domain.foundation.names import MAX_NAME, is_name
 from coder.domain.foundation.schedules import explain_daily, explain_weekly
 from coder.domain.foundation.search import explain_rfc3339
+from coder.domain.foundation.share_levels import SHARE_LEVELS
 from coder.domain.foundation.zero import NIL_UUID
 from coder.domain.network.overlay import KEY_SIZE, read_public_key
 from coder.domain.people import user_secrets as secrets
@@ -67,7 +68,6 @@ from coder.domain.workspaces.workspaces import (
     MAX_TTL_MS,
     MIN_SHARED_PORT,
     MIN_TTL_MS,
-    SHARE_LEVELS,
     SHARE_PROTOCOLS,
     explain_ttl,
 )

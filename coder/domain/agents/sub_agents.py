@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from coder.domain.workspaces.workspaces import SHARE_LEVELS
-
 MAX_SUB_AGENTS = 32
 MAX_APPS = 100
 MAX_TEXT = 8192
@@ -63,11 +61,6 @@ def explain_total(agents: int, apps: int, more_apps: int) -> str:
             "restart the workspace"
         )
     return ""
-
-
-def shared_at_most(level: str, limit: str) -> str:
-    """The level, or the template's limit where that is narrower."""
-    return min(level, limit, key=SHARE_LEVELS.index)
 
 
 def is_templates(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:

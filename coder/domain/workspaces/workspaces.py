@@ -16,7 +16,6 @@ MAX_TTL_MS = 100 * 365 * 24 * 3600 * 1000
 """A century. Upstream has no limit; beyond this a deadline would leave the calendar."""
 MIN_EXTEND = timedelta(minutes=30)
 AUTOMATIC_UPDATES = ("always", "never")
-SHARE_LEVELS = ("owner", "organization", "authenticated", "public")
 """From narrow to wide."""
 SHARE_PROTOCOLS = ("http", "https")
 LEVEL_REFUSED = "Port sharing level not allowed."
@@ -66,11 +65,6 @@ def next_start(schedule: str | None, now: datetime, *, allowed_days: int = 127) 
         return parse_weekly(schedule, stored=True).next_after(now, allowed_days=allowed_days)
     except ScheduleError:
         return None
-
-
-def is_shared_too_widely(level: str, max_level: str) -> bool:
-    """Whether a template does not let its workspaces share as widely. Both are of SHARE_LEVELS."""
-    return SHARE_LEVELS.index(level) > SHARE_LEVELS.index(max_level)
 
 
 def subdomain_app_name(slug: str, workspace: str, owner: str) -> str:

@@ -30,6 +30,7 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.domain.agents import sub_agents as laws
 from coder.domain.apps.external_addresses import explain_made_address
+from coder.domain.foundation.share_levels import shared_at_most
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -202,7 +203,7 @@ def _app_row(app: Request.App, agent: AgentRow, index: int, most: str, now: date
         ident=new_uuid(),
         agent_id=agent.id,
         slug=laws.stored_slug(agent.name, app.slug),
-        sharing_level=laws.shared_at_most(level, most),
+        sharing_level=shared_at_most(level, most),
         open_in=opened,
         now=now,
         position=index,

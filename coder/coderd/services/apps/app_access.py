@@ -28,8 +28,9 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import NIL, Subject, allowed_ids, decide, scope_allows
-from coder.domain.agents.sub_agents import is_templates, shared_at_most
+from coder.domain.agents.sub_agents import is_templates
 from coder.domain.apps.app_addresses import AppRequest, parse_port
+from coder.domain.foundation.share_levels import shared_at_most
 from coder.domain.workspaces.workspaces import MIN_SHARED_PORT
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import BuildTime, TemplateRow, TemplateView
 from coder.coderd.store.templates.templates import TemplateSearch as TemplateSearch
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.workspaces.workspaces import SHARE_LEVELS
+from coder.domain.foundation.share_levels import SHARE_LEVELS
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -51,13 +51,13 @@ from coder.coderd.store.workspaces.port_shares import PortShareRow as PortShareR
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
 from coder.domain.foundation.search import parse_rfc3339
+from coder.domain.foundation.share_levels import is_shared_too_widely
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.domain.templates.parameters import resolve_parameters
 from coder.domain.workspaces.workspaces import (
     LEVEL_REFUSED,
     MOST_SHARED_PORTS,
     explain_deadline,
-    is_shared_too_widely,
     next_start,
 )
 

@@ -64,6 +64,8 @@ class _Server:
 
     def __init__(self) -> None:
         self.agents: dict[UUID, agent_pb2.CreateSubAgentRequest] = {}
+        self.created: list[UUID] = []
+        "By CreateSubAgent, with those that have gone since."
         self.tokens: dict[UUID, UUID] = {}
         self.presets: set[UUID] = set()
         self.taken: set[str] = set()
@@ -90,6 +92,7 @@ class _Server:
         if request.HasField("id") and ident not in self.presets:
             raise RpcError(0, "subagent does not belong to this parent agent")
         self.agents[ident] = request
+        self.created.append(ident)
         self.tokens.setdefault(ident, uuid4())
         self.made.set()
         if self.answers:
@@ -532,7 +535,7 @@ async def test_what_is_made_by_a_call_whose_end_nobody_hears_is_removed(
     async with place.running():
         with trio.fail_after(60):
             await place.server.made.wait()
-        (first,) = place.server.agents
+        first = place.server.created[0]
         await _only_one(place, first)
         assert first not in place.server.agents
 

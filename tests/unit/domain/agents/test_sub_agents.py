@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import pytest
-
 from coder.domain.agents import sub_agents as laws
-from coder.domain.agents.sub_agents import MAX_NAME, explain_name, explain_slug, shared_at_most, stored_slug
-from coder.domain.workspaces.workspaces import SHARE_LEVELS
+from coder.domain.agents.sub_agents import MAX_NAME, explain_name, explain_slug, stored_slug
 
 GOOD = ["a", "A1", "my-app", "x" * MAX_NAME]
 BAD = ["", "-a", "a-", "a--b", "a_b", "a b", "a\n", "ä", "a\x00", "x" * (MAX_NAME + 1)]
@@ -28,13 +25,6 @@ def test_slugs_of_two_agents_are_different_and_keep_their_end() -> None:
     for slug in (first, second):
         assert slug.endswith("-docs") and len(slug) == len("docs") + 9
         assert explain_slug(slug) == ""
-
-
-@pytest.mark.parametrize("level", SHARE_LEVELS)
-def test_nothing_is_shared_beyond_the_templates_limit(level: str) -> None:
-    for limit in SHARE_LEVELS:
-        rank = SHARE_LEVELS.index(shared_at_most(level, limit))
-        assert rank == min(SHARE_LEVELS.index(level), SHARE_LEVELS.index(limit))
 
 
 def test_a_build_makes_so_many_whatever_was_removed_since() -> None:

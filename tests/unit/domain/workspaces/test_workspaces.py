@@ -10,11 +10,9 @@ from coder.domain.foundation.schedules import WeeklySchedule
 from coder.domain.foundation.search import FieldRefusal
 from coder.domain.workspaces.workspaces import (
     MAX_TTL_MS,
-    SHARE_LEVELS,
     WORKSPACE_ROLES,
     explain_deadline,
     explain_ttl,
-    is_shared_too_widely,
     next_start,
     parse_autostart,
 )
@@ -61,12 +59,6 @@ def test_autostart_follows_schedule_and_allowed_days() -> None:
     assert next_start(schedule, NOW, allowed_days=64) is None
     assert next_start(None, NOW) is None
     assert next_start("nonsense", NOW) is None
-
-
-@pytest.mark.parametrize("allowed", SHARE_LEVELS)
-@pytest.mark.parametrize("level", SHARE_LEVELS)
-def test_a_port_is_shared_no_wider_than_the_template_allows(level: str, allowed: str) -> None:
-    assert is_shared_too_widely(level, allowed) == (SHARE_LEVELS.index(level) > SHARE_LEVELS.index(allowed))
 
 
 def test_who_uses_a_workspace_does_not_change_it() -> None:

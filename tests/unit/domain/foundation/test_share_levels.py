@@ -1,0 +1,15 @@
+"""Levels of sharing, every one beside every other."""
+
+from __future__ import annotations
+
+import pytest
+
+from coder.domain.foundation.share_levels import SHARE_LEVELS, is_shared_too_widely, shared_at_most
+
+
+@pytest.mark.parametrize("limit", SHARE_LEVELS)
+@pytest.mark.parametrize("level", SHARE_LEVELS)
+def test_nothing_is_shared_beyond_the_templates_limit(level: str, limit: str) -> None:
+    wide, most = SHARE_LEVELS.index(level), SHARE_LEVELS.index(limit)
+    assert is_shared_too_widely(level, limit) == (wide > most)
+    assert shared_at_most(level, limit) == SHARE_LEVELS[min(wide, most)]
