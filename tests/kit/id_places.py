@@ -63,19 +63,23 @@ _MAPS_OF_WORDS = {"tags", "csp-report", "checks", "legacy_group_name_mapping", "
 _NOT_OBJECTS = {"client_id", "instance_id", "example_id", "name_or_id"}
 
 
-def id_places() -> Iterator[Place]:
-    """Of every HTTP route, in the order of their registration."""
+def declared() -> Iterator[tuple[Route, str, str]]:
+    """What is declared of every HTTP operation, its method and path (`/a/{name}`), in the order of registration."""
     app = application()
     for rule in app.url_map.iter_rules():
         said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is None or said.websocket:
-            continue
-        path = re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule)
-        for method in said.methods:
-            for name in re.findall(r"\{([^}]*)\}", path):
-                yield Place(method, path, PATH, (name,))
-            for where, place in _of_route(said):
-                yield Place(method, path, where, place)
+        if said is not None and not said.websocket:
+            path = re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule)
+            yield from ((said, method, path) for method in said.methods)
+
+
+def id_places() -> Iterator[Place]:
+    """Of every HTTP route, in the order of their registration."""
+    for said, method, path in declared():
+        for name in re.findall(r"\{([^}]*)\}", path):
+            yield Place(method, path, PATH, (name,))
+        for where, place in _of_route(said):
+            yield Place(method, path, where, place)
 
 
 def _of_route(said: Route) -> Iterator[tuple[str, tuple[str, ...]]]:

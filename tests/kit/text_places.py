@@ -11,30 +11,23 @@ from typing import Any
 
 import msgspec
 
-from tests.kit.id_places import BODY, ITEMS, KEYS, PATH, QUERY, SEARCH, Place, options
-from tests.kit.openapi import application
+from tests.kit.id_places import BODY, ITEMS, KEYS, PATH, QUERY, SEARCH, Place, declared, options
 
 _NO_TEXTS = (int, float, bool, bytes, datetime.datetime)
 
 
 def text_places() -> Iterator[Place]:
     """Of every HTTP route, in the order of their registration."""
-    app = application()
-    for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is None or said.websocket:
-            continue
-        path = re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule)
-        for method in said.methods:
-            for name in re.findall(r"\{([^}]*)\}", path):
-                yield Place(method, path, PATH, (name,))
-            for kind in options(said.body):
-                for place in dict.fromkeys(texts_of(kind, ())):
-                    yield Place(method, path, BODY, place)
-            for name, kind in said.query.items():
-                yield Place(method, path, QUERY, (name,))
-                for key in getattr(kind, "keys", ()):
-                    yield Place(method, path, SEARCH, (name, key))
+    for said, method, path in declared():
+        for name in re.findall(r"\{([^}]*)\}", path):
+            yield Place(method, path, PATH, (name,))
+        for kind in options(said.body):
+            for place in dict.fromkeys(texts_of(kind, ())):
+                yield Place(method, path, BODY, place)
+        for name, kind in said.query.items():
+            yield Place(method, path, QUERY, (name,))
+            for key in getattr(kind, "keys", ()):
+                yield Place(method, path, SEARCH, (name, key))
 
 
 def texts_of(kind: Any, above: tuple[Any, ...]) -> Iterator[tuple[str, ...]]:

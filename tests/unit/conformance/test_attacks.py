@@ -18,7 +18,7 @@ import trio
 from coder.domain.access.route_scopes import AGENT, PROVISIONER, PROXY, Unscoped
 from tests.kit.coderd import FIRST_USER, running_coderd
 from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.openapi import application
+from tests.kit.id_places import declared
 from tests.kit.strange_requests import Sender, Strange
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
@@ -39,14 +39,8 @@ class Door:
 
 
 def _doors() -> Iterator[Door]:
-    app = application()
-    for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is None or said.websocket:
-            continue
-        path = re.sub(r"<(?:[^:<>]*:)?[^<>]*>", NOBODY, rule.rule)
-        for method in said.methods:
-            yield Door(method, path, said.scope, said.signed_in)
+    for said, method, path in declared():
+        yield Door(method, re.sub(r"\{[^}]*\}", NOBODY, path), said.scope, said.signed_in)
 
 
 async def _keys(found: ForeignWorld) -> dict[str, str]:

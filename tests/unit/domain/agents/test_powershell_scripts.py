@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import tree_sitter
+import tree_sitter_powershell as grammar
 
 from coder.cli.completion import SCRIPTS
 from coder.domain.agents.init_scripts import init_script
 from coder.domain.agents.install_scripts import install_ps1
 
-tree_sitter = pytest.importorskip("tree_sitter")
-grammar = pytest.importorskip("tree_sitter_powershell")
 URL = "https://coder.example.com"
 TEXTS = {
     "agent": init_script("windows", "amd64", URL) or "",
@@ -25,7 +25,7 @@ def faults(text: str) -> list[str]:
     while left:
         node = left.pop()
         if node.is_error or node.is_missing:
-            found.append(f"line {node.start_point[0] + 1}: {node.text.decode()[:60]!r}")
+            found.append(f"line {node.start_point[0] + 1}: {(node.text or b'').decode()[:60]!r}")
         left += node.children
     return found
 
