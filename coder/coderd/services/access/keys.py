@@ -127,7 +127,9 @@ async def _made_with(tx: Tx, shown: str, user_id: UUID, row: KeyRow) -> AsyncIte
         raise Unauthenticated(_ENDED)
     for one in sorted({user_id, consent.user_id if consent else user_id}):
         await user_store.get_user(tx, one, hold=True)
-    if not await key_store.hold_key(tx, shown):
+    # Another key than one that is over at once: who asks is to ask its user again.
+    is_over = consent is not None and consent.expires_at <= row.created_at
+    if is_over or not await key_store.hold_key(tx, shown):
         raise Unauthenticated(_ENDED)
     if consent is None:
         yield row

@@ -253,7 +253,11 @@ async def _renew(tx: Tx, ctx: Context, client: Client, prefix: str, hashed: byte
     row = await store.renew_token(tx, prefix, hashed, app.id)
     if row is None or row.expires_at <= ctx.clock.now():
         return _refused_token()
-    return await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip) or _refused_token()
+    issued = await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip)
+    if issued is None:  # what was given is used up and nothing comes in its place: with it ends what was made with it
+        await store.end_made_by(tx, app.id, row.user_id)
+        return _refused_token()
+    return issued
 
 
 async def _hold(tx: Tx, client: Client) -> OAuth2AppRow | None:

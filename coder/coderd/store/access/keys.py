@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, tuple_, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, select, text, tuple_, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
 from coder.coderd.store.tables.identity import api_keys, users
@@ -291,12 +291,20 @@ async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool =
     await _notify_gone(tx, [(row.id, row.user_id) for row in gone])
     if not renewed:
         await _end_unused_codes(tx, [row.id for row in gone], {row.user_id for row in gone})
-    if consents:
-        await end_made_keys(tx, tuple_(_MADE.c.app_id, _MADE.c.user_id, _MADE.c.grant_id).in_(consents))
+    consent = tuple_(_MADE.c.app_id, _MADE.c.user_id, _MADE.c.grant_id)
+    for some in _slices(consents):
+        await end_made_keys(tx, consent.in_(some))
     return len(gone)
 
 
 _MADE = oauth2_provider_app_made_keys
+Item = TypeVar("Item")
+_MOST_NAMED = 5000
+"In one statement, which may have 32,767 values: an application has as many consents as there are people."
+
+
+def _slices(items: Sequence[Item]) -> list[Sequence[Item]]:
+    return [items[start : start + _MOST_NAMED] for start in range(0, len(items), _MOST_NAMED)]
 
 
 async def _consents_of(tx: Tx, condition: ColumnElement[bool]) -> list[tuple[UUID, UUID, str]]:
@@ -330,11 +338,12 @@ async def _end_unused_codes(tx: Tx, key_ids: Collection[str], user_ids: Collecti
     One of before 0032 names no key: any of its user that ends takes it along. Used ones stay remembered: a second use
     ends what the first gave.
     """
-    if key_ids:
-        codes = oauth2_provider_app_codes
-        nameless = and_(codes.c.api_key_id.is_(None), codes.c.user_id.in_(user_ids))
-        agreed = or_(codes.c.api_key_id.in_(key_ids), nameless)
-        await tx.execute(delete(codes).where(agreed, codes.c.used_at.is_(None)))
+    codes = oauth2_provider_app_codes
+    unused = delete(codes).where(codes.c.used_at.is_(None))
+    for some in _slices([*key_ids]):
+        await tx.execute(unused.where(codes.c.api_key_id.in_(some)))
+    for people in _slices([*user_ids] if key_ids else []):
+        await tx.execute(unused.where(codes.c.api_key_id.is_(None), codes.c.user_id.in_(people)))
 
 
 async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import and_, delete, exists, func, insert, or_, select, union_all, update
 
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine.rows import column_values
@@ -174,6 +174,7 @@ async def delete_app(tx: Tx, app_id: UUID) -> None:
     """With its secrets, codes and tokens; the users' access tokens for it end, too."""
     await lock_app(tx, app_id)
     await _end_tokens(tx, oauth2_provider_app_tokens.c.app_id == app_id)
+    await key_store.end_made_keys(tx, oauth2_provider_app_made_keys.c.app_id == app_id)
     await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
 
 
@@ -298,16 +299,20 @@ async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -
 
 
 async def end_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
-    """What came of one consent: its refresh token and its access token."""
+    """What came of one consent: its refresh token, its access token, and the keys made with that."""
     await lock_consents(tx, app_id, user_id)
-    tokens = oauth2_provider_app_tokens
-    await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id, tokens.c.grant_id == grant_id))
+    tokens, made = oauth2_provider_app_tokens, oauth2_provider_app_made_keys
+    for table, end in ((tokens, _end_tokens), (made, key_store.end_made_keys)):
+        await end(tx, and_(table.c.app_id == app_id, table.c.user_id == user_id, table.c.grant_id == grant_id))
 
 
 async def find_token_of_key(tx: Tx, key_id: str) -> TokenRow | None:
     statement = select(*_TOKENS).where(oauth2_provider_app_tokens.c.api_key_id == key_id)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else TokenRow(*row)
+
+
+_OVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +329,14 @@ class Consent:
 async def consent_of_key(tx: Tx, key_id: str) -> Consent | None:
     """The consent a key came of: an application's token, or what was made with one. None for a person's own key."""
     tokens, made = oauth2_provider_app_tokens, oauth2_provider_app_made_keys
-    columns = tokens.c.app_id, tokens.c.user_id, tokens.c.grant_id, tokens.c.expires_at
-    same = [tokens.c[name] == made.c[name] for name in ("app_id", "user_id", "grant_id")]
-    came_of = exists().where(made.c.api_key_id == key_id, *same)
-    row = (await tx.execute(select(*columns).where(or_(tokens.c.api_key_id == key_id, came_of)).limit(1))).one_or_none()
-    return None if row is None else Consent(*row)
+    names = ("app_id", "user_id", "grant_id")
+    tied = made.outerjoin(tokens, and_(*(tokens.c[name] == made.c[name] for name in names)))
+    of_token = select(*(tokens.c[name] for name in names), tokens.c.expires_at).where(tokens.c.api_key_id == key_id)
+    of_made = select(*(made.c[name] for name in names), tokens.c.expires_at).select_from(tied)
+    statement = union_all(of_token, of_made.where(made.c.api_key_id == key_id)).limit(1)
+    row = (await tx.execute(statement)).one_or_none()
+    # Without tokens there is no consent any more, and the key should have gone with it: it may do nothing new.
+    return None if row is None else Consent(row[0], row[1], row[2], row[3] or _OVER)
 
 
 async def insert_made_key(tx: Tx, key_id: str, consent: Consent) -> None:
@@ -345,6 +353,12 @@ async def end_made_of_others(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str)
     await key_store.end_made_keys(tx, and_(mine, made.c.grant_id != grant_id))
 
 
+async def end_made_by(tx: Tx, app_id: UUID, user_id: UUID) -> None:
+    """All the application made with what the user gave it."""
+    made = oauth2_provider_app_made_keys
+    await key_store.end_made_keys(tx, and_(made.c.app_id == app_id, made.c.user_id == user_id))
+
+
 async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID, *, renewed: bool = False) -> None:
     """Everything a user has given an application: codes, refresh tokens, access tokens. Used codes are remembered.
 
@@ -356,3 +370,5 @@ async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID, *, renewed: bool
     mine = and_(codes.c.app_id == app_id, codes.c.user_id == user_id)
     await tx.execute(delete(codes).where(mine, codes.c.used_at.is_(None)))
     await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id), renewed=renewed)
+    if not renewed:
+        await end_made_by(tx, app_id, user_id)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, or_, select, text, update
+from sqlalchemy import delete, func, insert, literal_column, or_, select, text, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -112,7 +112,9 @@ async def get_user_by_name(tx: Tx, username: str) -> UserRow | None:
 
 
 async def get_user_by_email(tx: Tx, email: str) -> UserRow | None:
-    statement = _SELECT.where(func.lower(users.c.email) == func.lower(email), ~users.c.deleted, ~users.c.is_system)
+    # As the index says it, and no parameter, or it would not be used.
+    same = func.lower(users.c.email) == func.lower(email), users.c.email != literal_column("''")
+    statement = _SELECT.where(*same, ~users.c.deleted, ~users.c.is_system)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
 

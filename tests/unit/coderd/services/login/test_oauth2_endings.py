@@ -11,7 +11,7 @@ from uuid import UUID
 import httpx
 import pytest
 import trio
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
@@ -325,9 +325,10 @@ async def _delete_the_access_token(it: Client, tokens: Tokens) -> None:
     assert gone.status_code == 204, gone.text
 
 
-async def test_what_an_application_made_ends_with_its_users_consent() -> None:
+async def test_what_an_application_made_ends_with_its_users_consent(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing else does: not what a person made, nor anything when tokens are only renewed."""
     wrong = []
+    monkeypatch.setattr(key_store, "_MOST_NAMED", 1)
     async with client(wildcard_access_url="*.apps.test") as root:
         bystander, _ = await root.world.member("bystander")
         for number, end in enumerate((*ENDS, _delete_the_access_token)):
@@ -349,20 +350,53 @@ async def test_what_an_application_made_ends_with_its_users_consent() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+async def test_what_an_application_made_ends_when_its_user_may_get_no_tokens_any_more() -> None:
+    """The refresh token is used up by the refusal, and what was made with its access token was found by that alone."""
+    async with client() as it:
+        tokens = (await it.exchange(await it.code())).json()
+        made = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
+        assert await it.me(made) == 200
+        await it.world.put("/api/v2/users/alice/status/suspend")
+        renewed = await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])
+        assert refusal(renewed) == (400, "invalid_grant")
+        await it.world.put("/api/v2/users/alice/status/activate")
+        assert (await it.me(it.user_token), await it.me(made)) == (200, 401)
+
+
+async def test_a_made_key_whose_consent_is_nowhere_may_do_nothing_new() -> None:
+    async with client() as it:
+        tokens = (await it.exchange(await it.code())).json()
+        made = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
+
+        async def forget(tx: Any) -> None:
+            await tx.execute(text("DELETE FROM oauth2_provider_app_tokens"))
+
+        await it.world.ctx.db.run(forget)
+        assert await it.me(made) == 200
+        assert (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=made)).status_code == 401
+        assert refusal(await it.world.post(it.query(), token=made)) == (400, "access_denied")
+        gone = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
+        assert (gone.status_code, await it.me(made)) == (204, 401)
+
+
 async def test_a_key_an_application_made_does_not_slide_past_the_end_of_its_consent() -> None:
     clock, day = FakeClock(), timedelta(days=1).total_seconds()
     async with client(clock=clock, default_oauth_refresh_lifetime=timedelta(days=30)) as it:
         access = (await it.exchange(await it.code())).json()["access_token"]
-        wanted = {"lifetime": 100 * 24 * 3600 * 10**9}
+        wanted, began = {"lifetime": 100 * 24 * 3600 * 10**9}, clock.now()
         keys = [
             (await it.world.post("/api/v2/users/me/keys/tokens", wanted, token=by)).json()["key"]
             for by in (access, it.user_token)
         ]
-        for _ in range(29):
-            clock.advance(day)
-            assert [await it.me(key) for key in keys] == [200, 200]
-        clock.advance(2 * day)
-        assert [await it.me(key) for key in keys] == [401, 200]
+        for _ in range(60):
+            clock.advance(day / 2)
+            assert await it.me(access) == 200
+            if clock.now() - began < timedelta(days=29):
+                assert [await it.me(key) for key in keys] == [200, 200]
+        clock.advance(day / 2)
+        assert [await it.me(key) for key in (access, *keys)] == [200, 401, 200]
+        late = await it.world.post("/api/v2/users/me/keys/tokens", wanted, token=access)
+        assert late.status_code == 401, "rather than a key that is over at once"
 
 
 @pytest.mark.parametrize("end", (_app_gone, _locked_out, _no_keys, "the key"), ids=lambda end: str(end)[:20])
