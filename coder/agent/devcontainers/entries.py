@@ -174,7 +174,7 @@ def take_listing(known: dict[str, Devcontainer], listing: Listing) -> list[Conta
             one.container = found.get(folder)
         if one.running:
             one.error = ""
-        if one.container is None and not one.described and not one.busy:
+        if listing.complete and one.container is None and not one.described and not one.busy:
             del known[folder]
     return strangers
 

@@ -128,7 +128,8 @@ class Devcontainers:
         self._started, self._starts_projects = True, build_now and self._settings.autostart
         self._take_declared()
         for before in kept or ():
-            self._at(before.folder).built = Built(before.container_id, before.remote_user, before.workspace_folder)
+            one = self._at(before.folder, before.config)
+            one.built = Built(before.container_id, before.remote_user, before.workspace_folder)
         self.calls.doubt()  # an agent before us has left its own
         with trio.move_on_after(CLEAN_TIME):
             try:
@@ -147,7 +148,9 @@ class Devcontainers:
     def left(self) -> list[KeptContainer]:
         """What the next program of this process cannot find out."""
         return [
-            KeptContainer(one.folder, one.built.container_id, one.built.remote_user, one.built.workspace_folder)
+            KeptContainer(
+                one.folder, one.built.container_id, one.built.remote_user, one.built.workspace_folder, one.config
+            )
             for one in self._known.values()
             if one.built is not None
         ]

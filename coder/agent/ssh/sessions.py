@@ -388,7 +388,7 @@ def _program(command: str) -> str:
 
 def _tell(process: Process, text: str) -> None:
     try:
-        process.stderr.write(text.encode())
+        process.stderr.write(text.encode(errors="surrogateescape"))  # names of files may be no UTF-8
         process.exit(AGENT_FAILURE)
     except (asyncssh.Error, OSError):
         pass  # nobody is listening any more

@@ -75,6 +75,8 @@ class KeptContainer:
     container_id: str
     remote_user: str
     workspace_folder: str
+    config: str = ""
+    "Its description's path."
 
 
 @dataclass(slots=True)

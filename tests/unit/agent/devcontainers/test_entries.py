@@ -37,6 +37,14 @@ def _known(**more: Any) -> dict[str, Devcontainer]:
     return {API: Devcontainer(ID, "api", API, declared=True, **more)}
 
 
+def test_what_was_kept_is_dropped_by_a_complete_listing_alone() -> None:
+    known = {API: Devcontainer(ID, "api", API)}
+    take_listing(known, Listing((), complete=False))
+    assert set(known) == {API}, "whether its container has gone is not known"
+    take_listing(known, Listing(()))
+    assert not known
+
+
 SOURCES = {
     API: True, API + "/": True, "/home/me": True, "/": True, API + "/src": True, "/host_mnt" + API: True,
     "/host_mnt" + API + "/src": True, "/home/me/ap": False, API + "-2": False, "/home/you": False, "": False,

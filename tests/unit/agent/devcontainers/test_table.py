@@ -620,6 +620,15 @@ async def test_another_program_goes_on_with_what_this_one_has_built(place: Place
                 assert found["agent"]["directory"] == "/workspaces/api"
 
 
+async def test_what_was_kept_is_left_again_as_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the path of its description, which may be one of several, and which no template says."""
+    monkeypatch.setattr(place.table, "refresh", trio.lowlevel.checkpoint)
+    description = "/work/api/.devcontainer/x/devcontainer.json"
+    kept = [KeptContainer("/work/api", "c1", "dev", "/workspaces/api", description)]
+    async with place.running(kept):
+        assert place.table.left() == kept
+
+
 async def test_what_is_gone_already_need_not_be_removed(place: Place) -> None:
     place.engine.add_builder()
     place.engine.describe(place.declare("api"))

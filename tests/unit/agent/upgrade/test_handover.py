@@ -46,7 +46,9 @@ def filled(terminal: int, output: int) -> Handover:
             KeptProcess("c", "true", "/", False, 3, 3.5, None, b"", b"", 0, 4.5, 0),
         ],
         units=KeptUnits("/run/agent.sock", True, {"db": "started"}, {"app": ["db"]}),
-        containers=[KeptContainer("/work/api", "c1", "dev", "/workspaces/api")],
+        containers=[
+            KeptContainer("/work/api", "c1", "dev", "/workspaces/api", "/work/api/.devcontainer/x/devcontainer.json")
+        ],
     )
 
 
