@@ -50,7 +50,7 @@ describe("an external application's address", () => {
   ])("carries a key to this server by %s", (url) => expect(address(url)).toBe(url));
   it.each([
     "url=https://evil.test", "url=https%3A%2F%2Fevil.test", "%75rl=https://evil.test", "URL=https://evil.test", "url=https://coder.test.evil.test", "url=http://coder.test", "url=https://coder.test@evil.test",
-    "url=https://coder.test\\@evil.test", "u\trl=https://evil.test", "url=https://coder.test/@eve/lab/apps/x", "url=evil.test", "url=//evil.test", "url=", `url=${here}&folder=x&url=https://evil.test`, "url=data:x",
+    "url=https://coder.test\\@evil.test", "u\trl=https://evil.test", "url=https://coder.test/@eve/lab/apps/x", "url=evil.test", "url=//evil.test", "url=", `url=${here}&folder=x&url=https://evil.test`, `folder=x%26url%3Dhttps://evil.test&url=${here}`, `folder=x%2526url%253Dhttps://evil.test&url=${here}`, `folder=x%23url=https://evil.test&url=${here}`, "folder=%zz", `folder=${"%25".repeat(1)}${"25".repeat(9)}20x`, "url=data:x",
   ])("carries no key to another server: %s", (where) => {
     for (const start of ["vscode://coder.coder-remote/open?", "jetbrains-gateway://connect#"]) expect(address(`${start}${where}&token=$SESSION_TOKEN`)).toBe(`${start}${where}&token=`);
   });

@@ -35,7 +35,7 @@ export function Dialog({ open, onClose, title, description, children, actions, w
   return (
     <Radix.Root open={open} onOpenChange={(next) => { if (!next) onClose(); }}>
       <Radix.Portal>
-        <Radix.Overlay className={cx("fixed inset-0 z-40", covers ? "bg-bg" : "bg-overlay")} />
+        <Radix.Overlay className={cx("fixed inset-0", covers ? "z-50 bg-bg" : "z-40 bg-overlay")} />
         <Radix.Content data-testid="dialog" onOpenAutoFocus={begin} onEscapeKeyDown={stay} onInteractOutside={stay} className={cx("fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised", wide ? "max-w-3xl" : "max-w-lg")}
           {...(description ? {} : { "aria-describedby": undefined })}>
           <header className="flex items-start gap-3 px-5 pt-4">

@@ -131,7 +131,8 @@ describe("Dialog", () => {
   it("shows nothing of the page behind it, and no way past what it holds, when it covers", () => {
     render(<Dialog open covers onClose={() => undefined} title="Signed out">hush</Dialog>);
     expect(screen.queryByRole("button", { name: "Close" })).toBeNull();
-    expect(document.querySelector(".fixed.inset-0")).toHaveClass("bg-bg");
+    // As high as the content of a dialog that was open before, and later in the document: above it.
+    expect(document.querySelector(".fixed.inset-0")).toHaveClass("bg-bg", "z-50");
   });
 
   it.each([[false, 1], [true, 0]])("held %s: closed %d times by Escape, and always by its button", async (held, times) => {

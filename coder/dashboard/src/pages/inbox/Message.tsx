@@ -31,7 +31,7 @@ export function Message({ message, onRead, compact = false }: MessageProps) {
           <p className={cx("min-w-0 flex-1 [overflow-wrap:anywhere]", fresh ? "font-semibold" : "font-medium")}>{fresh ? <span className="sr-only">Unread: </span> : null}{message.title}</p>
           <span className="shrink-0 text-xs text-muted"><Ago at={message.created_at} /></span>
         </div>
-        <div className={cx("mt-0.5 text-sm text-muted", compact && "line-clamp-4")}><Suspense fallback={null}><Markdown text={message.content.replaceAll("****", "somebody")} /></Suspense></div>
+        <div className={cx("mt-0.5 text-sm text-muted", compact && "line-clamp-4")}><Suspense fallback={null}><Markdown text={message.content.replaceAll("by ****", "by somebody")} /></Suspense></div>
         <div className={cx("mt-2 flex flex-wrap gap-1.5", message.actions.length === 0 && "-ml-2.5")}>
           {message.actions.map((action) => <Action key={action.label + action.url} action={action} onFollow={() => onRead(true)} />)}
           <Button size="sm" look="quiet" onClick={() => onRead(fresh)}>{fresh ? "Mark as read" : "Mark as unread"}</Button>

@@ -42,7 +42,9 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const [attempt, setAttempt] = useState(0);
   const [searching, setSearching] = useState(false);
   const request = useRequest(agent);
-  const [allowed, setAllowed] = useState(request.trusted);
+  // The command that was agreed to: the template may leave its own while the page is open, and the link's comes in its place.
+  const [agreed, setAgreed] = useState<string | null>(null);
+  const allowed = request.trusted || agreed === request.command;
   const [asking, setAsking] = useState(!request.trusted);
   const running = workspace.latest_build.status === "running";
   // Without a running workspace nothing is connected, and what was known of its agent is of before.
@@ -66,7 +68,7 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
       {running && !agent ? <div className="p-3"><Notice kind="warning" title="There is no such agent in this workspace." actions={<ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink>} /></div> : null}
       {agent && allowed && running ? <TerminalView key={`${agent.id} ${attempt}`} agent={agent} workspace={workspace} request={request} onState={setState} searching={searching} onSearching={setSearching} /> : null}
       {allowed || asking ? null : <div className="p-3"><Notice kind="info" title="The command was not run." actions={<><Button size="sm" onClick={() => setAsking(true)}>Look at it again</Button><ButtonLink size="sm" to={home}>Go to the workspace</ButtonLink></>} /></div>}
-      <Confirm open={asking} onClose={() => setAsking(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAllowed(true)}>
+      <Confirm open={asking} onClose={() => setAsking(false)} danger={false} title="Run command?" confirm="Run command" onConfirm={async () => setAgreed(request.command)}>
         <p>The link you followed runs this command in your workspace. Go on only if you trust where it came from.</p>
         <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">{request.command}</pre>
       </Confirm>

@@ -16,15 +16,31 @@ const PROGRAMS: ReadonlySet<string> = new Set([
   "jetbrains", "jetbrains-gateway", "fleet", "zed", "coder",
 ]);
 
+const MOST_DECODED = 5;
+
 /** Whether what opens the address keeps a key for this server. These programs sign in wherever the parameter `url` tells them, which
  * may stand behind `?` or `#`; `server` is this server's address as templates know it. */
 function keepsKey(address: string, server: string): boolean {
   if (!PROGRAMS.has(address.slice(0, address.indexOf(":")).toLowerCase())) return false;
   const ours = [window.location.origin, server.replace(/\/+$/, "")].filter(Boolean);
-  // Browsers leave these characters out, and would make `url` of what was none.
-  const parts = address.replace(/[\t\n\r]/g, "").split(/[?#&]/).flatMap((part) => [...new URLSearchParams(part)]);
   // Compared as text: no two programs read an odd address alike.
-  return parts.every(([name, url]) => name.toLowerCase() !== "url" || ours.some((own) => url === own || url === `${own}/`));
+  const isOurs = (text: string) => text.split(/[?#&]/).flatMap((part) => [...new URLSearchParams(part)])
+    .every(([name, url]) => name.toLowerCase() !== "url" || ours.some((own) => url === own || url === `${own}/`));
+  // Browsers leave these characters out, and would make `url` of what was none.
+  let text = address.replace(/[\t\n\r]/g, "");
+  // A program may decode more than once before it looks for `url`, so that one may be hidden in a value: all readings count.
+  for (let round = 0; round < MOST_DECODED; round++) {
+    if (!isOurs(text)) return false;
+    let next;
+    try {
+      next = decodeURIComponent(text);
+    } catch {
+      return false;
+    }
+    if (next === text) return true;
+    text = next;
+  }
+  return false;
 }
 
 /** `viewer` is the id of who would open it: only in one's own workspace does an address carry one's key, because its owner may
