@@ -50,3 +50,16 @@ def naming(path: Path) -> Iterator[None]:
         if error.filename is None:
             error.filename = str(path)
         raise
+
+
+def move_aside(path: Path, aside: Path) -> Path:
+    """Renames a file or folder to `aside`, or, where that is taken, to the same with a number; returns where it is.
+
+    What was kept there before stays: a name made of the time is one that two moves within a second share. Raises
+    OSError.
+    """
+    kept, number = aside, 1
+    while os.path.lexists(kept):
+        number += 1
+        kept = aside.with_name(f"{aside.name}-{number}")
+    return path.rename(kept)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
+from coder.base.whole_file import move_aside
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
@@ -104,8 +105,7 @@ def _link_all(invocation: Invocation, folder: Path) -> int:
         if place.is_symlink():
             place.unlink()
         elif place.exists():
-            kept = place.with_name(f"{place.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}")
-            place.rename(kept)
+            kept = move_aside(place, place.with_name(f"{place.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}"))
             sys.stdout.write(f"Moved {place} to {kept}\n")
         place.symlink_to(path)
     sys.stdout.write("Dotfiles installation complete.\n")

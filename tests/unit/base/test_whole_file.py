@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.whole_file import naming, read_whole, shown, write_whole
+from coder.base.whole_file import move_aside, naming, read_whole, shown, write_whole
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
@@ -57,3 +57,22 @@ def test_a_full_disk_is_told_with_the_name_of_the_file() -> None:
     with pytest.raises(FileNotFoundError) as missing, naming(Path("/home/file")):
         Path("/nonexistent/other").read_text()
     assert missing.value.filename == "/nonexistent/other", "what the system names stays"
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "broken link"])
+def test_what_is_moved_aside_takes_no_place(tmp_path: Path, kind: str) -> None:
+    path, aside, kept = tmp_path / "data", tmp_path / "data-before", []
+    for number in range(3):
+        if kind == "file":
+            path.write_text(str(number))
+        elif kind == "folder":
+            (path / str(number)).mkdir(parents=True)
+        else:
+            path.symlink_to(str(number))
+        kept.append(move_aside(path, aside))
+    assert [one.name for one in kept] == ["data-before", "data-before-2", "data-before-3"]
+    for number, one in enumerate(kept):
+        if kind == "folder":
+            assert [inner.name for inner in one.iterdir()] == [str(number)]
+        else:
+            assert (one.read_text() if kind == "file" else str(one.readlink())) == str(number)

@@ -12,6 +12,7 @@ import statistics
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from uuid import UUID
 import trio
 
 from coder.base.groups import single_failure
+from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agents import find_again
@@ -48,23 +50,33 @@ OUTDATED = "build is outdated"
 _log = get_logger("agents")
 
 
+@dataclass(slots=True)
+class _Stay:
+    id: UUID
+    links: int = 0
+
+
 class AgentConnections:
     """How many connections of each agent live in this process, see `Context.part`.
 
-    An agent that dials again may have two for a moment: it has left when the last one ends.
+    An agent that dials again may have two for a moment: it has left when the last one ends. From the first to the last
+    is one stay, with an id of its own; the end of a stay means nothing once another one has begun, here or elsewhere.
     """
 
     def __init__(self, ctx: Context) -> None:
         self.began = ctx.clock.now()
-        self._live: dict[UUID, int] = {}
+        self._live: dict[UUID, _Stay] = {}
 
-    def begin(self, agent_id: UUID) -> None:
-        self._live[agent_id] = self._live.get(agent_id, 0) + 1
+    def begin(self, agent_id: UUID) -> UUID:
+        """The id of the stay that this connection begins or goes on with."""
+        stay = self._live.setdefault(agent_id, _Stay(new_uuid()))
+        stay.links += 1
+        return stay.id
 
     def end(self, agent_id: UUID) -> bool:
         """Whether that was the last one."""
-        self._live[agent_id] -= 1
-        if self._live[agent_id]:
+        self._live[agent_id].links -= 1
+        if self._live[agent_id].links:
             return False
         del self._live[agent_id]
         return True
@@ -80,11 +92,11 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
     A silent agent, or one that would not be let in again, has its session closed.
     """
     connections = ctx.part(AgentConnections)
-    connections.begin(place.agent.id)
+    stay = connections.begin(place.agent.id)
     pings = Pings()
     try:
         now = ctx.clock.now()
-        template = await ctx.db.run(_mark_connected, now, place, api_version, connections.began)
+        template = await ctx.db.run(_mark_connected, now, place, stay, api_version, connections.began)
         if place.agent.first_connected_at is None:
             metrics = ctx.part(Metrics)
             metrics["coderd_agents_first_connection_seconds"].observe(
@@ -93,14 +105,14 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_ping, session, pings)
-                nursery.start_soon(_keep_looking, place, session, lambda: _mark(ctx, place, pings))
+                nursery.start_soon(_keep_looking, place, session, lambda: _mark(ctx, place, stay, pings))
                 yield
                 nursery.cancel_scope.cancel()
     finally:
         if connections.end(place.agent.id):
             with trio.move_on_after(5, shield=True):
                 ended = _how_it_ended(ctx, session, pings)
-                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, ended)
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, stay, ended)
 
 
 @asynccontextmanager
@@ -168,14 +180,16 @@ async def _keep_looking(place: AgentPlace, session: Session, look: Callable[[], 
             session.close(OUTDATED)
 
 
-async def _mark(ctx: Context, place: AgentPlace, pings: Pings) -> AgentPlace | None:
-    return await ctx.db.run(_touch, ctx.clock.now(), place, pings.reading())
+async def _mark(ctx: Context, place: AgentPlace, stay: UUID, pings: Pings) -> AgentPlace | None:
+    return await ctx.db.run(_touch, ctx.clock.now(), place, stay, pings.reading())
 
 
-async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version: str, began: datetime) -> str:
+async def _mark_connected(
+    tx: Tx, now: datetime, place: AgentPlace, stay: UUID, api_version: str, began: datetime
+) -> str:
     """The name of the template, when this is the first time."""
     await disconnects.note_return(tx, place, began, now)
-    await agent_store.mark_connected(tx, place.agent.id, now, api_version=api_version)
+    await agent_store.mark_connected(tx, place.agent.id, stay, now, api_version=api_version)
     await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
     await _tell(tx, place)
     if place.agent.first_connected_at is not None:
@@ -184,16 +198,19 @@ async def _mark_connected(tx: Tx, now: datetime, place: AgentPlace, api_version:
     return template.name if template else ""
 
 
-async def _touch(tx: Tx, now: datetime, place: AgentPlace, path: dict[str, Any] | None) -> AgentPlace | None:
+async def _touch(
+    tx: Tx, now: datetime, place: AgentPlace, stay: UUID, path: dict[str, Any] | None
+) -> AgentPlace | None:
     current = await find_again(tx, place)
     if current is not None and current.agent.id == place.agent.id:
-        await agent_store.mark_connected(tx, place.agent.id, now, path=path)
+        await agent_store.mark_connected(tx, place.agent.id, stay, now, path=path)
     return current
 
 
-async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace, ended: Ended | None) -> None:
+async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace, stay: UUID, ended: Ended | None) -> None:
     # Later than the last sign of life even when both fall into one tick of a coarse clock.
-    await agent_store.mark_disconnected(tx, place.agent.id, now + timedelta(microseconds=1))
+    if not await agent_store.mark_disconnected(tx, place.agent.id, stay, now + timedelta(microseconds=1)):
+        return  # it has come back, perhaps to another replica: what it tells of the moment between is heard there
     if ended is not None:
         await disconnects.note_disconnect(tx, place, ended, now)
     await _tell(tx, place)

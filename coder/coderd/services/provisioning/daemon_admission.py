@@ -189,22 +189,23 @@ async def register(
         tags=admission.tags,
         user_id=admission.user_id,
     )
-    row = await ctx.db.run(_put, daemon)
+    link = new_uuid()
+    row = await ctx.db.run(_put, daemon, link)
     # The same name again for whoever comes back, so that it finds the job it had.
     ending = hashlib.sha256(f"{admission.key_id} {admission.user_id}".encode()).hexdigest()[:8]
     while row is None:
         other = f"{name[: MAX_DAEMON_NAME - 9]}-{ending}"
-        row = await ctx.db.run(_put, replace(daemon, name=other))
+        row = await ctx.db.run(_put, replace(daemon, name=other), link)
         ending = secrets.token_hex(4)
     offer = Offer(row.organization_id, frozenset(row.provisioners), row.tags)
-    return Worker(row.id, row.name, offer, admission.user_id)
+    return Worker(row.id, row.name, offer, admission.user_id, link)
 
 
-async def _put(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
+async def _put(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | None:
     if daemon.user_id is None:
-        return await store.upsert_daemon(tx, daemon)
+        return await store.upsert_daemon(tx, daemon, link)
     async with within_limit(tx, "provisioners", daemon.user_id, daemon.created_at):
-        return await store.upsert_daemon(tx, daemon)
+        return await store.upsert_daemon(tx, daemon, link)
 
 
 class Presence:
@@ -213,15 +214,12 @@ class Presence:
     def __init__(self, ctx: Context, worker: Worker) -> None:
         self._ctx = ctx
         self._worker = worker
-        self._written = ctx.clock.now()
 
     async def keep(self) -> None:
         """One heartbeat: the daemon is still connected."""
-        now = self._ctx.clock.now()
-        await self._ctx.db.run(store.touch_daemon, self._worker.id, now)
-        self._written = now
+        await self._ctx.db.run(store.touch_daemon, self._worker.id, self._worker.link, self._ctx.clock.now())
 
     async def end(self) -> None:
         """The link has ended: the daemon is offline at once, not when its last heartbeat has grown old."""
         stale = self._ctx.clock.now() - STALE_AFTER - timedelta(seconds=1)
-        await self._ctx.db.run(store.leave_daemon, self._worker.id, self._written, stale)
+        await self._ctx.db.run(store.leave_daemon, self._worker.id, self._worker.link, stale)

@@ -8,8 +8,9 @@ is looked at here.
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from uuid import UUID, uuid5
 
 import h11
@@ -56,6 +57,8 @@ PATH = "/api/v0/health"
 _JOIN = OVERLAY + "Join"
 _MAX_REPORT = 16 << 10
 _MAX_PROBLEM = 500
+
+_P = ParamSpec("_P")
 
 _log = get_logger("provisioners")
 
@@ -106,7 +109,7 @@ class DaemonMesh:
     async def keep_measuring(self) -> None:
         """Looks at the daemon for as long as it is connected, once it has joined."""
         try:
-            await self._ctx.db.run(store.forget_health, self._worker.id)
+            await self._ctx.db.run(_write, self._worker, store.forget_health)
         except Exception as error:
             _log.warn("old looks at a provisioner were not forgotten", daemon=self._worker.name, error=error)
         await self._joined.wait()
@@ -138,12 +141,24 @@ async def measure(ctx: Context, worker: Worker, peer: UUID) -> None:
     latency = time.monotonic() - began
     try:
         if problem:
-            await ctx.db.run(store.record_silence, worker.id, ctx.clock.now(), problem[:_MAX_PROBLEM])
+            await ctx.db.run(_write, worker, store.record_silence, ctx.clock.now(), problem[:_MAX_PROBLEM])
         else:
-            await ctx.db.run(store.record_answer, worker.id, ctx.clock.now(), latency, report)
+            await ctx.db.run(_write, worker, store.record_answer, ctx.clock.now(), latency, report)
     except Exception as error:
         # A database that is away comes back, and a daemon may have been forgotten meanwhile.
         _log.warn("a look at a provisioner was not written", daemon=worker.name, error=error)
+
+
+async def _write(
+    tx: Tx,
+    worker: Worker,
+    query: Callable[Concatenate[Tx, UUID, _P], Awaitable[None]],
+    *args: _P.args,
+    **rest: _P.kwargs,
+) -> None:
+    """What an older link finds says nothing of a daemon that has come back over a newer one."""
+    if await daemon_store.is_newest_link(tx, worker.id, worker.link):
+        await query(tx, worker.id, *args, **rest)
 
 
 class _Report(ApiStruct):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
+from coder.base.ids import new_uuid
 from coder.domain.provisioning.queue import Offer
 
 
@@ -18,3 +19,5 @@ class Worker:
     "Its organization, types and tags."
     user_id: UUID | None = None
     "Whose token it came with, if any."
+    link: UUID = field(default_factory=new_uuid)
+    "This connection of it, of perhaps several."

@@ -336,24 +336,33 @@ async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
 
 
 async def mark_connected(
-    tx: Tx, agent_id: UUID, now: datetime, *, api_version: str | None = None, path: dict[str, Any] | None = None
+    tx: Tx,
+    agent_id: UUID,
+    link: UUID,
+    now: datetime,
+    *,
+    api_version: str | None = None,
+    path: dict[str, Any] | None = None,
 ) -> None:
-    """A connection began or is alive; `path` is how its pings are answered."""
+    """A link began, with an `api_version`, or is alive; `path` is how its pings are answered."""
     values: dict[str, Any] = {
+        "link_id": func.coalesce(_agents.c.link_id, link),
         "first_connected_at": func.coalesce(_agents.c.first_connected_at, now),
         "last_connected_at": now,
         "updated_at": now,
     }
     if api_version is not None:
-        values["api_version"] = api_version
+        values |= {"api_version": api_version, "link_id": link}
     if path is not None:
         values |= {"path_vitals": path, "path_vitals_at": now}
     await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
 
 
-async def mark_disconnected(tx: Tx, agent_id: UUID, now: datetime) -> None:
-    """The connection ended. `now` must be later than the last `mark_connected` to count."""
-    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(disconnected_at=now, updated_at=now))
+async def mark_disconnected(tx: Tx, agent_id: UUID, link: UUID, now: datetime) -> bool:
+    """The link ended. `now` must be later than the last `mark_connected` to count. False when a newer link lives."""
+    gone = update(_agents).where(_agents.c.id == agent_id, _agents.c.link_id == link)
+    query = gone.values(disconnected_at=now, updated_at=now, link_id=None).returning(_agents.c.id)
+    return (await tx.execute(query)).first() is not None
 
 
 async def delete_agent(tx: Tx, agent_id: UUID) -> None:

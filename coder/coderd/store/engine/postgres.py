@@ -27,6 +27,7 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.base.whole_file import move_aside
 from coder.coderd.store.engine.postgres_cluster import (
     Cluster,
     cluster_of,
@@ -87,7 +88,7 @@ def set_aside(data_path: Path, name: str) -> Path | None:
             return None
         if _running_pid(cluster):
             raise CoderError("data_dir_in_use", f"a PostgreSQL still uses {cluster.data}", "Stop it first.")
-        return cluster.data.rename(cluster.root / name)
+        return move_aside(cluster.data, cluster.root / name)
 
 
 def put_back(data_path: Path, aside: Path) -> None:

@@ -80,12 +80,12 @@ def daemon_columns() -> tuple[Column[Any], ...]:
     return _DAEMON_COLUMNS
 
 
-async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
+async def upsert_daemon(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | None:
     """Stores a daemon that just connected; one of the same name, owner, key and user keeps its id and birthday.
 
     None when the name is another key's or user's: whoever takes a name must not take the jobs that go with it.
     """
-    values = column_values(daemon)
+    values = {**column_values(daemon), "link_id": link}
     changed = {name: value for name, value in values.items() if name not in {"id", "created_at", "organization_id"}}
     # Two statements: ON CONFLICT would have to repeat the expressions of the index letter by letter.
     found = (
@@ -110,15 +110,22 @@ async def upsert_daemon(tx: Tx, daemon: DaemonRow) -> DaemonRow | None:
     return DaemonRow(*row)
 
 
-async def touch_daemon(tx: Tx, daemon_id: UUID, now: datetime) -> None:
-    """It is there."""
-    await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(last_seen_at=now))
+async def touch_daemon(tx: Tx, daemon_id: UUID, link: UUID, now: datetime) -> None:
+    """It is there; by this link, unless a newer one lives."""
+    here = {"last_seen_at": now, "link_id": func.coalesce(_daemons.c.link_id, link)}
+    await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(here))
 
 
-async def leave_daemon(tx: Tx, daemon_id: UUID, seen_by: datetime, last_seen_at: datetime) -> None:
-    """It is gone, unless somebody saw it after `seen_by`: then it came back over another link."""
-    gone = (_daemons.c.id == daemon_id) & (_daemons.c.last_seen_at <= seen_by)
-    await tx.execute(update(_daemons).where(gone).values(last_seen_at=last_seen_at))
+async def leave_daemon(tx: Tx, daemon_id: UUID, link: UUID, last_seen_at: datetime) -> None:
+    """It is gone, unless it came back over a newer link. By no clock: those of two servers differ."""
+    gone = (_daemons.c.id == daemon_id) & (_daemons.c.link_id == link)
+    await tx.execute(update(_daemons).where(gone).values(last_seen_at=last_seen_at, link_id=None))
+
+
+async def is_newest_link(tx: Tx, daemon_id: UUID, link: UUID) -> bool:
+    """Whether the daemon has not come back over another link since."""
+    query = select(_daemons.c.id).where(_daemons.c.id == daemon_id, _daemons.c.link_id == link)
+    return (await tx.execute(query.with_for_update(read=True))).first() is not None
 
 
 async def forget_daemons(tx: Tx, unseen_since: datetime) -> int:

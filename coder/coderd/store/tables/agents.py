@@ -51,6 +51,8 @@ workspace_agents = Table(
     Column("first_connected_at", Timestamp),
     Column("last_connected_at", Timestamp),
     Column("disconnected_at", Timestamp),
+    # The newest stay at one replica (services/agents/agent_connections.py): no end of an older one counts.
+    Column("link_id", Uuid),
     Column("lifecycle_state", Text, nullable=False, server_default="created"),
     Column("started_at", Timestamp),
     Column("ready_at", Timestamp),

@@ -34,6 +34,8 @@ provisioner_daemons = Table(
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="SET NULL")),
     Column("created_at", Timestamp, nullable=False),
     Column("last_seen_at", Timestamp),
+    # The newest link, while it lives: no end of an older one counts, nor what it measured.
+    Column("link_id", Uuid),
     Column("name", Text, nullable=False),
     Column("version", Text, nullable=False, server_default=""),
     Column("api_version", Text, nullable=False, server_default="1.0"),

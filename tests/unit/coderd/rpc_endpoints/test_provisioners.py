@@ -11,12 +11,15 @@ import pytest
 import trio
 import trio.testing
 
+from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners as links
 from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.network import node_keys
 from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, Introduction, Presence, register
+from coder.coderd.services.provisioning.daemon_health import _write
 from coder.coderd.services.provisioning.module_files import ModuleFiles
+from coder.coderd.store.provisioning import daemon_health
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
 from coder.domain.provisioning.provisioners import PSK_KEY
 from coder.mesh.keys import PrivateKey
@@ -138,15 +141,28 @@ async def test_a_daemon_of_any_name_comes_back() -> None:
                 assert daemon["name"] == "ÄRGER-İ"
 
 
-async def test_the_end_of_an_old_link_does_not_send_off_a_daemon_that_came_back() -> None:
-    async with running_coderd(first_user=True) as world:
-        ctx = world.ctx
+async def test_only_the_end_of_the_newest_link_sends_a_daemon_off() -> None:
+    """Whatever the clocks of two servers say: this one stands."""
+    async with running_coderd(first_user=True, clock=FakeClock()) as world:
+        ctx, organization = world.ctx, UUID(world.organization_id)
         admission = DaemonAdmission({}, PSK_KEY)
         introduction = Introduction("one", ["echo"], "", "")
-        old = Presence(ctx, await register(ctx, UUID(world.organization_id), admission, introduction))
-        await register(ctx, UUID(world.organization_id), admission, introduction)
+        workers = [await register(ctx, organization, admission, introduction) for _ in range(2)]
+        old, new = (Presence(ctx, worker) for worker in workers)
+        await ctx.db.run(_write, workers[1], daemon_health.record_answer, ctx.clock.now(), 0.1, {})
+        # Neither the old one's looks nor its end are of the daemon that is here; a lingering one's heartbeats are.
+        await ctx.db.run(_write, workers[0], daemon_health.record_silence, ctx.clock.now(), "no answer")
+        (row,) = (await ctx.db.read(daemon_health.list_health)).values()
+        assert (row.unreachable_since, row.problem) == (None, "")
+        await old.keep()
         await old.end()
         assert await _statuses(world) == {"one": "idle"}
+        await new.end()
+        assert await _statuses(world) == {"one": "offline"}
+        await old.keep()
+        assert await _statuses(world) == {"one": "idle"}
+        await old.end()
+        assert await _statuses(world) == {"one": "offline"}
 
 
 async def test_pre_shared_key() -> None:

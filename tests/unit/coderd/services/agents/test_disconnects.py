@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from coder.api.agents.agent_health import FlightRecord
+from coder.base.ids import new_uuid
+from coder.coderd.services.agents import agent_connections as connections
 from coder.coderd.services.agents.disconnects import began_of
 from coder.coderd.store.agents import agents as agent_store
 from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
@@ -84,10 +87,26 @@ async def test_what_was_told_before_explains_no_later_absence() -> None:
             assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
 
 
+async def test_only_the_end_of_the_newest_stay_is_an_absence() -> None:
+    """An agent that dials another replica, or us again before its end was written: whatever the clocks say."""
+    async with workspace_world() as scene:
+        db, now = scene.world.ctx.db, datetime.now(UTC)
+        place = await db.read(agent_store.get_agent_place, UUID(str(scene.agent_id)))
+        assert place is not None
+        old, new = new_uuid(), new_uuid()
+        for stay in (old, new):
+            await db.run(connections._mark_connected, now, place, stay, "2.10", now)
+        await db.run(connections._mark_disconnected, now, place, old, "silent")
+        assert await _status(scene, "connected") and await disconnects(scene) == []
+        await db.run(connections._mark_disconnected, now, place, new, "closed")
+        assert await _status(scene, "disconnected")
+        assert [item["ended"] for item in await disconnects(scene)] == ["closed"]
+
+
 async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_back() -> None:
     async with workspace_world() as scene:
         then = (datetime.now(UTC) - timedelta(days=1)).replace(microsecond=0)
-        await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, then)
+        await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, new_uuid(), then)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             lost = (await disconnects(scene))[0]

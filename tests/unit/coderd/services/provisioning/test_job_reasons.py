@@ -57,7 +57,7 @@ async def some_daemon(world: World, choose: random.Random) -> DaemonRow:
         provisioners=sorted(choose.sample(["terraform", "echo"], choose.choice([1, 2]))),
         tags=some_tags(choose),
     )
-    return await world.ctx.db.run(provisioners.upsert_daemon, row)  # type: ignore[arg-type]
+    return await world.ctx.db.run(provisioners.upsert_daemon, row, new_uuid())  # type: ignore[arg-type]
 
 
 async def some_job(world: World, choose: random.Random, file_id: UUID, workers: list[DaemonRow]) -> JobRow:
