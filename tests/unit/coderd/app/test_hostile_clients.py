@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from datetime import UTC, datetime
@@ -55,17 +56,18 @@ async def test_a_head_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch)
     async with running_coderd() as world:
         stream = await _connect(world)
         await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
-        for _ in range(3):  # bytes of a head buy no time
-            await stream.send_all(b"X-A: b\r\n")
+        with contextlib.suppress(trio.BrokenResourceError):  # its time may be over in the middle
+            for _ in range(3):  # bytes of a head buy no time
+                await stream.send_all(b"X-A: b\r\n")
         assert b"200 OK" not in await _everything(stream)
 
 
 async def test_bytes_of_a_head_buy_no_time_after_a_request_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 0.05)
     async with running_coderd() as world:
         stream = await _connect(world)
         await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b" 200 " in await stream.receive_some()
+        monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 0.05)  # now that one request was in time
         await stream.send_all(b"GET /healthz")
         assert await _everything(stream) == b""
 

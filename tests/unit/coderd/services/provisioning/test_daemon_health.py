@@ -39,19 +39,19 @@ async def health_of(world: World, wanted: Any = lambda one: True) -> dict[str, A
 
 async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon_health, "INTERVAL", 0.05)
-    monkeypatch.setattr(daemon_health, "TIMEOUT", 5.0)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         policy = DialPolicy(world.url, token=Secret(world.token))
         activity = ProvisionerActivity()
         overlay = DaemonOverlay(policy, HostWatch(tmp_path), activity)
         socket = await connect_websocket(policy, serve_path(name="far"))
-        with trio.fail_after(60):
+        with trio.fail_after(120):
             async with open_session(socket, role="client") as session, trio.open_nursery() as nursery:
                 await nursery.start(overlay.run)
                 nursery.start_soon(overlay.coordinate, session)
-                found = await health_of(world, lambda one: one["source"] == "mesh")
-                assert (found["reachable"], found["version"], found["status"]) == (True, BUILD_VERSION, "idle")
+                # A first look may have come too early for an answer: the next one counts.
+                found = await health_of(world, lambda one: one["source"] == "mesh" and one["reachable"])
+                assert (found["version"], found["status"]) == (BUILD_VERSION, "idle")
                 assert found["slots"] == {"total": 1, "busy": 0}
                 assert found["host"]["cores"] >= 1 and found["host"]["disk_total"] > 0
                 assert 0 < found["latency_ms"] < 20_000
@@ -70,8 +70,9 @@ async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pyte
                 )
                 async with stream as call:
                     await call.send(tailnet_pb2.CoordinateRequest())
-                    found = await health_of(world, lambda one: not one["reachable"])
-                    assert len(joined.id) == 16 and found["problem"] == "no answer within 0.1 s"
+                    # Until the new link is asked, what the last look at the old one found may be shown.
+                    found = await health_of(world, lambda one: one["problem"] == "no answer within 0.1 s")
+                    assert len(joined.id) == 16 and not found["reachable"]
                     assert found["unreachable_since"].startswith(since.strftime("%Y-%m-%dT%H:%M:%S"))
                     version = await new_version(world)
                     path = f"/api/v2/organizations/{world.organization_id}/provisionerjobs/{version['job']['id']}/why"
