@@ -6,11 +6,13 @@ import base64
 import json
 import os
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.executors.contract import read_state
@@ -95,9 +97,22 @@ async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_pat
     assert trio.current_time() - began >= 90
 
 
-async def test_a_local_exec_that_never_ends_is_interrupted(world: World) -> None:
+async def test_a_local_exec_that_never_ends_is_interrupted(
+    world: World, tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    """Its time passes once the command runs, however long Terraform took until then."""
+    there = tmp_path / "there"
     world.config = replace(world.config, job_timeout=1.5)
-    failed = await world.run(building(running("while :; do :; done", "loop")))
+
+    async def time_passes() -> None:
+        while not there.exists():
+            await trio.to_thread.run_sync(time.sleep, 0.01)
+        mock_clock.jump(1.5)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(time_passes)
+        failed = await world.run(building(running(f"touch {there}; while :; do :; done", "loop")))
+        nursery.cancel_scope.cancel()
     assert (
         isinstance(failed, FailedJob)
         and failed.error == "the job took longer than 1.5s: terraform apply: exit status 1"

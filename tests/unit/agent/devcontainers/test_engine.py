@@ -157,7 +157,9 @@ BOUNDS = {
 @pytest.mark.parametrize("script", BOUNDS)
 async def test_programs_have_so_much_time_and_so_many_words(script: str) -> None:
     with pytest.raises(CommandError, match=BOUNDS[script]):
-        await commands.ask(["/bin/sh", "-c", script], os.environ, seconds=0.3, max_output=1000)
+        # What is silent has its time to the end; what says too much has to be heard before, on a busy machine, too.
+        seconds = 60 if "zero" in script else 0.3
+        await commands.ask(["/bin/sh", "-c", script], os.environ, seconds=seconds, max_output=1000)
 
 
 async def test_a_program_gets_a_file_and_is_heard_to_its_end(tmp_path: Path) -> None:
@@ -195,7 +197,8 @@ async def test_whoever_gives_a_file_that_is_silent_waits_no_longer_than_for_the_
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
     try:
-        with pytest.raises(CommandError, match="gave no answer within"):
+        # On a busy machine the thread that opens it may be late, too.
+        with pytest.raises(CommandError, match="(gave no answer|could not be opened) within"):
             await commands.ask(["/bin/cat"], os.environ, seconds=0.3, max_output=9, given=path)
     finally:
         os.close(writer)

@@ -247,20 +247,28 @@ async def test_a_partial_clone_fetches_nothing_and_says_that_it_cannot_be_read(t
     assert "git diff cannot read" in found.errors[str(part)]
 
 
-async def test_all_of_a_command_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that git has started, too."""
+async def test_all_of_a_command_that_takes_too_long_is_ended(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    """Programs that git has started, too: its time passes once they have the pipe open."""
     repository(tmp_path / "r")
     fake, pipe = tmp_path / "bin/git", tmp_path / "pipe"
     os.mkfifo(pipe)
     fake.parent.mkdir()
-    fake.write_text(f"#!/bin/sh\nsleep 600 > {pipe} &\nwait\n")
+    fake.write_text(f"#!/bin/sh\n{{ echo; exec sleep 600; }} > {pipe} &\nwait\n")
     fake.chmod(stat.S_IRWXU)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    monkeypatch.setattr(git_changes, "COMMAND_TIME", 0.5)
-    found = await scan(tmp_path / "r", {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
-    assert found.errors
-    with trio.fail_after(60):
+
+    async def time_passes() -> None:
         await trio.lowlevel.wait_readable(reading)
+        assert os.read(reading, 1) == b"\n"
+        mock_clock.jump(git_changes.COMMAND_TIME)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(time_passes)
+        found = await scan(tmp_path / "r", {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
+    assert found.errors
+    await trio.lowlevel.wait_readable(reading)
     assert os.read(reading, 1) == b"", "nobody has it open any more"
     os.close(reading)
 
