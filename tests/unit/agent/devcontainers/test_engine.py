@@ -198,7 +198,7 @@ async def test_whoever_gives_a_file_that_is_silent_waits_no_longer_than_for_the_
     writer = os.open(path, os.O_RDWR)
     try:
         # On a busy machine the thread that opens it may be late, too.
-        with pytest.raises(CommandError, match="(gave no answer|could not be opened) within"):
+        with pytest.raises(CommandError, match=r"(gave no answer|could not be opened) within"):
             await commands.ask(["/bin/cat"], os.environ, seconds=0.3, max_output=9, given=path)
     finally:
         os.close(writer)
