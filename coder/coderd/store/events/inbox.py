@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from coder.coderd.store.tables.identity import inbox_notifications as table
 
@@ -43,7 +43,7 @@ async def list_inbox(
     read: bool | None = None,
     before: UUID | None = None,
 ) -> list[InboxRow]:
-    """Newest first, a page of 25."""
+    """Newest first, a page of 25; those of one moment by id, so that none is lost between two pages."""
     statement = select(*_COLUMNS).where(table.c.user_id == user_id)
     if targets:
         statement = statement.where(table.c.targets.contains(list(targets)))
@@ -54,8 +54,9 @@ async def list_inbox(
     if before is not None:
         cursor = table.alias("cursor")
         at = select(cursor.c.created_at).where(cursor.c.id == before, cursor.c.user_id == user_id).scalar_subquery()
-        statement = statement.where(func.coalesce(table.c.created_at < at, True))
-    statement = statement.order_by(table.c.created_at.desc()).limit(PAGE)
+        later = or_(table.c.created_at < at, (table.c.created_at == at) & (table.c.id < before))
+        statement = statement.where(func.coalesce(later, True))
+    statement = statement.order_by(table.c.created_at.desc(), table.c.id.desc()).limit(PAGE)
     return [InboxRow(*row) for row in await tx.execute(statement)]
 
 

@@ -269,6 +269,22 @@ async def test_a_lease_that_ran_out_settles_nothing() -> None:
         assert (await db.read(_states)).count((2, "sent", "")) == 1
 
 
+async def test_entries_of_one_moment_are_lost_between_no_two_pages() -> None:
+    """What is told of several things at once has one time."""
+    now, many = datetime(2100, 1, 1, tzinfo=UTC), inbox_store.PAGE + 2
+    async with running_coderd(first_user=True) as world:
+        payload = {"title": "t", "body": "b", "icon": "", "actions": []}
+        for number in range(many):
+            row = MessageRow(UUID(int=number + 1), TEST, UUID(world.user_id), "inbox", payload, (), 0, now)
+            await world.ctx.db.run(store.insert_inbox, row)
+        path, found = "/api/v2/notifications/inbox", list[str]()
+        while page := (await world.get(path, params={"starting_before": found[-1]} if found else {})).json()[
+            "notifications"
+        ]:
+            found += [one["id"] for one in page]
+    assert found == [str(UUID(int=number)) for number in range(many, 0, -1)]
+
+
 async def test_paused_unwanted_and_switched_off() -> None:
     async with running_coderd(first_user=True) as world:
         custom = {"content": {"title": "One", "message": "**1**"}}
