@@ -72,7 +72,7 @@ async def test_of_what_an_application_makes_nothing_goes_on_unseen(tmp_path: Pat
         ids = {"app": app, "bob": bob, "workspace": workspace["id"], "template": world.extra["template"]["id"],
                "organization": world.organization_id}  # fmt: skip
         subscription = ("POST", "users/me/webpush/subscription", push.browser().subscription())
-        makes = {**MAKES, "webpush_subscription": lambda _: subscription}
+        makes: dict[str, Callable[[dict[str, str]], Made]] = {**MAKES, "webpush_subscription": lambda _: subscription}
         wrong: list[str] = []
         ending = {"passed on": passed_on}
         stays: dict[str, str] = {}

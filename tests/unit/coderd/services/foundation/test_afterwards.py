@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -31,10 +32,10 @@ async def test_things_are_done_in_order_whatever_becomes_of_one(autojump_clock: 
     async with trio.open_nursery() as nursery:
         afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
         for number in range(3):
-            await afterwards.leave("a note", lambda number=number: note(number))
+            await afterwards.leave("a note", partial(note, number))
             await afterwards.leave("a defect", fail)
         await afterwards.leave("what hangs", trio.sleep_forever)
-        await afterwards.leave("a note", lambda: note(3))
+        await afterwards.leave("a note", partial(note, 3))
         before = trio.current_time()
         await afterwards.done()
         assert seen == [0, 1, 2, 3] and trio.current_time() - before == LONGEST
