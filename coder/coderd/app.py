@@ -59,6 +59,7 @@ from coder.coderd.services.apps import app_usage
 from coder.coderd.services.events import metrics_endpoint, tracing, web_push
 from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.events.open_links import UPGRADED
+from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
 from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
@@ -184,6 +185,7 @@ async def _serving(
     with single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
+            afterwards = context.part(Afterwards)  # here, so that it belongs to no request
             for run_part in PARTS:
                 await nursery.start(run_part, context)
             server = _http_server(context)
@@ -202,6 +204,8 @@ async def _serving(
                 context.stopping.set()
                 with trio.CancelScope(shield=True):
                     await server.drained()
+                    with trio.move_on_after(LONGEST):
+                        await afterwards.done()
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ START = "# ------------START-CODER-----------"
 END = "# ------------END-CODER------------"
 OPTIONS_MARK = "# Last config-ssh options:"
 FIXED = ("ConnectTimeout=0", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel ERROR")
+_THEIRS = "the server's settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,10 @@ def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptio
     proxy = f"{program} --global-config {_quoted(str(session.config_dir(invocation).absolute()))} ssh --stdio"
     proxy += f" --wait={options.wait}" if options.wait != "auto" else ""
     proxy += " --disable-autostart=true" if options.disable_autostart else ""
-    from_server = [f"{key} {value}" for key, value in (server.ssh_config_options or {}).items()]
+    from_server = _with_values(server.ssh_config_options or {})
     taken: set[str] = set()
     own = [_setting(line, "--ssh-option") for line in options.ssh_options]
-    theirs = [_setting(line, "the server's settings") for line in from_server]
+    theirs = [_setting(line, _THEIRS) for line in from_server]
     kept = [line for line in [*own, *theirs, *FIXED] if _first(line, taken)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)
     lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
@@ -163,6 +165,15 @@ def _host(hosts: str, settings: list[str], proxy: str) -> list[str]:
     if not hosts:
         return []
     return [f"Host {hosts}", *(f"\t{line}" for line in settings), f"\tProxyCommand {proxy}", ""]
+
+
+def _with_values(settings: Mapping[str, str]) -> list[str]:
+    """A server of another make hands on whatever its administrator wrote. With a keyword that has no value SSH would
+    refuse the whole file, also for hosts that are not ours; nobody here can give it one."""
+    for name in (name for name, value in settings.items() if not value.strip()):
+        _setting(f"{name} value", _THEIRS)  # what is no name is refused, and not shown as one
+        say(f"warning: the server's setting {quoted(name)} has no value and is left out")
+    return [f"{name} {value}" for name, value in settings.items() if value.strip()]
 
 
 def _setting(line: str, whose: str) -> str:

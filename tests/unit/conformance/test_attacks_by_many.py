@@ -28,11 +28,12 @@ from coder.coderd.services.workspaces import workspace_settings
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.events import notifications as message_store
 from coder.coderd.store.people import object_counts
+from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.tables.identity import api_keys, inbox_notifications
 from coder.net.errors import HttpError
 from tests.kit.agents import workspace_world
 from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.daemon import connected_daemon, new_template, resource, tar
+from tests.kit.daemon import connected_daemon, new_template, new_version, resource, tar
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
@@ -264,7 +265,6 @@ def test_who_is_refused_by_the_queue_is_told_what_helps(kind: str) -> None:
 async def test_nobody_brings_a_crowd_of_provisioners(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is looked at for every job of the organization. Those that left make room; keys are not counted."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(2)))
-    daemons = "/api/v2/organizations/default/provisionerdaemons"
     async with running_coderd(first_user=True) as world, AsyncExitStack() as open_ones:
         _, token = await world.member()
         mine: dict[str, Any] = {"token": token, "tags": {"scope": "user"}}
@@ -277,12 +277,41 @@ async def test_nobody_brings_a_crowd_of_provisioners(monkeypatch: pytest.MonkeyP
         async with connected_daemon(world, name="the owner's"):
             pass
         await open_ones.aclose()
-        with trio.fail_after(60):
-            while (await world.get(daemons)).json():
-                await trio.sleep(0.02)
+        await _all_gone(world)
         async with connected_daemon(world, name="c", **mine):
-            (here,) = (await world.get(daemons)).json()
+            (here,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
             assert here["name"] == "c"
+
+
+async def _all_gone(world: World) -> None:
+    with trio.fail_after(60):
+        while (await world.get("/api/v2/organizations/default/provisionerdaemons")).json():
+            await trio.sleep(0.02)
+
+
+@pytest.mark.parametrize("forget", ["another that comes", "a week"])
+async def test_a_provisioner_with_a_job_is_not_forgotten(monkeypatch: pytest.MonkeyPatch, forget: str) -> None:
+    """However long nobody saw it: it comes back by its name, and what it did counts."""
+    monkeypatch.setattr(object_limits, "LIMITS", {**LIMITS, "provisioners": ObjectLimit(1)})
+    async with running_coderd(first_user=True) as world:
+        version = await new_version(world)
+        async with connected_daemon(world, name="busy", token=world.token) as daemon:
+            job = await daemon.acquire()
+        await _all_gone(world)
+        if forget == "a week":
+            assert await world.ctx.db.run(daemon_store.forget_daemons, world.ctx.clock.now()) == 0
+        else:
+            with pytest.raises(HttpError) as refused:
+                async with connected_daemon(world, name="other", token=world.token):
+                    pass
+            assert refused.value.status == 409
+        async with connected_daemon(world, name="busy", token=world.token) as daemon:
+            await daemon.complete_import(job)
+        done = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
+        assert done["status"] == "succeeded"
+        await _all_gone(world)
+        async with connected_daemon(world, name="other", token=world.token):  # it has no job any more
+            pass
 
 
 async def test_names_no_index_can_hold_are_refused() -> None:

@@ -15,6 +15,7 @@ import pytest
 from werkzeug.exceptions import HTTPException
 
 from coder.coderd.http.server.declarations import Route, route_of
+from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.store.events import audit as store
 from coder.coderd.store.events.audit import EntryFilter
 from tests.conformance.walk import walk
@@ -140,6 +141,7 @@ async def _silent(world: Populated, heard: Heard) -> list[str]:
 async def _forget_password(world: Populated) -> None:
     """Of somebody there is: for nobody the same answer comes without an entry."""
     await world.world.post("/api/v2/users/otp/request", {"email": FIRST_USER["email"]}, token="")
+    await world.world.ctx.part(Afterwards).done()
 
 
 async def _list(tx: Any) -> Sequence[Any]:

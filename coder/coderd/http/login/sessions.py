@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
@@ -16,7 +18,7 @@ from coder.api.people.passwords import (
 from coder.api.people.user_requests import CreateFirstUserRequest, CreateFirstUserResponse
 from coder.api.site.deployment import RequestOneTimePasscodeRequest
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
-from coder.coderd.http.server.audited import about
+from coder.coderd.http.server.audited import about, do_afterwards
 from coder.coderd.http.server.auth import caller, context, remote_ip, user_agent
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import route
@@ -24,6 +26,7 @@ from coder.coderd.services.events import passcodes
 from coder.coderd.services.events.audit_snapshots import user_with_email
 from coder.coderd.services.login import sessions
 from coder.domain.access.passwords import explain_password
+from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import PASSWORDS
 from coder.domain.access.route_scopes import ANY_KEY, PUBLIC
 from coder.domain.access.session_cookies import session_cookie_line
@@ -130,8 +133,8 @@ async def post_logout() -> Response:
 async def post_passcode_request() -> Response:
     """Makes a passcode for a user who may reset a password; the caller never learns whether there is one."""
     body = await read_body(RequestOneTimePasscodeRequest)
-    await _about_person(body.email)
-    await passcodes.request_passcode(context(), body.email)
+    if "\0" not in body.email:
+        await do_afterwards(body.email, partial(passcodes.request_passcode, context(), body.email))
     return no_content()
 
 
@@ -154,10 +157,9 @@ async def post_passcode_change() -> Response:
 
 
 async def _about_person(email: str) -> None:
-    """Nobody signs in for these; who is meant may be nobody."""
-    user_id = await user_with_email(context(), email) if "\0" not in email else None
-    if user_id is not None:
-        await about(user_id)
+    """Nobody signs in for it; who is meant may be nobody, for whom as much is asked."""
+    if "\0" not in email:
+        await about(await user_with_email(context(), email) or NIL)
 
 
 @route(

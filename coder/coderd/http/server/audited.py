@@ -8,12 +8,11 @@ none.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from quart import Response, g, request
@@ -27,7 +26,12 @@ from coder.coderd.services.events import audit_snapshots as snapshots
 from coder.coderd.services.events import record_event
 from coder.coderd.services.events.audit import AuditEvent, Origin
 from coder.coderd.services.events.audit_snapshots import AuditSnapshot, Seen
+from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.services.foundation.errors import Refusal
+from coder.domain.access.policy import NIL
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
 
 View = Callable[..., Awaitable[Any]]
 
@@ -107,17 +111,11 @@ async def _record(how: Audited, before: AuditSnapshot | None, answer: Response |
 
 
 async def _write(event: AuditEvent) -> None:
-    async with _done_anyway(event.kind, event.action):
-        await record_event.record_event(context(), event)
-
-
-@contextlib.asynccontextmanager
-async def _done_anyway(kind: str, action: str) -> AsyncIterator[None]:
     """The change is done and answered for: a log that cannot be written must not undo it."""
     try:
-        yield
+        await record_event.record_event(context(), event)
     except Exception as error:
-        context().log.error("an audit entry was not written", error=error, resource=kind, action=action)
+        context().log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)
 
 
 async def _objects(how: Audited, answer: Response | None) -> list[dict[str, Any]]:
@@ -200,31 +198,70 @@ def _around_telling(view: View, how: Audited) -> View:
             after = None if gone else await snapshots.look_at_object(context(), how.kind, told.key, told.name)
             who = origin()
             who = who if told.by is None else replace(who, user_id=told.by)
-            await _write(AuditEvent(how.kind, told.action, who, status, told.before, after))
+            event = AuditEvent(how.kind, told.action, who, status, told.before, after)
+            if g.get("caller") is None and status >= 400:
+                await _leave(event, told.key != NIL)
+            elif told.key != NIL:
+                await _write(event)
         return said.pass_on()
 
     return recorded
 
 
-# ---- logging in
+# ---- where nobody has signed in
+
+
+async def _leave(event: AuditEvent, is_somebody: bool) -> None:
+    """A refusal of whoever is nobody yet, which is answered first: it takes as long whether there is somebody it is
+    about or not."""
+    ctx = context()
+
+    async def write() -> None:
+        if is_somebody:
+            await record_event.record_event(ctx, event)
+
+    await ctx.part(Afterwards).leave(f"audit entry: {event.action} {event.kind}", write)
+
+
+async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> None:
+    """The view of a route whose key is `view` leaves what it does for the person who has an address, and the entry."""
+    how, who, ctx = declared().audit, origin(), context()
+    if how is None:
+        raise LookupError("the route declares no audit entry")
+
+    async def do() -> None:
+        user_id = await snapshots.user_with_email(ctx, email)
+        before = await snapshots.look_at_object(ctx, how.kind, user_id) if user_id is not None else None
+        await work()
+        if user_id is not None:
+            after = await snapshots.look_at_object(ctx, how.kind, user_id)
+            await record_event.record_event(ctx, AuditEvent(how.kind, how.action, who, 204, before, after))
+
+    await ctx.part(Afterwards).leave(f"{how.action} {how.kind}", do)
 
 
 def _around_login(view: View) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
         said = await _ask(view, args, kwargs)
-        status = said.status
         email = str(getattr(g.get("sent"), "email", ""))
-        known = email and "\0" not in email
-        async with _done_anyway("api_key", "login"):
-            user_id = await snapshots.user_with_email(context(), email) if known else None
-            if user_id is not None:
-                event = AuditEvent("api_key", "login", replace(origin(), user_id=user_id), status)
-                await record_event.record_event(context(), _about(event, user_id))
+        if email and "\0" not in email:
+            event = AuditEvent("api_key", "login", origin(), said.status)
+            write = functools.partial(_write_login, context(), email, event)
+            if said.status < 400:
+                await write()
+            else:
+                await context().part(Afterwards).leave("audit entry: login", write)
         return said.pass_on()
 
     return recorded
 
 
-def _about(event: AuditEvent, user_id: UUID) -> AuditEvent:
-    return AuditEvent(event.kind, event.action, event.origin, event.status_code, resource_id=user_id)
+async def _write_login(ctx: Context, email: str, event: AuditEvent) -> None:
+    try:
+        user_id = await snapshots.user_with_email(ctx, email)
+        if user_id is not None:
+            who = replace(event.origin, user_id=user_id)
+            await record_event.record_event(ctx, replace(event, origin=who, resource_id=user_id))
+    except Exception as error:
+        ctx.log.error("an audit entry was not written", error=error, resource=event.kind, action=event.action)

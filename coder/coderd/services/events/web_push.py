@@ -23,6 +23,7 @@ from coder.api.events.notifications import WebpushMessage, WebpushMessageAction,
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.errors import BadGateway, Invalid, InvalidFields, NotFound
 from coder.coderd.store.events import web_push as store
@@ -167,6 +168,7 @@ def _new_pair(sealer: Sealer) -> str:
 async def subscribe(ctx: Context, subject: Subject, user_id: UUID, wanted: WebpushSubscription) -> None:
     """Stores the browser once its push service took a first message. Raises Forbidden, Invalid."""
     require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    await refuse_applications(ctx, subject, "webpush_subscription")
     _check(wanted)
     row = SubscriptionRow(
         new_uuid(), user_id, ctx.clock.now(), wanted.endpoint, wanted.p256dh_key.strip(), wanted.auth_key.strip()

@@ -106,7 +106,9 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
     user = await _find(tx, attempt)
     if user is not None:
         # As it is now, held: who is suspended at this moment must not get a session after the others have ended.
-        user = await user_store.get_user(tx, user.id, lock=True)
+        # Locked to end what a password gave them, otherwise kept: the provider's claims may end memberships.
+        converts = attempt.convert is not None
+        user = await user_store.get_user(tx, user.id, lock=converts, keep=not converts)
         user = None if user is None or user.deleted else user
     if attempt.convert is not None:
         user = await _converted(tx, attempt, attempt.convert, user, now)

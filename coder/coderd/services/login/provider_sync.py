@@ -88,7 +88,7 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
         identity.words_of(claims, config.oidc_user_role_field), struct_value(config.oidc_user_role_mapping) or {}
     )
     known = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
-    user = await user_store.get_user(tx, user_id, lock=True)
+    user = await user_store.get_user(tx, user_id, keep=True)
     leaves = user is not None and "owner" in user.rbac_roles and "owner" not in known
     if leaves and not await user_store.has_other_owner(tx, user_id):
         # A mapping that forgets somebody must not leave the site without anybody who can put it right.

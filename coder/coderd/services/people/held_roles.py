@@ -18,11 +18,16 @@ async def hold_roles_of_both(
     tx: Tx, subject: Subject, user_id: UUID, organization: OrganizationRow | None = None
 ) -> None:
     """Keeps the roles of the caller and of `user_id` as they are until the transaction ends. Called before anything
-    else of theirs is locked. Raises Forbidden when the caller has lost some of those the request was allowed by."""
+    else of theirs is locked. Raises Forbidden when the caller has lost some of those the request was allowed by.
+
+    In an organization what somebody was given there ends with the membership, which is locked, and the people are only
+    kept; without one, what the whole person was given is seen, too.
+    """
     if subject.kind == "system":
         return
     both = sorted({subject.user_id, user_id})  # in one order, or two would wait for each other for ever
-    users = {one: await user_store.get_user(tx, one, lock=True) for one in both}
+    lock = organization is None
+    users = {one: await user_store.get_user(tx, one, lock=lock, keep=not lock) for one in both}
     caller = users[subject.user_id]
     if (
         caller is None

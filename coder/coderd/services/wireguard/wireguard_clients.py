@@ -24,6 +24,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.keys import check_reach, key_resource
+from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.events import audit
 from coder.coderd.services.events.audit import AuditEvent, Origin
@@ -75,6 +76,7 @@ async def add_client(
     come, needs a key without limits.
     """
     require(subject, "create", key_resource(user.id))
+    await refuse_applications(ctx, subject, "wireguard_client")
     workspace_ids = None if wanted.workspace_ids is UNSET else wanted.workspace_ids
     if workspace_ids is None:
         check_reach(subject, scopes.ALL)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Column, ColumnElement, and_, delete, func, literal, select
 
+from coder.coderd.store.provisioning.provisioners import has_unfinished_job
 from coder.coderd.store.tables.identity import api_keys
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.provisioners import provisioner_daemons
@@ -35,6 +36,8 @@ class _Kind:
     "Of what is shown for a while after its end, and has to make room."
     lasts: timedelta = timedelta(0)
     "How long after that moment it ends."
+    spared: ColumnElement[bool] | None = None
+    "What makes no room, though it is over."
 
 
 def _unfinished(job_type: JobType) -> _Kind:
@@ -52,7 +55,12 @@ _KINDS: dict[str, _Kind] = {
     "skills": _Kind(user_skills.c.user_id, size=func.octet_length(user_skills.c.content)),
     "unfinished dry runs": _unfinished("template_version_dry_run"),
     "unfinished imports": _unfinished("template_version_import"),
-    "provisioners": _Kind(provisioner_daemons.c.user_id, ends=provisioner_daemons.c.last_seen_at, lasts=STALE_AFTER),
+    "provisioners": _Kind(
+        provisioner_daemons.c.user_id,
+        ends=provisioner_daemons.c.last_seen_at,
+        lasts=STALE_AFTER,
+        spared=has_unfinished_job(),
+    ),
 }
 
 
@@ -77,4 +85,6 @@ async def forget_expired(tx: Tx, kind: str, user_id: UUID, now: datetime) -> boo
     if which.ends is None:
         return False
     over = delete(which.owner.table).where(which.owner == user_id, which.counts, which.ends <= now - which.lasts)
+    if which.spared is not None:
+        over = over.where(~which.spared)
     return bool((await tx.execute(over)).rowcount)

@@ -88,12 +88,20 @@ def _row(values: Any) -> UserRow:
     return UserRow(**{**fields, "organization_ids": values[-1] or ()})
 
 
-async def get_user(tx: Tx, user_id: UUID, *, lock: bool = False, hold: bool = False) -> UserRow | None:
-    """By id, deleted ones too. `lock` keeps others from changing the user until the transaction ends; `hold` keeps only
-    them away: for who gives the user something that ends with a lock."""
+async def get_user(
+    tx: Tx, user_id: UUID, *, lock: bool = False, hold: bool = False, keep: bool = False
+) -> UserRow | None:
+    """By id, deleted ones too. Until the transaction ends
+
+    - `lock` keeps others from changing the user, and waits for whoever holds them: for who ends what they were given;
+    - `hold` keeps only those away who lock: for who gives the user something that ends with a lock;
+    - `keep` keeps others from changing the user, and waits for nobody who only names them: for who relies on the row,
+      and goes on to workspaces or templates. Whoever has locked one of those names people in what they write of it (a
+      build its initiator, a version its author), which waits for a `lock`.
+    """
     statement = _SELECT.where(users.c.id == user_id)
-    if lock or hold:
-        statement = statement.with_for_update(of=users, read=not lock, key_share=not lock)
+    if lock or hold or keep:
+        statement = statement.with_for_update(of=users, read=hold, key_share=not lock)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else _row(row)
 

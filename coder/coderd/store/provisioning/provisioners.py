@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import Column, Text, cast, delete, func, literal, or_, select, update
+from sqlalchemy import Column, ColumnElement, Text, cast, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 
 from coder.coderd.store.engine.pubsub import notify
@@ -128,13 +128,20 @@ async def is_newest_link(tx: Tx, daemon_id: UUID, link: UUID) -> bool:
     return (await tx.execute(query.with_for_update(read=True))).first() is not None
 
 
+def has_unfinished_job() -> ColumnElement[bool]:
+    """Of a daemon that may be silent and come back with the result: it is known by its id, which a row that is made
+    anew has not. The job ends by itself when nobody hears of it (`services/provisioning/reaping.py`)."""
+    jobs = provisioner_jobs.c
+    return exists().where(jobs.worker_id == _daemons.c.id, jobs.completed_at.is_(None))
+
+
 async def forget_daemons(tx: Tx, unseen_since: datetime) -> int:
-    """Deletes daemons nobody saw since; returns how many."""
+    """Deletes daemons nobody saw since, but for those with a job; returns how many."""
     gone = or_(
         _daemons.c.last_seen_at < unseen_since,
         (_daemons.c.last_seen_at.is_(None)) & (_daemons.c.created_at < unseen_since),
     )
-    result = await tx.execute(delete(_daemons).where(gone).returning(_daemons.c.id))
+    result = await tx.execute(delete(_daemons).where(gone, ~has_unfinished_job()).returning(_daemons.c.id))
     return len(result.all())
 
 

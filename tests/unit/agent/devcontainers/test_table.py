@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 import trio
@@ -20,34 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coder.agent.config import DevcontainerSettings
-from coder.agent.devcontainers import attendant, in_step, sub_agents, table
-from coder.agent.devcontainers.commands import CommandError
+from coder.agent.devcontainers import table
 from coder.agent.devcontainers.entries import Devcontainer, declared
-from coder.agent.devcontainers.sub_agents import SubAgent
 from coder.agent.devcontainers.table import Devcontainers
 from coder.agent.network.http_api import HttpApi
-from coder.agent.network.http_messages import HttpReply, HttpRequest
-from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptContainer
-from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.logs import LogQueue
 from coder.api.agents.agent_containers import WorkspaceAgentListContainersResponse
 from coder.api.base import codec
 from coder.base.own_binary import ARCHITECTURES
 from coder.net.websocket import WebSocketStream
-from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import agent_pb2
-from tests.kit.container_engine import FakeEngine
+from tests.kit.devcontainer_place import ID, Place
 from tests.kit.hanging import run
 
-INNER = """#!/bin/sh
-# What an agent of ours would be: notes what it was given, says something, and waits for its end.
-env | grep ^CODER_AGENT_ > "$HOME/given"
-echo "it listens"
-trap 'echo stopped >> "$HOME/given"; exit 0' TERM
-if [ -e "$HOME/../fails" ]; then echo "refused by the server" >&2; exit 3; fi
-while :; do sleep 0.05; done
-"""
 UPGRADE = b"""GET /api/v0/containers/watch HTTP/1.1
 Host: agent
 Connection: Upgrade
@@ -56,135 +39,11 @@ Sec-WebSocket-Version: 13
 Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==
 
 """.replace(b"\n", b"\r\n")
-ID = UUID("11111111-2222-4333-8444-555555555555")
-
-
-class _Server:
-    """The other end of the connection, as far as it is asked about sub-agents."""
-
-    def __init__(self) -> None:
-        self.agents: dict[UUID, agent_pb2.CreateSubAgentRequest] = {}
-        self.created: list[UUID] = []
-        "By CreateSubAgent, with those that have gone since."
-        self.tokens: dict[UUID, UUID] = {}
-        self.presets: set[UUID] = set()
-        self.taken: set[str] = set()
-        self.made = trio.Event()
-        "One was made, and its answer is on its way."
-        self.answers: list[Callable[[], Awaitable[None]]] = []
-        "What becomes of the next answers to CreateSubAgent, instead of arriving at once."
-
-    def have(self, name: str, ident: UUID | None = None) -> UUID:
-        """One that was there before the agent began."""
-        found = ident or uuid4()
-        self.agents[found], self.tokens[found] = agent_pb2.CreateSubAgentRequest(name=name), uuid4()
-        return found
-
-    async def call(self, name: str, request: Any, _reply: Any) -> Any:
-        await trio.lowlevel.checkpoint()
-        copy = type(request).FromString(request.SerializeToString())
-        return await getattr(self, f"_{name.rpartition('/')[2]}")(copy)
-
-    async def _CreateSubAgent(self, request: Any) -> Any:
-        if request.name in self.taken | {one.name for one in self.agents.values()} and not request.HasField("id"):
-            raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
-        ident = UUID(bytes=request.id) if request.HasField("id") else self.have(request.name)
-        if request.HasField("id") and ident not in self.presets:
-            raise RpcError(0, "subagent does not belong to this parent agent")
-        self.agents[ident] = request
-        self.created.append(ident)
-        self.tokens.setdefault(ident, uuid4())
-        self.made.set()
-        if self.answers:
-            await self.answers.pop(0)()
-        return agent_pb2.CreateSubAgentResponse(agent=self._message(ident))
-
-    async def _DeleteSubAgent(self, request: Any) -> Any:
-        if self.agents.pop(UUID(bytes=request.id), None) is None:
-            raise RpcError(0, "subagent does not belong to this parent agent")
-        return agent_pb2.DeleteSubAgentResponse()
-
-    async def _ListSubAgents(self, _request: Any) -> Any:
-        return agent_pb2.ListSubAgentsResponse(agents=[self._message(ident) for ident in self.agents])
-
-    def _message(self, ident: UUID) -> Any:
-        return agent_pb2.SubAgent(name=self.agents[ident].name, id=ident.bytes, auth_token=self.tokens[ident].bytes)
-
-
-class Place:
-    """A workspace with an engine, its folder `work`, and the table under test."""
-
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
-        self.engine, self.work, self.server = FakeEngine(tmp_path, monkeypatch), tmp_path / "work", _Server()
-        self.work.mkdir()
-        monkeypatch.setattr(attendant, "FIRST_DELAY", 0.01)
-        monkeypatch.setattr(table, "INTERVAL", 0.05)
-        monkeypatch.setattr(table, "SHARED", -1.0)
-        monkeypatch.setattr(in_step, "INTERVAL", 0.05)
-        monkeypatch.setattr(sub_agents, "SETTLE_TIME", 0.0)
-        program = tmp_path / "coder"
-        program.write_text(INNER)
-        program.chmod(0o755)
-        self.state = AgentState(find_identity(), "parents-token", "http://server", str(program))
-        self.logs = LogQueue(lambda: datetime.now(UTC))
-        self.table = Devcontainers(self.state, self.logs, DevcontainerSettings(**settings))
-        self.state.directory = self.work
-        self.state.containers = self.table
-        self.manifest = agent_pb2.Manifest(agent_name="main")
-        self.state.manifest = self.manifest
-
-    def declare(self, name: str, **more: Any) -> Path:
-        folder = self.work / name
-        self.manifest.devcontainers.add(id=ID.bytes, name=name, workspace_folder=str(folder), **more)
-        return folder
-
-    def preset(self) -> UUID:
-        """An agent that the template has made."""
-        ident = self.server.have("preset")
-        self.server.presets.add(ident)
-        return ident
-
-    @asynccontextmanager
-    async def running(self, kept: list[KeptContainer] | None = None) -> AsyncIterator[bool]:
-        """The table, started; whether everything could be built."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.table.run)
-            with self.table.calls.over(self.server):  # type: ignore[arg-type]
-                yield await self.table.start(kept)
-            nursery.cancel_scope.cancel()
-
-    async def one(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The only dev container, once it is as wanted."""
-        with trio.fail_after(60):
-            while True:
-                change = self.table.next_change()
-                found = self.table.as_known()["devcontainers"]
-                assert len(found) <= 1
-                if found and fits(found[0]):
-                    return dict(found[0])
-                await change.wait()
-
-    def lines(self) -> list[str]:
-        return [entry.output for _, entry in self.logs._lines]
-
-    async def ask(self, method: str, path: str) -> HttpReply:
-        return await HttpApi(self.state)._answer(HttpRequest(method, f"/api/v0/containers{path}", {}, b""))
-
-    def given(self, ident: str) -> list[str]:
-        path = self.engine.containers / ident / "home" / "given"
-        return path.read_text().splitlines() if path.exists() else []
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, monkeypatch)
-
-
-async def _given(place: Place, ident: str) -> list[str]:
-    with trio.fail_after(60):
-        while len(found := place.given(ident)) < 2:
-            await trio.sleep(0.01)
-    return found
 
 
 async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Place) -> None:
@@ -204,7 +63,7 @@ async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Plac
         assert found["container"]["id"] == ident and "error" not in found
         assert (request.operating_system, request.architecture) == ("linux", ARCHITECTURES[platform.machine().lower()])
         assert [app.slug for app in request.apps] == ["docs"]
-        given = dict(line.partition("=")[::2] for line in await _given(place, ident))
+        given = dict(line.partition("=")[::2] for line in await place.begun(ident))
         assert given["CODER_AGENT_URL"] == "http://server"
         assert given["CODER_AGENT_TOKEN"] not in {"", "parents-token"}
         words = place.engine.words()
@@ -260,11 +119,10 @@ async def test_a_build_that_fails_is_told_with_its_output_and_can_be_tried_again
 
 
 async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     async with place.running():
         before = await place.one(lambda one: "agent" in one)
-        await _given(place, before["container"]["id"])
+        await place.begun(before["container"]["id"])
         path = f"/devcontainers/{ID}/recreate"
         reply = await place.ask("POST", path)
         assert (reply.status, json.loads(reply.body)["message"]) == (202, "Devcontainer recreation initiated")
@@ -277,12 +135,11 @@ async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
 
 
 async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     async with place.running():
         found = await place.one(lambda one: "agent" in one)
         ident = found["container"]["id"]
-        await _given(place, ident)
+        await place.begun(ident)
         place.engine.stop(ident)
         stopped = await place.one(lambda one: one["status"] == "stopped")
         assert stopped["container"]["status"] == "exited"
@@ -298,11 +155,10 @@ async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place
 
 
 async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     async with place.running():
         found = await place.one(lambda one: "agent" in one)
-        await _given(place, found["container"]["id"])
+        await place.begun(found["container"]["id"])
         place.engine.break_down()
         for _ in range(3):
             listing = json.loads(await _body(place))
@@ -312,8 +168,7 @@ async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -
 
 
 async def test_a_dev_container_can_be_removed(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     async with place.running():
         await place.one(lambda one: "agent" in one)
         assert (await place.ask("DELETE", f"/devcontainers/{ID}")).status == 204
@@ -337,7 +192,7 @@ async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_c
         with trio.fail_after(60):
             while place.table.as_known()["devcontainers"]:
                 await place.table.next_change().wait()
-        await _settled(place, lambda: not place.server.agents)
+        await place.settled(lambda: not place.server.agents)
 
 
 async def test_what_asks_for_no_agent_gets_none(place: Place) -> None:
@@ -367,8 +222,7 @@ async def test_a_container_of_another_machine_is_refused_in_words(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     async with place.running():
         found = await place.one(lambda one: "error" in one)
     assert found["error"].startswith("The container is made for ") and "agent" not in found
@@ -403,13 +257,12 @@ async def test_projects_are_shown_and_built_where_they_ask_for_it(
 
 
 async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api", subagent_id=place.preset().bytes))
+    place.template(subagent_id=place.preset().bytes)
     place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
     other = uuid4()
     async with place.running():
         before = await place.one(lambda one: "agent" in one)
-        await _given(place, before["container"]["id"])
+        await place.begun(before["container"]["id"])
         place.server.agents.clear()  # they went with the old build, and their names and numbers with them
         place.server.presets.clear()
         preset = place.preset()
@@ -429,8 +282,7 @@ async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(
 
 
 async def test_of_a_build_that_comes_while_scripts_run_only_the_latest_manifest_counts(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api", subagent_id=uuid4().bytes))
+    place.template(subagent_id=uuid4().bytes)
     place.table.begin_anew()
     place.state.manifest = agent_pb2.Manifest(agent_name="main")
     async with place.running():
@@ -438,8 +290,7 @@ async def test_of_a_build_that_comes_while_scripts_run_only_the_latest_manifest_
 
 
 async def test_who_watches_sees_every_change(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     near, far = trio.testing.memory_stream_pair()
     async with place.running(), trio.open_nursery() as nursery:
         nursery.start_soon(HttpApi(place.state).serve, far)
@@ -464,8 +315,7 @@ async def test_a_defect_of_ours_ends_no_agent(step: str, place: Place, monkeypat
         failed.set()
         raise RuntimeError("a defect")
 
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
     monkeypatch.setattr(place.table, step, fail)
     async with place.running():
         with trio.fail_after(60):
@@ -485,118 +335,9 @@ async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Plac
     assert "inside other Dev Containers" in json.loads(inside.body)["detail"]
 
 
-async def _settled(place: Place, wanted: Callable[[], bool]) -> None:
-    with trio.fail_after(60):
-        while not wanted():
-            await trio.sleep(0.01)
-
-
-async def _only_one(place: Place, but: UUID | None = None) -> dict[str, Any]:
-    """Once the server has one agent, and the dev container that one."""
-
-    def same() -> bool:
-        (one,) = place.table.as_known()["devcontainers"]
-        return [str(ident) for ident in place.server.agents] == [one.get("agent", {}).get("id")] != [str(but)]
-
-    await _settled(place, same)
-    (one,) = place.table.as_known()["devcontainers"]
-    return dict(one)
-
-
-async def test_one_that_is_made_while_it_is_wanted_no_more_is_known_and_removed(place: Place) -> None:
-    """The answer comes after the container is to be built anew: its agent had gone from here, and stayed there."""
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    answer = trio.Event()
-    place.server.answers.append(answer.wait)
-    async with place.running():
-        with trio.fail_after(60):
-            await place.server.made.wait()
-        (first,) = place.server.agents
-        assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
-        for _ in range(3):
-            await place.table.refresh()  # whoever looks meanwhile takes nothing from whoever waits
-        answer.set()
-        assert (await _only_one(place, first))["agent"]["name"] == "api", "its name is free again"
-
-
-async def _lost() -> None:
-    raise RpcClosed
-
-
-@pytest.mark.parametrize("answer", [_lost, trio.sleep_forever])
-async def test_what_is_made_by_a_call_whose_end_nobody_hears_is_removed(
-    answer: Callable[[], Awaitable[None]], place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sub_agents, "MAKE_TIME", 0.1)
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    place.server.answers.append(answer)
-    async with place.running():
-        with trio.fail_after(60):
-            await place.server.made.wait()
-        first = place.server.created[0]
-        await _only_one(place, first)
-        assert first not in place.server.agents
-
-
-async def test_what_a_server_makes_after_everybody_has_gone_is_removed_too(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sub_agents, "SETTLE_TIME", 3600.0)
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    place.server.answers.append(_lost)
-    async with place.running():
-        await place.one(lambda one: "agent" in one)
-        await _only_one(place)
-        place.server.have("late")
-        await _only_one(place)
-
-
-async def test_in_no_doubt_nothing_is_removed_that_another_may_have_made(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    async with place.running():
-        await place.one(lambda one: "agent" in one)
-        await _settled(place, lambda: not place.table.calls.is_doubtful)
-        others = place.server.have("of a second process")
-        await place.table._in_step.compare()
-        assert others in place.server.agents
-
-
-async def test_one_that_has_gone_at_the_server_is_made_again(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    async with place.running():
-        before = await place.one(lambda one: "agent" in one)
-        ident = before["container"]["id"]
-        await _given(place, ident)
-        place.server.agents.clear()
-        after = await _only_one(place, UUID(before["agent"]["id"]))
-        await _settled(place, lambda: f"CODER_AGENT_TOKEN={_token(place, after)}" in place.given(ident))
-
-
-async def test_one_that_has_another_token_goes_on_with_that(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    async with place.running():
-        before = await place.one(lambda one: "agent" in one)
-        ident = before["container"]["id"]
-        await _given(place, ident)
-        place.server.tokens[UUID(before["agent"]["id"])] = uuid4()
-        await _settled(place, lambda: f"CODER_AGENT_TOKEN={_token(place, before)}" in place.given(ident))
-        assert (await _only_one(place))["agent"] == before["agent"]
-
-
-def _token(place: Place, one: dict[str, Any]) -> UUID:
-    return place.server.tokens[UUID(one["agent"]["id"])]
-
-
 async def test_another_program_goes_on_with_what_this_one_has_built(place: Place) -> None:
     """Of a container that has nothing of its folder mounted only its builder knows whose it is, and who works there."""
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
+    place.template()
 
     def entered_as(user: str) -> int:
         users = [line[line.index("--user") + 1] for line in place.engine.words() if line[0] == "exec"]
@@ -604,7 +345,7 @@ async def test_another_program_goes_on_with_what_this_one_has_built(place: Place
 
     async with place.running():
         before = await place.one(lambda one: "agent" in one)
-        await _settled(place, lambda: entered_as("dev") == 1)
+        await place.settled(lambda: entered_as("dev") == 1)
         place.engine.mount(before["container"]["id"], "/var/lib/docker/volumes/api/_data")
         left = place.table.left()
     nothing: list[KeptContainer] = []
@@ -615,7 +356,7 @@ async def test_another_program_goes_on_with_what_this_one_has_built(place: Place
             shown = place.table.as_known()
             assert ("warnings" in shown, "container" in shown["devcontainers"][0]) == (not kept, bool(kept))
             if kept:
-                await _settled(place, lambda: entered_as("dev") == 2)
+                await place.settled(lambda: entered_as("dev") == 2)
                 found = await place.one(lambda one: "agent" in one)
                 assert found["agent"]["directory"] == "/workspaces/api"
 
@@ -627,15 +368,6 @@ async def test_what_was_kept_is_left_again_as_it_was(place: Place, monkeypatch: 
     kept = [KeptContainer("/work/api", "c1", "dev", "/workspaces/api", description)]
     async with place.running(kept):
         assert place.table.left() == kept
-
-
-async def test_what_is_gone_already_need_not_be_removed(place: Place) -> None:
-    place.engine.add_builder()
-    place.engine.describe(place.declare("api"))
-    async with place.running():
-        found = await place.one(lambda one: "agent" in one)
-        await place.table.calls.delete(uuid4())
-        assert [str(ident) for ident in place.server.agents] == [found["agent"]["id"]]
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"x" * 9, b"\n", b"y" * 30]), max_size=30))
@@ -680,31 +412,6 @@ def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> N
         manifest.devcontainers.add(workspace_folder=place)
     found = [one.folder for one in declared(manifest, Path("/w"), Path("/h"))]
     assert found == list(dict.fromkeys(places.values()))
-
-
-async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, asked = sub_agents.SubAgentCalls(), []
-
-    async def answer(name: str, request: Any, _reply: Any) -> Any:
-        asked.append(request.name)
-        if request.name != "third":
-            raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
-        made = agent_pb2.SubAgent(name=request.name, id=bytes(16), auth_token=bytes(16))
-        fault = agent_pb2.CreateSubAgentResponse.AppCreationError(index=0, field="slug", error="no slug")
-        return agent_pb2.CreateSubAgentResponse(agent=made, app_creation_errors=[fault])
-
-    monkeypatch.setattr(calls, "_session", SimpleNamespace(call=answer))
-    request = agent_pb2.CreateSubAgentRequest(apps=[agent_pb2.CreateSubAgentRequest.App(slug="X")])
-    made, faults = await calls.create(request, ["first", "second", "third", "fourth"])
-    assert (made.name, asked, faults) == ("third", ["first", "second", "third"], ["application X: no slug"])
-    with pytest.raises(CommandError, match="already exists"):
-        await calls.create(request, ["first"])
-
-
-@pytest.mark.parametrize(("ident", "token"), [(bytes(15), bytes(16)), (bytes(16), b"")])
-def test_an_agent_without_a_good_id_or_token_is_refused(ident: bytes, token: bytes) -> None:
-    with pytest.raises(CommandError, match="without a good id"):
-        SubAgent.of(agent_pb2.SubAgent(name="a", id=ident, auth_token=token))
 
 
 async def test_before_it_is_open_nothing_is_busy_for_ever(place: Place) -> None:

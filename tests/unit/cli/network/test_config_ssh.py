@@ -133,8 +133,28 @@ async def test_what_is_no_setting_is_refused_wherever_it_comes_from(
         refused = await config_ssh(server, tmp_path, "-y", "-o", option)
         assert refused.code == 1 and "--ssh-option: " in refused.stderr
         assert "is no setting of an SSH client" in refused.stderr
-    given = {**SERVER, "ssh_config_options": {option.partition("=")[0]: option.partition("=")[2]}}
-    server.answer = lambda _method, path: reply(json.dumps(given if path.endswith("/deployment/ssh") else WORKSPACES))
+    _says(server, {option.partition("=")[0]: option.partition("=")[2]})
     refused = await config_ssh(server, tmp_path, "-y")
+    if option == "ForwardAgent":  # see below
+        assert refused.code == 0
+        return
     assert refused.code == 1 and "is no setting of an SSH client" in refused.stderr
     assert not (tmp_path / "config").exists()
+
+
+def _says(server: OddServer, settings: dict[str, str]) -> None:
+    given = {**SERVER, "ssh_config_options": settings}
+    server.answer = lambda _method, path: reply(json.dumps(given if path.endswith("/deployment/ssh") else WORKSPACES))
+
+
+@pytest.mark.parametrize("value", ["", " ", "\t", "\n"])
+async def test_a_setting_of_the_server_without_a_value_is_left_out(
+    value: str, server: OddServer, tmp_path: Path
+) -> None:
+    """OpenSSH refuses a keyword without one, and everything else with it."""
+    _says(server, {"ForwardAgent": value, "ServerAliveInterval": "30"})
+    done = await config_ssh(server, tmp_path, "-y")
+    assert done.code == 0, done.stderr
+    assert "ForwardAgent" in done.stderr and "has no value" in done.stderr
+    written = (tmp_path / "config").read_text()
+    assert "ForwardAgent" not in written and "\tServerAliveInterval 30\n" in written

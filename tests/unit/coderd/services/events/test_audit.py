@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents import connected_agent
@@ -42,6 +43,7 @@ async def test_people_and_their_secrets() -> None:
         assert hidden.status_code == 404
         failed = await world.post("/api/v2/users/login", {"email": "maria@b.c", "password": "no"}, token="")
         assert failed.status_code == 401
+        await world.ctx.part(Afterwards).done()
         log = await entries(world)
         assert [(entry["resource_type"], entry["action"], entry["status_code"]) for entry in log] == [
             ("api_key", "login", 401),

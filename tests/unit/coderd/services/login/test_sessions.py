@@ -12,8 +12,9 @@ import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.services.events import passcodes
+from coder.coderd.services.events import passcodes, record_event
 from coder.coderd.services.events.notifications import site_of
+from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST
@@ -112,6 +113,30 @@ async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch:
         assert sorted(status for status, _ in heard) == [204, 400, 400, 400]
         assert (await world.post("/api/v2/users/otp/change-password", body)).status_code == 400
         assert await world.login("a@b.c", next(password for status, password in heard if status == 204))
+
+
+async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an address that somebody has: of another nothing would be."""
+    goes_on, record, written = trio.Event(), record_event.record_event, []
+
+    async def recorded(ctx: Any, event: Any) -> None:
+        await goes_on.wait()
+        written.append((event.action, event.status_code))
+        await record(ctx, event)
+
+    async with running_coderd(first_user=True) as world:
+        monkeypatch.setattr(record_event, "record_event", recorded)
+        change = {"password": "An0ther-Secret!", "one_time_passcode": "x"}
+        for path, body, status in (
+            ("login", {"password": "x"}, 401), ("otp/request", {}, 204), ("otp/change-password", change, 400),
+        ):  # fmt: skip
+            with trio.fail_after(60):
+                asked = await world.post(f"/api/v2/users/{path}", {"email": "a@b.c", **body}, token="")
+            assert asked.status_code == status, asked.text
+        assert not written
+        goes_on.set()
+        await world.ctx.part(Afterwards).done()
+        assert written == [("login", 401), ("request_password_reset", 204), ("write", 400)]
 
 
 async def test_two_who_ask_for_a_passcode_at_once_get_one() -> None:

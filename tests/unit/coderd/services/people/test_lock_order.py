@@ -16,8 +16,11 @@ import httpx
 import pytest
 import trio
 
+from coder.base.secret import Secret
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login import provider_sync
+from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.provider_login import Attempt, sign_in
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine import database
 from coder.coderd.store.login import oauth2 as oauth2_store
@@ -26,6 +29,7 @@ from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.login.identity import Person
 from coder.domain.login.oauth2 import split_secret
 from tests.kit.coderd import World, running_coderd
 from tests.kit.overtaking import Pause, meeting
@@ -176,6 +180,64 @@ async def test_a_person_who_leaves_while_a_template_is_changed() -> None:
         answer = await _meet(world, first, second, lambda: world.delete(path))
         assert answer.status_code in {200, 204}, answer.text
         assert not (await world.get(f"/api/v2/workspaces/{workspace['id']}/acl")).json()["users"]
+
+
+async def _removed(world: World, name: str) -> tuple[UUID, Request]:
+    user_id, _ = await world.member(name)
+    return UUID(user_id), lambda: world.delete(f"/api/v2/organizations/default/members/{user_id}")
+
+
+async def _signs_in(world: World, name: str) -> tuple[UUID, Request]:
+    """Somebody whose provider names no organization of ours any more."""
+    attempt = Attempt(
+        "oidc", Person(f"i||{name}", f"{name}@x.y", name, ""), Granted(Secret("a"), Secret(""), None, {}), {}, True
+    )
+
+    async def request() -> httpx.Response:
+        return await world.get("/api/v2/users/me", token=await sign_in(world.ctx, attempt))
+
+    user_id = UUID((await request()).json()["id"])
+    wanted = {"field": "organizations", "mapping": {}, "organization_assign_default": False}
+    changed = await world.patch("/api/v2/settings/idpsync/organization", wanted)
+    assert changed.status_code == 200, changed.text
+    return user_id, request
+
+
+_LEAVES = (_removed, _signs_in)
+_LOCKS: dict[str, Callable[[Any, UUID], Awaitable[object]]] = {
+    "a build": lambda tx, workspace: workspace_store.get_workspace(tx, workspace, lock=True),
+    "a version": lambda tx, template: template_store.get_template(tx, template, lock=True),
+}
+"What is locked by whoever then writes something that names a person."
+
+
+@pytest.mark.parametrize("leaves", _LEAVES)
+@pytest.mark.parametrize("written", _LOCKS)
+async def test_a_person_who_leaves_while_something_of_theirs_is_written(
+    leaves: Callable[[World, str], Awaitable[tuple[UUID, Request]]], written: str
+) -> None:
+    """What is shared with them is locked by them, and the row they write names them: whoever takes them out of the
+    lists has them first, and lets them be named."""
+    async with workspace_world() as (world, _):
+        workspace, template = await new_workspace(world), world.extra["template"]["id"]
+        user_id, request = await leaves(world, "alice")
+        path, role, shared = {
+            "a build": (f"workspaces/{workspace['id']}", "user_roles", workspace["id"]),
+            "a version": (f"templates/{template}", "user_perms", template),
+        }[written]
+        given = await world.patch(f"/api/v2/{path}/acl", {role: {str(user_id): "admin"}})
+        assert given.status_code in {200, 204}, given.text
+
+        async def first(tx: Any) -> None:
+            assert await _LOCKS[written](tx, UUID(shared))
+
+        async def second(tx: Any) -> None:
+            await user_store.hold_users(tx, [user_id])  # as the foreign key does
+
+        answer = await _meet(world, first, second, request)
+        assert answer.status_code in {200, 204}, answer.text
+        left = (await world.get(f"/api/v2/{path}/acl")).json()["users"]
+        assert str(user_id) not in {one["id"] for one in left}
 
 
 async def test_a_key_that_is_used_while_all_keys_of_its_user_end() -> None:

@@ -1,0 +1,27 @@
+"""Refuses OAuth2 applications what would outlive their user's consent (`domain/access/made_by_applications.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.store.login.oauth2 import consent_of_key
+from coder.domain.access.made_by_applications import LASTING, Fate
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.policy import Subject
+
+
+async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None:
+    """Before something of a kind in LASTING is made. Raises Forbidden for a key that came of a consent, however often
+    it was passed on: a key never stops coming of one, so that it needs no lock."""
+    lasting = LASTING[kind]
+    if lasting.fate is not Fate.REFUSED or not subject.key_id:
+        return
+    consent = await ctx.db.read(consent_of_key, subject.key_id)
+    if consent is not None:
+        raise Forbidden(
+            f"An application may make no {lasting.what} for its user.",
+            "They would go on after the user takes the consent back. Sign in, or use a key of your own.",
+        )

@@ -1,0 +1,64 @@
+"""What requests leave to be done is done one by one, and keeps nobody from an answer."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from coder.coderd.services.foundation.afterwards import LONGEST, MOST, Afterwards
+
+
+class _Log:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def error(self, _text: str, *, what: str, error: Exception) -> None:
+        self.lines.append(f"{what}: {type(error).__name__}")
+
+
+async def test_things_are_done_in_order_whatever_becomes_of_one(autojump_clock: trio.testing.MockClock) -> None:
+    log, seen = _Log(), []
+
+    async def note(number: int) -> None:
+        seen.append(number)
+
+    async def fail() -> None:
+        raise LookupError
+
+    async with trio.open_nursery() as nursery:
+        afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
+        for number in range(3):
+            await afterwards.leave("a note", partial(note, number))
+            await afterwards.leave("a defect", fail)
+        await afterwards.leave("what hangs", trio.sleep_forever)
+        await afterwards.leave("a note", partial(note, 3))
+        before = trio.current_time()
+        await afterwards.done()
+        assert seen == [0, 1, 2, 3] and trio.current_time() - before == LONGEST
+        nursery.cancel_scope.cancel()
+    assert log.lines == ["a defect: LookupError"] * 3 + ["what hangs: TooSlowError"]
+
+
+async def test_there_is_an_end_to_what_may_be_left() -> None:
+    goes_on, left = trio.Event(), 0
+
+    async with trio.open_nursery() as nursery:
+        afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+
+        async def leave_all() -> None:
+            nonlocal left
+            for _ in range(MOST * 2):
+                await afterwards.leave("something", goes_on.wait)
+                left += 1
+
+        nursery.start_soon(leave_all)
+        await wait_all_tasks_blocked()
+        assert left == MOST + 1, "and one is being done"
+        goes_on.set()
+        await wait_all_tasks_blocked()
+        assert left == MOST * 2
+        nursery.cancel_scope.cancel()
