@@ -281,11 +281,11 @@ TRACKED: dict[str, Tracked] = {
 }  # fmt: skip
 
 
-def _workspace_of_build() -> Select[Any]:
+def _workspace_of_build() -> Select[tuple[str]]:
     return select(workspaces.c.name).join(workspace_builds, workspace_builds.c.workspace_id == workspaces.c.id)
 
 
-NAMED: dict[str, tuple[Select[Any], tuple[ColumnElement[Any], ...]]] = {
+NAMED: dict[str, tuple[Select[tuple[str]], tuple[ColumnElement[UUID], ...]]] = {
     "oauth2_provider_app": (select(oauth2_provider_apps.c.name), (oauth2_provider_apps.c.id,)),
     "oauth2_provider_app_secret": (
         select(oauth2_provider_app_secrets.c.display_secret), (oauth2_provider_app_secrets.c.id,),
