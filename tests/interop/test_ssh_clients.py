@@ -18,6 +18,7 @@ from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import find_identity
 from coder.rpc.proto import agent_pb2
+from tests.kit.agents import eventually
 
 OPENSSH = "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -F none"
 PARAMIKO = """
@@ -97,19 +98,20 @@ CELLS = (
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[int]:
+async def server(tmp_path: Path) -> AsyncIterator[tuple[int, AgentState]]:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     state.manifest = agent_pb2.Manifest(workspace_name="w")
     state.directory = tmp_path / "there"
     state.directory.mkdir()
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
         listeners = await nursery.start(trio.serve_tcp, SshService(state).serve, 0)
-        yield listeners[0].socket.getsockname()[1]
+        yield listeners[0].socket.getsockname()[1], state
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
-async def test_a_file_goes_both_ways(cell: Cell, server: int, tmp_path: Path) -> None:
+async def test_a_file_goes_both_ways(cell: Cell, server: tuple[int, AgentState], tmp_path: Path) -> None:
+    port, state = server
     missing = [name for name in cell.programs if shutil.which(name) is None]
     if cell.module and importlib.util.find_spec(cell.module) is None:
         missing.append(cell.module)
@@ -121,17 +123,23 @@ async def test_a_file_goes_both_ways(cell: Cell, server: int, tmp_path: Path) ->
     here.mkdir()
     source = there / "source"
     source.write_bytes(os.urandom(2 << 20))
-    env = {**os.environ, "PORT": str(server), "HERE": str(here), "THERE": str(there), "HOME": str(here)}
+    env = {**os.environ, "PORT": str(port), "HERE": str(here), "THERE": str(there), "HOME": str(here)}
     if "ssh-keyscan" in cell.programs:
-        env["HOSTKEY"] = await _fingerprint(server)
+        env["HOSTKEY"] = await _fingerprint(port)
     if cell.module:
-        argv = [sys.executable, "-c", cell.script.format(port=server, here=here, there=there)]
+        argv = [sys.executable, "-c", cell.script.format(port=port, here=here, there=there)]
     else:
         argv = ["sh", "-ec", cell.script]
     with trio.fail_after(120):
         done = await trio.run_process(argv, env=env, capture_stdout=True, capture_stderr=True, check=False, stdin=b"")
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     assert (here / "got").read_bytes() == source.read_bytes()
+
+    async def left() -> bool:
+        return not state.sessions["ssh"]
+
+    # Whoever unmounts does not wait for the program behind the mount: it closes files and session by itself.
+    await eventually(left)
     assert (there / "put").read_bytes() == source.read_bytes()
 
 

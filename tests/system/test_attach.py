@@ -43,6 +43,9 @@ async def test_with_only(have: tuple[str, ...], shell: tuple[str, ...], place: P
     serve_program(place / "site")
     async with workspace_world(site_dir=str(place / "site")) as view, attaching(view, place, path, shell=shell) as run:
         await connected(view, run)
+        (made,) = (place / "home").glob("coder.??????")
+        assert (made / "coder").exists()
+    assert not made.exists(), "the agent has ended"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -25,6 +27,11 @@ from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
+MADE_FOR_US = "CODER_AGENT_REMOVE_PROGRAM"
+"""Names the program in the folder that the start script made for this one run (`domain/agents/init_scripts.py`)."""
+_MADE = re.compile(r"\.?coder\.[\w.]{6,}")
+"What the script calls such a folder; mktemp of macOS writes more behind it."
+
 
 def _run(invocation: Invocation) -> int:
     refuse_agent_on_windows()
@@ -37,17 +44,32 @@ def _run(invocation: Invocation) -> int:
         return 0 if invocation["can_take_over"] == FORMAT else 1
     reap_if_first(no_reap=bool(invocation["no_reap"]))
     kept, env = take_over(os.environ), child_env()
-    paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
-    open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
-    warn_of_unsupported(invocation)
-    config = _config(invocation)
-    # Whatever we start is given the token we use, not the one we were started with.
-    os.environ.pop("CODER_AGENT_TOKEN", None)
-    restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
-    with held_outside_of_receivers():
-        while (left := run_trio(_main, config, kept)) is not None:
-            kept = replace_program(left, restart)
+    ours = os.environ.pop(MADE_FOR_US, "")  # a program that replaces us has it in `env`; nobody else is to know it
+    try:
+        paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
+        open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
+        warn_of_unsupported(invocation)
+        config = _config(invocation)
+        # Whatever we start is given the token we use, not the one we were started with.
+        os.environ.pop("CODER_AGENT_TOKEN", None)
+        restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
+        with held_outside_of_receivers():
+            while (left := run_trio(_main, config, kept)) is not None:
+                kept = replace_program(left, restart)
+    finally:
+        if ours:
+            remove_program(Path(ours))
     return 0
+
+
+def remove_program(program: Path) -> None:
+    """Takes away the file and its folder, if the script made them. What else lies there stays, and keeps the folder."""
+    if not program.is_absolute() or program.name != "coder" or not _MADE.fullmatch(program.parent.name):
+        return
+    with contextlib.suppress(OSError):
+        os.chdir("/")  # we were started in it
+        program.unlink(missing_ok=True)
+        program.parent.rmdir()
 
 
 def _keep_signals_for_children() -> tuple[signal.Signals, ...]:

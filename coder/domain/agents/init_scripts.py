@@ -2,7 +2,9 @@
 
 One script for each platform (docs/protocol/agents.md#starting). They keep trying until the server answers, check that
 what they fetched is what they wanted, and hand over to `coder agent`; when they fail they stay for a day, so that
-whoever looks at the machine's log still finds the reason. The token is never part of a script: it comes in the
+whoever looks at the machine's log still finds the reason. They say what they do in a few lines; a shell's trace is for
+who asks for it. A folder they made is gone when they fail or are interrupted; the agent is told to take it away at its
+own end, since the script is no more once it has become the agent. The token is never part of a script: it comes in the
 environment. No script for POSIX has a single quote: templates put it between such (`sh -c '${init_script}'`).
 """
 
@@ -24,7 +26,22 @@ PLATFORMS = (
 
 _POSIX_HEAD = """#!/usr/bin/env sh
 # Fetches the agent of a workspace and starts it. CODER_AGENT_TOKEN must be set.
-set -eux
+set -eu
+# Every command is shown on request only.
+[ -z "${CODER_INIT_TRACE:-}" ] || set -x
+
+say() {
+	echo "coder: $1" >&2
+}
+
+# A folder that was made here for this run alone: it goes with what was put there.
+MADE_DIR=
+discard() {
+	cd / && rm -f "$1/$BINARY_NAME" && rmdir "$1"
+}
+tidy() {
+	[ -z "$MADE_DIR" ] || discard "$MADE_DIR" >/dev/null 2>&1 || true
+}
 
 linger() {
 	status=$?
@@ -33,8 +50,17 @@ linger() {
 		echo "=== the start script of the agent ended with status $status; staying a day to be read" >&2
 		sleep 86400
 	fi
+	tidy
 }
 trap linger EXIT
+
+# Somebody sits before it then, and has read what there is to read.
+interrupted() {
+	trap - EXIT
+	tidy
+	exit 130
+}
+trap interrupted INT
 
 # A server without a program for this machine answers with an error: status 22 of curl, 8 of wget. One that somebody
 # installed here will do then.
@@ -67,21 +93,23 @@ find_folder() {
 	for place in "${TMPDIR:-/tmp}/" /var/tmp/ "${HOME:-}/."; do
 		folder=$(mktemp -d "${place}coder.XXXXXX") || continue
 		if may_run_in "$folder"; then
-			BINARY_DIR=$folder
+			tidy
+			MADE_DIR=$folder
 			return
 		fi
-		BINARY_DIR=${BINARY_DIR:-$folder}
+		if [ -z "$MADE_DIR" ]; then MADE_DIR=$folder; else discard "$folder" || true; fi
 	done
 }
 if [ -z "${BINARY_DIR:-}" ]; then
-	BINARY_DIR=
 	find_folder 2>/dev/null || true
+	BINARY_DIR=$MADE_DIR
 	if [ -z "$BINARY_DIR" ]; then
 		echo "error: no folder can be made in ${TMPDIR:-/tmp}, /var/tmp and ${HOME:-/}; choose one with BINARY_DIR" >&2
 		exit 1
 	fi
 fi
 cd "$BINARY_DIR"
+say "fetching the agent from $BINARY_URL into $BINARY_DIR"
 
 # Whatever this machine has is good enough, best first.
 while :; do
@@ -108,8 +136,10 @@ done
 _DARWIN_FETCH = """
 BINARY_DIR=$(mktemp -d -t coder.XXXXXX)
 BINARY_NAME=coder
+MADE_DIR=$BINARY_DIR
 BINARY_URL="${ACCESS_URL}bin/coder-darwin-${ARCH}"
 cd "$BINARY_DIR"
+say "fetching the agent from $BINARY_URL into $BINARY_DIR"
 
 while :; do
 	status=0
@@ -169,6 +199,10 @@ case $("./$BINARY_NAME" --version 2>/dev/null | head -n1) in
 	;;
 esac
 
+if [ -n "$MADE_DIR" ]; then
+	export CODER_AGENT_REMOVE_PROGRAM="$MADE_DIR/$BINARY_NAME"
+fi
+say "connecting to ${ACCESS_URL}; this machine is attached as long as this runs"
 exec "./$BINARY_NAME" agent
 """
 
@@ -188,6 +222,7 @@ $binaryUrl = "${ACCESS_URL}bin/coder-windows-${ARCH}.exe"
 # The name is not ours to choose: VS Code's remote extension looks for the parent of its shell by it.
 $binary = Join-Path $env:TEMP "sshd.exe"
 
+Write-Output "coder: fetching the agent from $binaryUrl to $binary"
 while ($true) {
 	try {
 		Invoke-WebRequest -UseBasicParsing -Uri $binaryUrl -OutFile $binary
@@ -219,6 +254,7 @@ if ($version -notlike "*Coder*") {
 	throw "what $binaryUrl gave is not the agent (it does not answer to --version)"
 }
 
+Write-Output "coder: connecting to ${ACCESS_URL}"
 # In a container the script is the main process and has to stay; elsewhere the agent must outlive this window.
 $inContainer = (Get-Service -Name cexecsvc -ErrorAction SilentlyContinue) -ne $null
 if ($inContainer) {

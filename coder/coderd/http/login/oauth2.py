@@ -331,13 +331,14 @@ def _granted(tokens: Tokens) -> Response:
     status=204,
     refuses=(428, 429),
     others=_WRONG,
-    audit=Audited("api_key", "delete", "me"),
+    audit=Audited("api_key", "delete", "view"),
 )
 @experimental
 @refusing
 async def delete_tokens() -> Response:
     """Ends all a user has given an application."""
     app = await oauth2_grants.find_app(context(), request.args.get("client_id", ""))
+    await about(subject().user_id, name=app.name)  # all its tokens, which are called after the application
     await oauth2_grants.revoke_all(context(), subject(), app)
     return no_content()
 

@@ -18,6 +18,7 @@ from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConver
 from coder.api.people.passwords import ConvertLoginRequest
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
+from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import caller, context, remote_ip, subject, user_agent
 from coder.coderd.http.server.declarations import BYTES
 from coder.coderd.http.server.errors import STATUS
@@ -292,7 +293,7 @@ async def get_claims() -> Response:
     required=("to_type", "password"),
     answers=OAuthConversionResponse,
     status=201,
-    audit=Audited("convert_login", "create"),
+    audit=Audited("convert_login", "create", "view"),
 )
 async def post_convert_login(user: str) -> Response:
     """(state, cookie, expiry): proof for the provider's callback that the user asked."""
@@ -302,6 +303,7 @@ async def post_convert_login(user: str) -> Response:
     if body.to_type not in _TYPES:
         known = body.to_type in get_args(LoginType) and body.to_type
         raise Invalid(f'{"Cannot convert to" if known else "Unknown"} login type "{body.to_type}".')
+    await about(row.id, name=body.to_type)
     state, cookie, expires = await provider_login.begin_conversion(context(), row, body.to_type, body.password)
     response = reply(
         OAuthConversionResponse(

@@ -178,7 +178,8 @@ async def about(
 ) -> None:
     """The view of a route whose key is `view` says what it changes: before it does, or once a `new` object is made.
 
-    `name` is for kinds that are not tracked, `by` whoever turned out to ask, `action` what the route does this time.
+    `name` is for kinds that are not tracked and for many objects at once, `by` whoever turned out to ask, `action` what
+    the route does this time.
     """
     how = declared().audit
     if how is None:

@@ -22,6 +22,7 @@ from coder.coderd.store.people import user_secrets as secret_store
 from coder.coderd.store.people import user_skills as skill_store
 from coder.coderd.store.tasks import tasks as task_store
 from coder.domain.access.policy import Subject
+from coder.domain.events.notification_texts import BY_ID
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -46,7 +47,7 @@ class Seen:
 async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | None:
     """The object now; None when there is none."""
     if seen.kind not in store.TRACKED:
-        return _named(subject, seen)
+        return await _named(ctx, seen)
     organization_id = None
     if seen.kind in {"organization_member", "custom_role"} and seen.arguments:
         organization_id = await _organization_id(ctx, seen.arguments[0])
@@ -60,8 +61,8 @@ async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | No
 
 
 async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
-    """An object by its own key; of a kind whose columns are not tracked what is called so."""
-    if kind not in store.TRACKED:
+    """An object by its own key; `name` is that of one whose columns are not tracked, or of many at once."""
+    if kind not in store.TRACKED or name:
         return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
     found = await ctx.db.read(store.take_snapshot, kind, key)
     return _belonging_to(found) if found is not None and kind == "api_key" else found
@@ -89,13 +90,18 @@ async def user_with_email(ctx: Context, email: str) -> UUID | None:
     return await ctx.db.read(store.find_user_id, email)
 
 
-def _named(subject: Subject, seen: Seen) -> AuditSnapshot | None:
+async def _named(ctx: Context, seen: Seen) -> AuditSnapshot | None:
     """An object whose columns are not tracked: the entry says which one it was, not what changed."""
     key = seen.key.get("id", "") if isinstance(seen.key, dict) else seen.key
     object_id = _uuid(str(key))
-    if object_id is not None:
-        return AuditSnapshot(object_id, seen.name, None, "", "", {})
-    return AuditSnapshot(subject.user_id, "", None, "", "", {}) if seen.kind == "convert_login" else None
+    if object_id is None:
+        return None
+    if seen.kind == "notification_template":
+        known = BY_ID.get(object_id)
+        return AuditSnapshot(object_id, known.name if known else "", None, "", "", {})
+    # What is about to be deleted is in no answer; what an answer calls so may be something else.
+    name = await ctx.db.read(store.find_name, seen.kind, object_id)
+    return AuditSnapshot(object_id, name or seen.name, None, "", "", {})
 
 
 async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:

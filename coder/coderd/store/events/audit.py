@@ -27,10 +27,11 @@ from coder.coderd.store.tables.identity import (
     organizations,
     users,
 )
+from coder.coderd.store.tables.oauth2 import oauth2_provider_app_secrets, oauth2_provider_apps
 from coder.coderd.store.tables.provisioners import provisioner_keys
 from coder.coderd.store.tables.tasks import tasks
 from coder.coderd.store.tables.templates import template_versions, templates
-from coder.coderd.store.tables.user_assets import user_secrets, user_skills
+from coder.coderd.store.tables.user_assets import user_secrets, user_skills, workspace_proxies
 from coder.coderd.store.tables.workspaces import workspace_port_shares, workspaces
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ TRACKED: dict[str, Tracked] = {
     ),
     "api_key": Tracked(
         api_keys, ("user_id", "expires_at", "login_type", "lifetime_seconds", "token_name", "scopes", "allow_list"),
-        api_keys.c.token_name,
+        func.coalesce(func.nullif(api_keys.c.token_name, ""), api_keys.c.id),  # sessions have no name, but an id
     ),
     "organization_member": Tracked(
         organization_members, ("user_id", "roles"), users.c.username, id=organization_members.c.user_id,
@@ -278,6 +279,28 @@ TRACKED: dict[str, Tracked] = {
         user_skills, ("id", "user_id", "name", "description", "content"), user_skills.c.name,
     ),
 }  # fmt: skip
+
+
+def _workspace_of_build() -> Select[tuple[str]]:
+    return select(workspaces.c.name).join(workspace_builds, workspace_builds.c.workspace_id == workspaces.c.id)
+
+
+NAMED: dict[str, tuple[Select[tuple[str]], tuple[ColumnElement[UUID], ...]]] = {
+    "oauth2_provider_app": (select(oauth2_provider_apps.c.name), (oauth2_provider_apps.c.id,)),
+    "oauth2_provider_app_secret": (
+        select(oauth2_provider_app_secrets.c.display_secret), (oauth2_provider_app_secrets.c.id,),
+    ),
+    "workspace_build": (_workspace_of_build(), (workspace_builds.c.id, workspace_builds.c.job_id)),
+    "workspace_proxy": (select(workspace_proxies.c.name), (workspace_proxies.c.id,)),
+}  # fmt: skip
+"""Kinds of which an entry says only which one it was: where their names are, and by what they are found."""
+
+
+async def find_name(tx: Tx, kind: str, key: UUID) -> str:
+    """Empty when there is none."""
+    names, ids = NAMED[kind]
+    statement = names.where(or_(*(column == key for column in ids))).limit(1)
+    return str((await tx.execute(statement)).scalar_one_or_none() or "")
 
 
 @dataclass(frozen=True, slots=True)

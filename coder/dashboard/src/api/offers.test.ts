@@ -59,6 +59,7 @@ pages/organizations/SettingsPage.tsx | PATCH /api/v2/organizations/: | update
 pages/organizations/SettingsPage.tsx | DELETE /api/v2/organizations/: | remove
 pages/organizations/SettingsPage.tsx | PATCH /api/v2/organizations/:/settings/workspace-sharing | update
 pages/people/CreateUserPage.tsx | POST /api/v2/users | createUser
+pages/people/CreateUserPage.tsx | PUT /api/v2/users/:/roles | updateUsers
 pages/people/UserDialogs.tsx | PUT /api/v2/users/:/profile | updateUsers | pages/people/UsersPage.tsx
 pages/people/UserDialogs.tsx | PUT /api/v2/users/:/password | updateUsers | pages/people/UsersPage.tsx
 pages/people/UserDialogs.tsx | PUT /api/v2/users/:/status/: | updateUsers | pages/people/UsersPage.tsx

@@ -12,7 +12,7 @@ import { workspaces } from "../api/queries/workspaces";
 import type { Organization, Template } from "../api/types";
 import { Avatar } from "../ui/Avatar";
 import { templatePath } from "../pages/templates/paths";
-import { MAIN, type NavItem } from "./nav";
+import { BEGIN, MAIN, type NavItem } from "./nav";
 import { ACCOUNT } from "./nav-account";
 import { ADMIN } from "./nav-admin";
 import { DEPLOYMENT } from "./nav-deployment";
@@ -78,7 +78,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         <Command.Group heading="New workspace from" className={GROUP}>
           {known.filter((template) => !template.deprecated).map((template) => <NewFrom key={template.id} template={template} go={go} />)}
         </Command.Group>
-        <Command.Group heading="Pages" className={GROUP}>{pages(MAIN)}{pages(ACCOUNT)}</Command.Group>
+        <Command.Group heading="Pages" className={GROUP}>{pages(MAIN)}{pages(BEGIN)}{pages(ACCOUNT)}</Command.Group>
         <Command.Group heading="Administration" className={GROUP}>{pages(ADMIN)}{pages(DEPLOYMENT.flatMap((group) => group.items))}{pages(organizationPages(homes))}</Command.Group>
       </Command.List>
     </Command.Dialog>

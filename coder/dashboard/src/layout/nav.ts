@@ -19,4 +19,8 @@ const ALL: readonly (NavItem & { key: string })[] = [
   { to: "/templates", text: "Templates", key: "t" },
   { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },
 ];
+/** What is begun rather than looked at: in the palette, and where it belongs on pages. */
+export const BEGIN: readonly NavItem[] = [
+  { to: "/workspaces/attach", text: "Attach a machine", words: "external own server existing workspace agent", allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny },
+];
 export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksOffered);

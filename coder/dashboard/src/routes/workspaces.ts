@@ -5,6 +5,7 @@ import { around, index, page } from "./page";
 
 export const workspaceRoutes: RouteObject[] = [
   page("/workspaces", async () => (await import("../pages/workspaces/WorkspacesPage")).WorkspacesPage),
+  page("/workspaces/attach", async () => (await import("../pages/workspaces/AttachPage")).AttachPage),
   page("/:owner/:workspace", async () => (await import("../pages/workspace/WorkspacePage")).WorkspacePage),
   page("/:owner/:workspace/builds/:number", async () => (await import("../pages/workspace/builds/BuildPage")).BuildPage),
   around("/:owner/:workspace/settings", async () => (await import("../pages/workspace/settings/SettingsLayout")).SettingsLayout, [

@@ -64,23 +64,30 @@ def test_no_wheel_is_recommended_where_it_has_no_agent() -> None:
 
 # ---- run, with a curl that copies a file and a sleep that does not
 
-RUNS = b'#!/bin/sh\n[ "$1" = agent ] || { echo "Coder v0"; exit; }\necho "it runs in $PWD"\n'
+RUNS = (
+    b'#!/bin/sh\n[ "$1" = agent ] || { echo "Coder v0"; exit; }\n'
+    b'echo "it runs in $PWD"\necho "made: $CODER_AGENT_REMOVE_PROGRAM"\n'
+)
 HERE = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armv7"}.get(platform.machine(), "amd64")
 "The platform's name, of the machine the tests run on."
 MOUNTS = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root mounts")
 
 
-def started(folder: Path, program: bytes, *, arch: str = HERE, mounts: str = "", uname: str = "") -> tuple[int, str]:
-    """Exit code and words of the script, with TMPDIR and HOME below `folder`; `mounts` are made for it alone."""
+def started(
+    folder: Path, program: bytes, *, arch: str = HERE, mounts: str = "", uname: str = "", sleeps: str = "exit 0",
+    **more: str,
+) -> tuple[int, str]:  # fmt: skip
+    """Exit code and words of the script, with TMPDIR and HOME below `folder`; `mounts` are made for it alone, `more` is
+    put into its environment."""
     tools = folder / "tools"
     for made in (tools, folder / "tmp", folder / "home"):
         made.mkdir()
-    for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname"):
+    for name in ("sh", "mktemp", "chmod", "head", "id", "cat", "uname", "rm", "rmdir"):
         found = shutil.which(name)
         assert found is not None
         (tools / name).symlink_to(found)
     (folder / "program").write_bytes(program)
-    own = {"curl": f'while [ "$1" != -o ]; do shift; done; cat "{folder}/program" >"$2"', "sleep": "exit 0"}
+    own = {"curl": f'while [ "$1" != -o ]; do shift; done; cat "{folder}/program" >"$2"', "sleep": sleeps}
     if uname:
         (tools / "uname").unlink()
         own["uname"] = f"echo {uname}"
@@ -89,7 +96,13 @@ def started(folder: Path, program: bytes, *, arch: str = HERE, mounts: str = "",
         (tools / name).chmod(0o755)
     script = init_script("linux", arch, "https://coder.example.com")
     assert script is not None
-    env = {"PATH": str(tools), "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "CODER_AGENT_TOKEN": "t"}
+    env = {
+        "PATH": str(tools),
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "tmp"),
+        "CODER_AGENT_TOKEN": "t",
+        **more,
+    }
     command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), "sh"]
     if mounts:
         tmp, home = env["TMPDIR"], env["HOME"]
@@ -147,3 +160,50 @@ def test_another_processor_is_named(tmp_path: Path) -> None:
     code, said = started(tmp_path, b"\x7fELF\2\1\1" + bytes(60), arch="arm64", uname="x86_64")
     assert code == 2 and "this machine is amd64, and this script is for arm64" in said, said
     assert "it said" not in said, "it would be the program's bytes"
+
+
+# ---- what it says, and what it leaves
+
+
+def test_it_says_what_it_does_in_two_lines_and_traces_on_request_alone(tmp_path: Path) -> None:
+    (tmp_path / "calm").mkdir()
+    code, said = started(tmp_path / "calm", RUNS)
+    (folder,) = (tmp_path / "calm/tmp").iterdir()
+    assert code == 0 and said.splitlines()[2:] == [
+        f"coder: fetching the agent from https://coder.example.com/bin/coder-linux-{HERE} into {folder}",
+        "coder: connecting to https://coder.example.com/; this machine is attached as long as this runs",
+    ], said
+    (tmp_path / "traced").mkdir()
+    code, said = started(tmp_path / "traced", RUNS, CODER_INIT_TRACE="1")
+    assert code == 0 and "+ exec ./coder agent" in said, said
+
+
+def test_the_agent_is_told_what_was_made_for_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    _, said = started(tmp_path / "made", RUNS)
+    (folder,) = (tmp_path / "made/tmp").iterdir()
+    assert f"made: {folder}/coder\n" in said
+    (tmp_path / "given").mkdir()
+    (tmp_path / "mine").mkdir()
+    _, said = started(tmp_path / "given", RUNS, BINARY_DIR=str(tmp_path / "mine"))
+    assert "made: \n" in said and (tmp_path / "mine/coder").exists()
+
+
+INTERRUPTED = 'kill -INT "$PPID"'
+"What a sleep is while somebody presses Ctrl+C."
+
+
+@pytest.mark.parametrize(("sleeps", "status"), [("exit 0", 2), (INTERRUPTED, 130)], ids=["in the end", "Ctrl+C"])
+def test_a_script_that_fails_leaves_nothing(sleeps: str, status: int, tmp_path: Path) -> None:
+    code, said = started(tmp_path, b"<html>\n<p>no</p>\n", sleeps=sleeps)
+    assert code == status and "staying a day to be read" in said, said
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@MOUNTS
+def test_a_folder_that_will_not_do_is_not_left(tmp_path: Path) -> None:
+    """Mounted over itself: what is made there is seen from outside."""
+    mounts = "mount --bind $TMP $TMP; mount -o remount,bind,noexec $TMP; mount -t tmpfs none /var/tmp"
+    code, said = started(tmp_path, RUNS, mounts=mounts)
+    assert code == 0 and said.startswith("it runs in /var/tmp/coder."), said
+    assert list((tmp_path / "tmp").iterdir()) == []

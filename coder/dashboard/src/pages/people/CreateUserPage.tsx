@@ -3,10 +3,11 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
 
-import { post } from "../../api/client";
+import { post, put } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
+import { siteRoles } from "../../api/queries/people";
 import { authMethods, organizations } from "../../api/queries/session";
-import type { AuthMethods } from "../../api/types";
+import type { AuthMethods, User } from "../../api/types";
 import { Button, ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
@@ -19,9 +20,9 @@ import { CodeBox } from "../../ui/text/CodeBox";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { Refused } from "../deployment/Refused";
-import { randomPassword } from "./roles";
+import { randomPassword, SITE_ROLE_HINTS } from "./roles";
 
-const START = { username: "", name: "", email: "", login_type: "password", password: "", organization_ids: [] as string[] };
+const START = { username: "", name: "", email: "", login_type: "password", password: "", organization_ids: [] as string[], roles: [] as string[] };
 const LIST = "/deployment/users";
 
 export function CreateUserPage() {
@@ -34,15 +35,18 @@ export function CreateUserPage() {
   const usual = orgs.filter((org) => org.is_default).map((org) => org.id);
   const [generated, setGenerated] = useState("");
   const [made, setMade] = useState<{ username: string; password: string } | null>(null);
-  const form = useForm(START, async (values) => {
+  const assignable = (useQuery({ ...siteRoles, enabled: may.updateUsers }).data ?? []).filter((role) => role.assignable);
+  const form = useForm(START, async ({ roles, ...values }) => {
     const service = values.login_type === "service";
     const known = await queries.ensureQueryData(organizations); // whoever is quick is not refused for what the page waits for
     const first = known.filter((org) => org.is_default).map((org) => org.id);
-    await post("/api/v2/users", {
+    const user = await post<User>("/api/v2/users", {
       ...values, organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first, user_status: null,
       ...(service ? { login_type: "none", service_account: true, email: "", password: "" } : values.login_type === "password" ? {} : { password: "" }),
     });
     toast.done("Successfully created user.");
+    // The account is there whatever becomes of its roles: sending the form again would be refused.
+    if (roles.length > 0) await put(`/api/v2/users/${user.id}/roles`, { roles }).catch((error: unknown) => toast.failed(`${values.username} has an account, but not the roles you chose`, error));
     await queries.invalidateQueries({ queryKey: ["users"] });
     if (values.login_type === "password" && values.password === generated) setMade({ username: values.username, password: generated });
     else await navigate(LIST);
@@ -79,6 +83,11 @@ export function CreateUserPage() {
           {orgs.length > 1 ? (
             <Section title="Organizations" description="Whose templates they may use and where their workspaces are.">
               <Stack className="gap-2.5">{orgs.map((org) => <Checkbox key={org.id} label={org.display_name || org.name} checked={picked.includes(org.id)} onChange={(on) => set("organization_ids", on ? [...picked, org.id] : picked.filter((id) => id !== org.id))} />)}</Stack>
+            </Section>
+          ) : null}
+          {assignable.length > 0 ? (
+            <Section title="Roles" description="What they may do in the whole deployment. Everybody is a member besides: they may use what is shared with them.">
+              <Stack className="gap-2.5">{assignable.map((role) => <Checkbox key={role.name} label={role.display_name || role.name} hint={SITE_ROLE_HINTS[role.name]} checked={values.roles.includes(role.name)} onChange={(on) => set("roles", on ? [...values.roles, role.name] : values.roles.filter((name) => name !== role.name))} />)}</Stack>
             </Section>
           ) : null}
           <div className="flex justify-end gap-2"><ButtonLink to={LIST}>Cancel</ButtonLink><Button type="submit" look="primary" busy={form.busy}>Save</Button></div>

@@ -54,7 +54,7 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
     : file
       ? { body: { file_id: file.hash }, name: file.name, display: "", description: "", icon: "", title: "Template from an archive" }
       : { body: { example_id: example }, name: example, display: chosen?.name ?? "", description: chosen?.description ?? "", icon: chosen?.icon ?? "", title: chosen?.name ?? example };
-  return <CreateForm source={source} provisioner={provisioner} />;
+  return <CreateForm source={source} provisioner={provisioner} then={params.get("then") === "workspace" ? "workspace" : "files"} />;
 }
 
 interface Source {
@@ -130,7 +130,8 @@ function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) 
   );
 }
 
-function CreateForm({ source, provisioner }: { source: Source; provisioner: CreateTemplateVersionRequest["provisioner"] }) {
+/** `then`: the page of the new template that is shown when it is there. */
+function CreateForm({ source, provisioner, then }: { source: Source; provisioner: CreateTemplateVersionRequest["provisioner"]; then: "files" | "workspace" }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const all = useQuery(organizations).data ?? [];
@@ -167,7 +168,7 @@ function CreateForm({ source, provisioner }: { source: Source; provisioner: Crea
     left.current = true;
     await queries.invalidateQueries({ queryKey: ["templates"] });
     toast.done(`${form_values.display_name || form_values.name} is ready.`);
-    await navigate(`${all.length > 1 ? templatePath(template) : `/templates/${template.name}`}/files`);
+    await navigate(`${all.length > 1 ? templatePath(template) : `/templates/${template.name}`}/${then}`);
   });
   const leaving = useBlocker(({ currentLocation: from, nextLocation: to }) => form.busy && !left.current && from.pathname + from.search !== to.pathname + to.search);
   useEffect(() => {

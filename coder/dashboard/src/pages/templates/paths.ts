@@ -4,6 +4,12 @@ import { useParams } from "react-router";
 import { seg } from "../../api/client";
 import type { Template } from "../../api/types";
 
+/** What finds templates whose workspaces are machines somebody already has, and the starter template for those. */
+export const ATTACHING = "has_external_agent:true deprecated:false";
+export const EXTERNAL_STARTER = "externally-managed-workspace";
+/** Makes that template, then leads to its first workspace: whoever wants a machine does not want to look at files. */
+export const ATTACHING_STARTER = `/templates/new?exampleId=${EXTERNAL_STARTER}&then=workspace`;
+
 export function templatePath(template: Pick<Template, "organization_name" | "name">): string {
   return `/templates/${seg(template.organization_name)}/${seg(template.name)}`;
 }

@@ -1,6 +1,6 @@
 // The button that begins a workspace: a template is chosen in place.
 import { useQuery } from "@tanstack/react-query";
-import { Plus, Search } from "lucide-react";
+import { Plus, Search, Server } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
@@ -44,7 +44,10 @@ function Picker({ onDone }: { onDone: () => void }) {
         {found.map((template) => <Choice key={template.id} template={template} onDone={onDone} />)}
       </ul>
       {list.data && found.length === 0 ? <p className="px-3 pb-3 text-sm text-muted">{list.data.length === 0 ? "There is no template yet." : "No template of that name."}</p> : null}
-      <div className="border-t border-line p-1"><Link to="/templates" onClick={onDone} className="block rounded-md px-2.5 py-2 text-sm font-medium text-muted hover:bg-hover hover:text-text">See all templates</Link></div>
+      <div className="border-t border-line p-1">
+        <Link to="/workspaces/attach" onClick={onDone} className="flex items-center gap-2 rounded-md px-2.5 py-2 text-sm font-medium hover:bg-hover"><Server className="size-4 text-muted" aria-hidden="true" />Attach a machine you already have</Link>
+        <Link to="/templates" onClick={onDone} className="block rounded-md px-2.5 py-2 text-sm font-medium text-muted hover:bg-hover hover:text-text">See all templates</Link>
+      </div>
     </>
   );
 }

@@ -22,6 +22,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
+import { EXTERNAL_STARTER } from "../templates/paths";
 import { BatchBar } from "./BatchBar";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
@@ -30,8 +31,6 @@ import { STATUS } from "./status";
 import { WorkspaceStatus } from "./WorkspaceStatus";
 
 const MINE = "owner:me";
-/** The starter template for machines somebody already has. */
-const ATTACHING = "externally-managed-workspace";
 const PRESETS: readonly (readonly [string, string])[] = [
   ["My workspaces", MINE],
   ["All workspaces", ""],
@@ -125,18 +124,18 @@ function NoWorkspaces({ filtered }: { filtered: boolean }) {
   if (filtered) return <Empty icon={Boxes} title="Nothing matches">Change the search above, or clear it to see everything.</Empty>;
   if (known?.length === 0) {
     return may.createAnyTemplate ? (
-      <Empty icon={Boxes} title="No workspaces yet" actions={<ButtonLink to="/templates/new" look="primary">Make the first template</ButtonLink>}>
-        A workspace is made from a template, and there is none yet. Begin with an example; “Externally Managed Workspace” is the one for machines you already have.
+      <Empty icon={Boxes} title="No workspaces yet" actions={<><ButtonLink to="/templates/new" look="primary">Make the first template</ButtonLink><ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink></>}>
+        A workspace is made from a template, and there is none yet. Begin with an example, or with a machine you already have.
       </Empty>
     ) : <Empty icon={Boxes} title="No workspaces yet">A workspace is made from a template, and there is none yet. Somebody who administers templates has to make one first.</Empty>;
   }
   if (may.known && !may.createWorkspaceForAny && !may.createOwnWorkspace) {
     return <Empty icon={Boxes} title="No workspaces yet">{NO_WORKSPACES_ANYWHERE} Those that are shared with you stand here; somebody who administers your organization can give you the right to have your own.</Empty>;
   }
-  const attaching = known?.find((template) => template.name === ATTACHING);
+  const attaching = known?.some((template) => template.name === EXTERNAL_STARTER);
   return (
-    <Empty icon={Boxes} title="No workspaces yet" actions={<ButtonLink to="/templates" look="primary">Choose a template</ButtonLink>}
-      {...(attaching ? { command: `coder external-workspaces create my-machine --template=${ATTACHING}` } : {})}>
+    <Empty icon={Boxes} title="No workspaces yet" actions={<><ButtonLink to="/templates" look="primary">Choose a template</ButtonLink><ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink></>}
+      {...(attaching ? { command: `coder external-workspaces create my-machine --template=${EXTERNAL_STARTER}` } : {})}>
       Create one from a template, or attach a machine you already have.
     </Empty>
   );

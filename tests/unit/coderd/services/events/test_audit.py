@@ -8,12 +8,15 @@ from uuid import uuid4
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from coder.coderd.http.server.audit_rules import LOGIN
 from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.store.events.audit import NAMED, TRACKED
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents import connected_agent
 from tests.kit.agents import workspace_world as agent_world
 from tests.kit.coderd import World, running_coderd
+from tests.kit.greedy import routes
 from tests.kit.paths import DATA
 from tests.kit.schema import check
 from tests.kit.workspaces import build, new_workspace, workspace_world
@@ -29,6 +32,52 @@ async def entries(world: World, query: str = "", **rest: Any) -> list[dict[str, 
     found: list[dict[str, Any]] = answer.json()["audit_logs"]
     assert answer.json()["count"] == len(found)
     return found
+
+
+_BY_VIEW = {"convert_login"}
+"Kinds whose name only the view knows; it says so by `about`."
+
+
+def test_every_kind_that_is_audited_has_a_name() -> None:
+    """A line that says only that something was deleted helps nobody: each kind's name has a place it is read from."""
+    nameless = []
+    for path, said in routes():
+        how = said.audit
+        if how is None or how is LOGIN or how.settings is not None or how.action in {"logout", "login"}:
+            continue  # settings are one of a kind; whoever signs in or out is named as the one who did
+        named = how.kind in TRACKED or how.kind in NAMED or how.kind == "notification_template"
+        if not (named or (how.kind in _BY_VIEW and how.key == "view")) or how.key == "me":
+            nameless.append((path, how))
+    assert nameless == []
+
+
+async def test_what_was_deleted_is_named() -> None:
+    """Its name is in no answer, and nowhere else afterwards."""
+    async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
+        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
+        token = made.json()["key"].partition("-")[0]
+        session = (await world.login("a@b.c", "SomeSecure123!")).partition("-")[0]
+        app = {"name": "wiki", "callback_url": "https://wiki.example.com/callback"}
+        apps = "/api/v2/oauth2-provider/apps"
+        client = (await world.post(apps, app)).json()["id"]
+        secret = (await world.post(f"{apps}/{client}/secrets")).json()
+        proxy = await world.post("/api/v2/workspaceproxies", {"name": "far", "display_name": "", "icon": ""})
+        gone = {
+            "ci": f"/api/v2/users/me/keys/{token}",
+            session: f"/api/v2/users/me/keys/{session}",
+            secret["client_secret_full"][-6:]: f"{apps}/{client}/secrets/{secret['id']}",
+            "wiki": f"{apps}/{client}",
+            "far": f"/api/v2/workspaceproxies/{proxy.json()['proxy']['id']}",
+        }
+        for path in gone.values():
+            answer = await world.delete(path)
+            assert answer.status_code < 300, (path, answer.text)
+        targets = [entry["resource_target"] for entry in reversed(await entries(world, "action:delete"))]
+        assert [target[-len(name) :] for target, name in zip(targets, gone, strict=True)] == list(gone)
+        template = "/api/v2/notifications/templates/281fdf73-c6d6-4cbb-8ff5-888baf8a2fff/method"
+        assert (await world.put(template, {"method": "smtp"})).status_code == 200
+        (entry,) = await entries(world, "resource_type:notification_template")
+        assert entry["resource_target"] == "Workspace Created"
 
 
 async def test_people_and_their_secrets() -> None:

@@ -232,14 +232,13 @@ async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
         async with running_coderd(first_user=True, clock=clock, **settings) as world:
             assert (await world.post("/api/v2/notifications/test")).status_code == 204
 
-            async def states() -> list[tuple[int, str]]:
-                return [(row[0], row[1]) for row in await world.ctx.db.read(_states)]
-
             async def given_up() -> bool:
-                # Each time: the first attempt may still be under way, and its retry is counted from its end.
-                clock.advance(timedelta(minutes=6).total_seconds())
                 await deliver_due(world.ctx)
-                return await states() == [(2, "failed")]
+                ((attempts, status, reason),) = await world.ctx.db.read(_states)
+                if (attempts, status) == (1, "pending") and reason:
+                    # Not while an attempt of the server's own loop is under way: its lease would run out.
+                    clock.advance(timedelta(minutes=6).total_seconds())
+                return (attempts, status) == (2, "failed")
 
             await eventually(given_up)
         assert box.mails == []

@@ -13,7 +13,7 @@ import { WhereToRun } from "./WhereToRun";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
-import { SelectField } from "../../../ui/forms/Field";
+import { Checkbox, SelectField } from "../../../ui/forms/Field";
 import { Skeleton } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { toast } from "../../../ui/toast";
@@ -44,7 +44,27 @@ export function ExternalPanel({ workspace, agent }: { workspace: Workspace; agen
       {credentials.data ? <CodeBox label="Command that attaches the machine" command={commandFor(credentials.data.command, credentials.data.agent_token, platform)} /> : null}
       {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
       <WhereToRun command={credentials.data?.command} />
+      {credentials.data && !platform.startsWith("windows") ? <AfterReboot workspace={workspace} command={credentials.data.command} token={credentials.data.agent_token} platform={platform} lacked={lacked !== undefined} /> : null}
     </div>
+  );
+}
+
+/** The agent as a service: nobody who runs the line above by hand learns of it otherwise. Not on Windows, where there is none. */
+function AfterReboot({ workspace, command, token, platform, lacked }: { workspace: Workspace; command: string; token: string; platform: string; lacked: boolean }) {
+  const [open, setOpen] = useState(false); // drawn only then: other programs find the command above by what it is alone in
+  const [whole, setWhole] = useState(false);
+  const line = installCommand(command, token, platform, { lacked, whole });
+  if (line === null) return null;
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="font-medium">Keep it attached after a reboot</summary>
+      {open ? <div className="mt-2 flex flex-col gap-3">
+        <p className="text-muted"><code>coder agent install</code> makes the agent a service of the machine: it starts with the machine, and comes back by itself. Run it instead of the command above; if that still runs there, end it first.</p>
+        <CodeBox label={`Command that keeps ${workspace.name} attached`} command={line} testId="install-command" />
+        <Checkbox label="For the whole machine" hint="As root, by sudo. Else for you alone, without root." checked={whole} onChange={setWhole} />
+        <p className="text-sm text-muted">Run it again after the token was rotated. <code>coder agent uninstall</code> takes everything away.</p>
+      </div> : null}
+    </details>
   );
 }
 
@@ -76,6 +96,16 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
       </Confirm>
     </div>
   );
+}
+
+/** Fetches the program, lets it make its service (it keeps a copy of itself) and removes it. Where the server has none for the
+ * platform, the one that is installed there. Null for a command that is not the server's. */
+export function installCommand(command: string, token: string, platform: string, { lacked, whole }: { lacked: boolean; whole: boolean }): string | null {
+  const url = /"([^"]*)\/api\/v2\/init-script\//.exec(command)?.[1];
+  if (url === undefined) return null;
+  const install = (program: string) => `${whole ? "sudo " : ""}CODER_AGENT_TOKEN="${token}" ${program} agent install --agent-url "${url}"${whole ? " --system" : ""}`;
+  if (lacked) return install("coder");
+  return `curl -fsSL "${url}/bin/coder-${platform.replace("/", "-")}" -o ./coder-install && chmod +x ./coder-install && ${install("./coder-install")} && rm ./coder-install`;
 }
 
 // The server's command is for the template's platform; the address before the platform is the same for all.

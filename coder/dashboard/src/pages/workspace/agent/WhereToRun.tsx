@@ -11,7 +11,7 @@ export function WhereToRun({ command }: { command: string | undefined }) {
           To attach another one, whoever runs this deployment gives it an address that the machine can reach: the access URL, <code>CODER_ACCESS_URL</code>.
         </Notice>
       ) : null}
-      <p className="text-sm text-muted">Run it on the machine you want to attach. The machine is attached as long as the command runs: the state above then is “Connected”.</p>
+      <p className="text-sm text-muted">Run it on the machine you want to attach. The machine is attached as long as the command runs: the state above then is “Connected”. A service keeps it attached after a reboot, too.</p>
     </>
   );
 }

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { visit } from "../../../test/world";
-import { AttachAgain, ExternalPanel } from "./ExternalPanel";
+import { AttachAgain, ExternalPanel, installCommand } from "./ExternalPanel";
 
 const workspace = { id: "w", name: "dev" } as Workspace;
 const agent = { id: "a", name: "main", operating_system: "linux", architecture: "amd64" } as WorkspaceAgent;
@@ -36,4 +36,24 @@ it("says when the server lacks the program of the chosen platform, and what to d
   expect(screen.queryByText(/pipx install/)).toBeNull(); // the wheel has no agent there
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "linux/amd64");
   expect(screen.queryByText("This server has no program for that platform.")).toBeNull();
+});
+
+const COMMAND = 'curl -fsSL "https://coder.example.com/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="secret" sh';
+
+it.each([
+  ["fetches the program of the platform", { lacked: false, whole: false }, 'curl -fsSL "https://coder.example.com/bin/coder-linux-arm64" -o ./coder-install && chmod +x ./coder-install && CODER_AGENT_TOKEN="secret" ./coder-install agent install --agent-url "https://coder.example.com" && rm ./coder-install'],
+  ["takes what is installed where the server has none", { lacked: true, whole: false }, 'CODER_AGENT_TOKEN="secret" coder agent install --agent-url "https://coder.example.com"'],
+  ["is for the whole machine by root", { lacked: true, whole: true }, 'sudo CODER_AGENT_TOKEN="secret" coder agent install --agent-url "https://coder.example.com" --system'],
+])("what keeps a machine attached %s", (_, how, expected) => expect(installCommand(COMMAND, "secret", "linux/arm64", how)).toBe(expected));
+
+it("tells beside the command how the machine comes back after a reboot, with the token hidden", async () => {
+  visit([{ path: "/", element: <ExternalPanel workspace={workspace} agent={agent} /> }], "/", { "GET /api/v2/workspaces/w/external-agent/main/credentials": { command: COMMAND, agent_token: "secret" } });
+  await userEvent.click(await screen.findByText("Keep it attached after a reboot"));
+  const box = await screen.findByTestId("install-command");
+  expect(box).toHaveTextContent("agent install");
+  expect(box).not.toHaveTextContent("secret");
+  await userEvent.click(screen.getByRole("checkbox", { name: /For the whole machine/ }));
+  expect(box).toHaveTextContent("sudo CODER_AGENT_TOKEN");
+  await userEvent.selectOptions(screen.getByLabelText("Platform"), "windows/amd64");
+  expect(screen.queryByText("Keep it attached after a reboot")).toBeNull(); // there is no service of ours
 });
