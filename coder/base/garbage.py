@@ -28,7 +28,7 @@ def pause() -> None:
 
 
 def go_on() -> None:
-    """After `pause`. What exists stays, as after `settle`; to look through it once would cost what `pause` has saved."""
+    """After `pause`. What exists stays, as after `settle`; one look through it would cost what `pause` saved."""
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     gc.enable()
