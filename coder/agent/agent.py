@@ -24,7 +24,6 @@ from coder.agent.ending import Ending, Given, LifeEnd, ProgramUpgrade, Stop
 from coder.agent.guarded import guarded
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.memory import stay_small
-from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.prebuild_claim import NOBODY, wait_until_given
@@ -54,6 +53,7 @@ from coder.rpc.errors import RpcClosed
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
+    from coder.agent.network.http_api import HttpApi
     from coder.agent.upgrade.upgrader import NewProgram, Upgrader
 
 log = get_logger("agent")
@@ -178,6 +178,10 @@ class AgentRole:
 
     async def _look_after_listeners(self) -> None:
         """The listeners outside of the overlay that were asked for. One that cannot be opened costs no workspace."""
+        if self.config.debug_address is None and self.config.prometheus_address is None:
+            return
+        from coder.agent.network.http_api import DEBUG_ROUTES, METRICS_ROUTES, HttpApi
+
         wanted = {DEBUG_ROUTES: self.config.debug_address, METRICS_ROUTES: self.config.prometheus_address}
         async with trio.open_nursery() as nursery:
             for routes, address in wanted.items():

@@ -17,7 +17,7 @@ import httpx
 import pytest
 import trio
 
-from coder.agent.network import overlay
+from coder.agent.network import http_api
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.net.policy import DialPolicy
 from tests.kit import clouds
@@ -67,7 +67,7 @@ async def _clouds() -> Told:
 
 async def _container_engine() -> Told:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(overlay, "HttpApi", ContainerApi)
+        patch.setattr(http_api, "HttpApi", ContainerApi)
         async with (
             one_workspace() as machine,
             running_agent(machine, DialPolicy(machine.world.url), Path(folder) / "agent"),

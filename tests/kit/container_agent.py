@@ -3,7 +3,7 @@
 Stands in for ours where no engine is to be looked after; shapes are those of types.schema.json.
 
 with MonkeyPatch.context() as patch:
-    patch.setattr(overlay, "HttpApi", ContainerApi)
+    patch.setattr(http_api, "HttpApi", ContainerApi)
 """
 
 from __future__ import annotations

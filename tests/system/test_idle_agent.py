@@ -33,7 +33,10 @@ OF_TOOLS = {"_distutils_hack", "coverage", "typing_extensions", "_virtualenv", "
 """Brought by the environment a test runs in, not by the agent."""
 ROOMS = {"agent", "api", "base", "cli", "domain", "mesh", "net", "rpc", "tailnet"}
 NOT_IDLE = {
-    "asyncssh", "bcrypt", "coder.agent.ssh.server", "cryptography.x509", "cryptography.hazmat.primitives.serialization",
+    "asyncssh", "bcrypt", "coder.agent.ssh.server", "coder.agent.network.http_api", "coder.agent.network.diagnostics",
+    "coder.agent.network.file_bundle", "coder.agent.network.file_edits", "coder.agent.network.git_watch",
+    "coder.agent.network.mcp_routes", "coder.agent.network.process_routes", "coder.agent.network.container_routes",
+    "cryptography.x509", "cryptography.hazmat.primitives.serialization",
     "statistics", "fractions", "html", "http.client", "email", "argparse", "getpass", "sqlite3", "xml",
     "multiprocessing", "unittest", "coder.domain.hcl", "zoneinfo", "sysconfig",
 }  # fmt: skip

@@ -17,7 +17,7 @@ import trio
 
 from coder.agent.config import AgentConfig
 from coder.agent.guarded import guarded
-from coder.agent.network.http_api import HttpApi
+from coder.agent.network.http_door import HttpDoor
 from coder.agent.network.reconnecting_pty import PtyService
 from coder.agent.network.speedtest import serve_speedtest
 from coder.agent.ssh.acceptor import SshAcceptor
@@ -155,7 +155,7 @@ class AgentNetwork:
 
     def _listen(self, node: Node, nursery: trio.Nursery) -> None:
         services: dict[int, Serve] = dict.fromkeys(SSH_PORTS, self._ssh.serve)
-        services |= {PTY_PORT: self._pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpApi(self._state).serve}
+        services |= {PTY_PORT: self._pty.serve, SPEEDTEST_PORT: serve_speedtest, HTTP_PORT: HttpDoor(self._state).serve}
         nursery.start_soon(self._accept, node, services, nursery)
 
     async def _accept(self, node: Node, services: dict[int, Serve], handlers: trio.Nursery) -> None:

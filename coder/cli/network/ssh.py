@@ -19,20 +19,19 @@ if TYPE_CHECKING:
     from coder.client.ready import WaitFor
 
 
-_THRESHOLDS = (20_000, 10, 10)
-"""Of the garbage collector; ours. With Python's it looks 130 times at what the imports of a session make, none of which
-is garbage: a twentieth of what they cost."""
 LOST = 255
 "Exit code when the connection ends before the command does, as ssh's."
 
 
 def _run(invocation: Invocation) -> int:
-    import gc
-
-    gc.set_threshold(*_THRESHOLDS)
+    from coder.base import garbage
     from coder.base.threads import run_trio
 
-    return run_trio(_main, invocation)
+    garbage.pause()
+    try:
+        return run_trio(_main, invocation)
+    finally:
+        garbage.go_on()  # if it did not come as far as that
 
 
 async def _main(invocation: Invocation) -> int:
@@ -76,15 +75,20 @@ async def _main(invocation: Invocation) -> int:
 
 
 async def _load(stdio: bool, loaded: trio.Event) -> None:
-    """Imports what the session needs, in a thread: the mesh first, SSH (if we speak it ourselves) behind it."""
+    """Imports what the session needs, in a thread: the mesh first, SSH (if we speak it ourselves) behind it.
+
+    Garbage is collected again from then on.
+    """
     from importlib import import_module
 
+    from coder.base import garbage
     from coder.base.threads import in_thread_or_here
 
     await in_thread_or_here(import_module, "coder.client.link")
     loaded.set()
     if not stdio:
         await in_thread_or_here(import_module, "coder.client.shell")
+    garbage.go_on()
 
 
 async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
