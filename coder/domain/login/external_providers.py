@@ -62,6 +62,7 @@ class _Known:
     scopes: Sequence[str] = ()
     host: str = ""
     pkce: bool = True
+    installations: str = ""
 
 
 _CUSTOM_ICON = "/emojis/1f511.png"
@@ -69,6 +70,7 @@ _KNOWN = {
     "github": _Known(
         "https://github.com", "GitHub", "/icon/github.svg", "/login/oauth/authorize", "/login/oauth/access_token",
         "https://api.github.com/user", "/login/device/code", scopes=("repo", "workflow"), host="github.com",
+        installations="https://api.github.com/user/installations",
     ),
     "gitlab": _Known(
         "https://gitlab.com", "GitLab", "/icon/gitlab.svg", "/oauth/authorize", "/oauth/token", "/oauth/token/info",
@@ -104,6 +106,8 @@ _KNOWN = {
         scopes=("commands", "chat:write"), pkce=False,
     ),
 }  # fmt: skip
+_OWN_API = {"https://api.github.com": "/api/v3"}
+"""Where a host of one's own has what the public service has at an address of its own (GitHub Enterprise Server)."""
 _USERNAMES = {"gitlab": "oauth2", "bitbucket-cloud": "x-token-auth", "bitbucket-server": "x-token-auth"}
 
 
@@ -151,8 +155,8 @@ def _provider(raw: Mapping[str, Any]) -> ExternalProvider:
             ("auth_url", known.auth), ("token_url", known.token), ("validate_url", known.validate),
             ("revoke_url", known.revoke),
         ):  # fmt: skip
-            urls[name] = urls[name] or _joined(base, path.replace("{id}", ident))
-        device_url = device_url or _joined(base, known.device)
+            urls[name] = urls[name] or _joined(base, path.replace("{id}", ident), known.base)
+        device_url = device_url or _joined(base, known.device, known.base)
     device_flow = _is_true(raw.get("device_flow"))
     if not urls["auth_url"] and not device_flow:
         raise ProviderProblem(f"external auth provider {ident!r} of type {kind!r} needs an AUTH_URL")
@@ -173,10 +177,14 @@ def _provider(raw: Mapping[str, Any]) -> ExternalProvider:
         display_name=str(raw.get("display_name") or (known.name if known else kind)),
         display_icon=str(raw.get("display_icon") or (known.icon if known else _CUSTOM_ICON)),
         app_install_url=str(raw.get("app_install_url") or ""),
-        app_installations_url=str(raw.get("app_installations_url") or ""),
+        app_installations_url=str(raw.get("app_installations_url") or _installations(known, urls["auth_url"])),
         pkce=_pkce(raw, known),
         **urls,
     )
+
+
+def _installations(known: _Known | None, auth_url: str) -> str:
+    return "" if known is None else _joined(_base(known, auth_url), known.installations, known.base)
 
 
 def _base(known: _Known, auth_url: str) -> str:
@@ -185,10 +193,16 @@ def _base(known: _Known, auth_url: str) -> str:
     return known.base if not found else found[0]
 
 
-def _joined(base: str, path: str) -> str:
-    if not path or path.startswith("https://"):
+def _joined(base: str, path: str, public: str) -> str:
+    """An address of the provider at `base`. What its `public` service has elsewhere gets no token of another host."""
+    if not path.startswith("https://"):
+        return base + path if base and path else ""
+    if base == public:
         return path
-    return base + path if base else ""
+    for there, own in _OWN_API.items():
+        if path.startswith(there):
+            return base + own + path.removeprefix(there)
+    return ""
 
 
 def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:

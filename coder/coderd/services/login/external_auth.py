@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from msgspec import UNSET
 
 from coder.api.login.external_auth import (
     ExternalAuth,
+    ExternalAuthAppInstallation,
     ExternalAuthDevice,
     ExternalAuthLink,
     ExternalAuthLinkProvider,
@@ -43,9 +44,11 @@ from coder.domain.login.external_providers import ExternalProvider, provider_for
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from coder.coderd.services.foundation.context import Context
+
+_Found = TypeVar("_Found")
 
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _NO_DEVICE = "Git auth provider does not support device flow."
@@ -173,22 +176,50 @@ async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, Ex
         return False, None
     if not answer.fine:
         return False, None
-    return True, _github_user(answer) if provider.kind == "github" else None
+    return True, _told(answer, _github_user) if provider.kind == "github" else None
 
 
-def _github_user(answer: OutgoingReply) -> ExternalAuthUser | None:
+async def _installations(provider: ExternalProvider, token: Secret) -> list[ExternalAuthAppInstallation] | None:
+    """Where the provider's application may look into repositories of the token's owner; None when it does not say."""
+    if not provider.app_installations_url:
+        return None
     try:
-        found = json.loads(answer.body)
-        number = int(found["id"])
-        return ExternalAuthUser(
-            id=number if abs(number) < 2**63 else 0,  # no JSON of ours holds more
-            login=str(found["login"]),
-            avatar_url=str(found.get("avatar_url") or ""),
-            profile_url=str(found.get("html_url") or ""),
-            name=str(found.get("name") or ""),
-        )
+        answer = await fetch("GET", provider.app_installations_url, bearer=token)
+    except NetError:
+        return None
+    return _told(answer, _github_installations) if answer.fine else None
+
+
+def _told(answer: OutgoingReply, read: Callable[[Any], _Found]) -> _Found | None:
+    """What a provider says, which may be anything."""
+    try:
+        return read(json.loads(answer.body))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+
+
+def _github_user(found: Any) -> ExternalAuthUser:
+    return ExternalAuthUser(
+        id=_number(found["id"]),
+        login=str(found["login"]),
+        avatar_url=str(found.get("avatar_url") or ""),
+        profile_url=str(found.get("html_url") or ""),
+        name=str(found.get("name") or ""),
+    )
+
+
+def _github_installations(found: Any) -> list[ExternalAuthAppInstallation]:
+    return [
+        ExternalAuthAppInstallation(
+            id=_number(one["id"]), account=_github_user(one["account"]), configure_url=str(one.get("html_url") or "")
+        )
+        for one in found["installations"]
+    ]
+
+
+def _number(found: Any) -> int:
+    number = int(found)
+    return number if abs(number) < 2**63 else 0  # no JSON of ours holds more
 
 
 # ---- what users see
@@ -198,14 +229,15 @@ async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
     provider = find_provider(ctx, ident)
     row = await ctx.db.read(store.get_link, provider.id, user_id)
     checked = await check(ctx, provider, row) if row is not None else None
+    installations = await _installations(provider, checked.token) if checked is not None and checked.valid else None
     return ExternalAuth(
         authenticated=checked is not None and checked.valid,
         device=provider.device_flow,
         display_name=provider.display_name,
         supports_revocation=provider.supports_revocation,
         user=checked.user if checked is not None else None,
-        app_installable=bool(provider.app_install_url),
-        installations=[],
+        app_installable=installations is not None,
+        installations=installations or [],
         app_install_url=provider.app_install_url,
     )
 

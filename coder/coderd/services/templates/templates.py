@@ -30,7 +30,7 @@ from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
-from coder.coderd.services.provisioning.build_times import BuildTimes, Times
+from coder.coderd.services.templates.template_figures import Figures, TemplateFigures
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -88,8 +88,8 @@ async def get_template_by_name(ctx: Context, subject: Subject, organization_id: 
 async def list_templates(ctx: Context, subject: Subject, which: TemplateSearch) -> list[Template]:
     """By name; only those the caller may read."""
     views = await ctx.db.read(store.list_views, which)
-    times = await ctx.part(BuildTimes).get()
-    return [present_template(view, times) for view in views if may(subject, "read", template_resource(view.template))]
+    figures = await ctx.part(TemplateFigures).get()
+    return [present_template(view, figures) for view in views if may(subject, "read", template_resource(view.template))]
 
 
 async def show_template(ctx: Context, template_id: UUID) -> Template:
@@ -97,7 +97,7 @@ async def show_template(ctx: Context, template_id: UUID) -> Template:
     view = await ctx.db.read(store.get_view, template_id)
     if view is None:
         raise NotFound
-    return present_template(view, await ctx.part(BuildTimes).get())
+    return present_template(view, await ctx.part(TemplateFigures).get())
 
 
 async def get_daily_users(ctx: Context, subject: Subject, template_id: UUID, offset_hours: int = 0) -> DAUsResponse:
@@ -293,7 +293,7 @@ def _taken(name: str) -> Conflict:
 # ---- JSON
 
 
-def present_template(view: TemplateView, times: Times) -> Template:
+def present_template(view: TemplateView, figures: Figures) -> Template:
     row = view.template
     # Most fields have the same name on both sides; the others follow.
     copied = {name: getattr(row, name) for name in _COPIED}
@@ -302,8 +302,8 @@ def present_template(view: TemplateView, times: Times) -> Template:
         organization_name=view.organization_name,
         organization_display_name=view.organization_display_name,
         organization_icon=view.organization_icon,
-        active_user_count=0,
-        build_time_stats=_present_times(times.get(row.id, ())),
+        active_user_count=figures.owners.get(row.id, 0),
+        build_time_stats=_present_times(figures.times.get(row.id, ())),
         deprecated=bool(row.deprecated),
         deprecation_message=row.deprecated,
         autostop_requirement=TemplateAutostopRequirement(

@@ -12,6 +12,7 @@ from sqlalchemy import Float, Select, extract, func, insert, or_, select, update
 
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.identity import organizations, users
 from coder.coderd.store.tables.jobs import provisioner_jobs
@@ -284,6 +285,16 @@ async def list_build_times(tx: Tx, since: datetime) -> list[BuildTime]:
         .group_by(workspaces.c.template_id, workspace_builds.c.transition)
     )
     return [BuildTime(*row) for row in await tx.execute(query)]
+
+
+async def count_owners(tx: Tx) -> dict[UUID, int]:
+    """How many people have a workspace of each template. Those made ahead are nobody's yet. Reads all: ask rarely."""
+    query = (
+        select(workspaces.c.template_id, func.count(workspaces.c.owner_id.distinct()))
+        .where(~workspaces.c.deleted, workspaces.c.owner_id != PREBUILDS_USER_ID)
+        .group_by(workspaces.c.template_id)
+    )
+    return {row[0]: row[1] for row in await tx.execute(query)}
 
 
 async def uses_version(tx: Tx, version_id: UUID) -> bool:

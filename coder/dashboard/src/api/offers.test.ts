@@ -24,7 +24,7 @@ pages/account/SecretsPage.tsx | PATCH own | own
 pages/account/SecretsPage.tsx | POST path | own
 pages/account/SecurityPage.tsx | PUT /api/v2/users/:/password | own
 pages/account/SecurityPage.tsx | POST /api/v2/users/me/convert-login | own
-pages/account/Sessions.tsx | DELETE /api/v2/users/me/keys/: | own
+pages/account/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/UsersPage.tsx
 pages/account/SshKeysPage.tsx | PUT /api/v2/users/me/gitsshkey | own
 pages/account/TokensPage.tsx | DELETE /api/v2/users/:/keys/: | own
 pages/account/devices/AddDevice.tsx | POST /api/v2/users/:/wireguard-clients | own

@@ -13,6 +13,7 @@ const DEPLOYMENT = {
   createUser: check("user", "create"),
   updateUsers: check("user", "update"),
   deleteUser: check("user", "delete"),
+  endAnySession: check("api_key", "delete"),
   assignAnyRole: check("assign_org_role", "assign", { any_org: true }),
   viewAnyAuditLog: check("audit_log", "read", { any_org: true }),
   viewAnyConnectionLog: check("connection_log", "read", { any_org: true }),

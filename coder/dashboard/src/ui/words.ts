@@ -13,4 +13,4 @@ export const countedAtStart = (count: number, one: string, many?: string): strin
 };
 
 /** Who works with a template, after "Used by". */
-export const usedBy = (developers: number): string => (developers === 0 ? "nobody lately" : counted(developers, "developer"));
+export const usedBy = (developers: number): string => (developers === 0 ? "nobody when last counted" : counted(developers, "developer"));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coder.domain.login.external_providers import ProviderProblem, git_login, provider_for, read_providers
+from coder.domain.login.external_providers import _KNOWN, ProviderProblem, git_login, provider_for, read_providers
 
 
 def settings(**fields: str) -> dict[str, str]:
@@ -50,3 +50,24 @@ def test_the_file_and_the_environment_give_the_same() -> None:
 def test_settings_that_cannot_work_say_so(wrong: dict[str, str]) -> None:
     with pytest.raises(ProviderProblem, match="external auth provider"):
         read_providers(wrong, None)
+
+
+@pytest.mark.parametrize(
+    ("more", "url"),
+    [
+        ({}, "https://api.github.com/user/installations"),
+        ({"auth_url": "https://git.example.com/login/a"}, "https://git.example.com/api/v3/user/installations"),
+        ({"app_installations_url": "https://x/installations"}, "https://x/installations"),
+    ],
+)
+def test_where_installations_are_asked_for(more: dict[str, str], url: str) -> None:
+    (found,) = read_providers(settings(type="github", client_id="c", **more), None)
+    assert found.app_installations_url == url
+
+
+@pytest.mark.parametrize("kind", _KNOWN)
+def test_a_token_of_a_host_of_ones_own_goes_nowhere_else(kind: str) -> None:
+    own = "https://git.example.com"
+    (found,) = read_providers(settings(type=kind, client_id="c", auth_url=f"{own}/login/a"), None)
+    urls = (found.token_url, found.validate_url, found.revoke_url, found.device_code_url, found.app_installations_url)
+    assert [url for url in urls if url and not url.startswith(f"{own}/")] == []

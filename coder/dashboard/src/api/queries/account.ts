@@ -18,7 +18,7 @@ export const tokens = (everybody: boolean, expired: boolean) =>
     queryFn: async () => (await get<APIKeyWithOwner[] | null>(withQuery("/api/v2/users/me/keys/tokens", { include_all: everybody, include_expired: expired }))) ?? [],
   });
 
-export const mySessions = queryOptions({ queryKey: ["users", "me", "sessions"], queryFn: () => get<UserSession[]>("/api/v2/users/me/sessions") });
+export const sessionsOf = (user: string) => queryOptions({ queryKey: ["users", user, "sessions"], queryFn: () => get<UserSession[]>(`/api/v2/users/${seg(user)}/sessions`) });
 
 export const tokenConfig = queryOptions({ queryKey: ["users", "me", "tokenconfig"], queryFn: () => get<TokenConfig>("/api/v2/users/me/keys/tokens/tokenconfig") });
 

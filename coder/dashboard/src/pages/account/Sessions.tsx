@@ -3,8 +3,8 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { remove, seg } from "../../api/client";
-import { mySessions } from "../../api/queries/account";
-import type { UserSession } from "../../api/types";
+import { sessionsOf } from "../../api/queries/account";
+import type { User, UserSession } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
@@ -16,28 +16,31 @@ import { toast } from "../../ui/toast";
 import { programName } from "./user-agents";
 import { plural } from "../../ui/words";
 
-const WAYS: Partial<Record<UserSession["login_type"], string>> = { password: "with your password", oidc: "by single sign-on", github: "with GitHub" };
+const WAYS: Partial<Record<UserSession["login_type"], string>> = { password: "with a password", oidc: "by single sign-on", github: "with GitHub" };
 const APPLICATIONS = "coder:application_connect";
 
-export function Sessions() {
-  const found = useQuery(mySessions);
+/** One's own, or those of somebody else, for who may end them. */
+export function Sessions({ of }: { of?: User }) {
+  const sessions = sessionsOf(of?.id ?? "me");
+  const found = useQuery(sessions);
   const queries = useQueryClient();
   const [ending, setEnding] = useState<readonly UserSession[]>([]);
   const others = (found.data ?? []).filter((session) => !session.current);
   const end = async () => {
     try {
-      for (const session of ending) await remove(`/api/v2/users/me/keys/${seg(session.id)}`);
+      for (const session of ending) await remove(`/api/v2/users/${seg(of?.id ?? "me")}/keys/${seg(session.id)}`);
     } finally {
-      await queries.invalidateQueries({ queryKey: mySessions.queryKey }); // also after a failure: some may have ended
+      await queries.invalidateQueries({ queryKey: sessions.queryKey }); // also after a failure: some may have ended
     }
     toast.done(plural(ending.length, "The session has ended.", `${ending.length} sessions have ended.`));
   };
   const one = ending.length === 1 ? ending[0] : undefined;
   return (
-    <Section title="Where you are signed in" description="Browsers and command lines. Tokens and devices have pages of their own." padded={false}
-      actions={others.length > 1 ? <Button size="sm" onClick={() => setEnding(others)}>End all others…</Button> : null}>
+    <Section title={of ? `Where ${of.username} is signed in` : "Where you are signed in"} description="Browsers and command lines. Tokens and devices have pages of their own." padded={false}
+      actions={others.length > 1 ? <Button size="sm" onClick={() => setEnding(others)}>{of ? "End all…" : "End all others…"}</Button> : null}>
       {found.isPending ? <SkeletonRows rows={2} /> : null}
       {found.isError ? <div className="p-4"><Failure error={found.error} retry={() => void found.refetch()} /></div> : null}
+      {found.data?.length === 0 ? <p className="px-5 py-3 text-muted">Nowhere at the moment. Tokens and devices are not among these.</p> : null}
       <ul aria-label="Sessions" className="divide-y divide-line">
         {(found.data ?? []).map((session) => (
           <li key={session.id} className="flex flex-wrap items-center gap-x-4 gap-y-2 px-5 py-3" data-testid={`session-${session.id}`}>

@@ -11,9 +11,10 @@ import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { TextField } from "../../ui/forms/Field";
 import { toast } from "../../ui/toast";
+import { Sessions } from "../account/Sessions";
 import { randomPassword } from "./roles";
 
-export type UserAction = "edit" | "password" | "suspend" | "activate" | "delete";
+export type UserAction = "edit" | "password" | "sessions" | "suspend" | "activate" | "delete";
 
 interface Props {
   user: User;
@@ -25,6 +26,7 @@ export function UserDialog(props: Props) {
   switch (props.action) {
     case "edit": return <EditUser {...props} />;
     case "password": return <ResetPassword {...props} />;
+    case "sessions": return <EndSessions {...props} />;
     case "delete": return <DeleteUser {...props} />;
     default: return <ChangeStatus {...props} />;
   }
@@ -78,6 +80,15 @@ function ResetPassword({ user, onClose }: Props) {
     }} extra={shown}>
       <p>Their old password stops working and they are signed out everywhere. This is the one to send them instead.</p>
     </Confirm>
+  );
+}
+
+/** A lost laptop of somebody who cannot end its session themselves. */
+function EndSessions({ user, onClose }: Props) {
+  return (
+    <Dialog open wide onClose={onClose} title={`Sessions of ${user.username}`} description="Suspending ends all of them, and tokens and devices besides." actions={<Button onClick={onClose}>Close</Button>}>
+      <Sessions of={user} />
+    </Dialog>
   );
 }
 

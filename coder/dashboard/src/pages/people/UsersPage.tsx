@@ -1,6 +1,6 @@
 // Everybody who has an account: search, roles, and what can be done to an account.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { CircleCheck, CirclePause, EllipsisVertical, History, KeyRound, Monitor, Pencil, Trash2, UserPlus, UsersRound } from "lucide-react";
+import { CircleCheck, CirclePause, EllipsisVertical, History, KeyRound, LogOut, Monitor, Pencil, Trash2, UserPlus, UsersRound } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { ApiError, put } from "../../api/client";
@@ -103,6 +103,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
     <Menu label={`Actions for ${user.username}`} trigger={<IconButton size="sm" label="Open menu"><EllipsisVertical /></IconButton>}>
       <MenuItem icon={<Monitor />} to={`/workspaces?filter=${encodeURIComponent(`owner:${user.username}`)}`}>View workspaces</MenuItem>
       {may.viewAnyAuditLog ? <MenuItem icon={<History />} to={`/audit?filter=${encodeURIComponent(`username:${user.username}`)}`}>View activity</MenuItem> : null}
+      {may.endAnySession && !mine ? <MenuItem icon={<LogOut />} onSelect={() => ask(user, "sessions")}>Sessions…</MenuItem> : null}
       {may.updateUsers ? (
         <>
           <MenuSeparator />

@@ -1,4 +1,5 @@
 import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
 import { visit } from "../../test/world";
@@ -19,4 +20,21 @@ it("says in words that somebody has not signed in yet", async () => {
   expect(screen.queryByText("never")).toBeNull();
   expect(screen.getByText("Nora New")).toBeVisible(); // the full name stands beside the address, not instead of it
   expect(screen.getByText("new@example.com")).toBeVisible();
+});
+
+it("ends a session of somebody else", async () => {
+  let there = [{ id: "laptop", ip_address: "10.0.0.2", user_agent: "", current: false, created_at: "2026-01-01T00:00:00Z", last_used: "2026-01-02T00:00:00Z", expires_at: "2030-01-01T00:00:00Z", login_type: "password", scopes: ["coder:all"] }];
+  const page = visit([{ path: "/", element: <UsersPage /> }], "/", {
+    "GET /api/v2/users": { users: [person("new", "active", "2026-01-01T00:00:00Z")], count: 1 },
+    "GET /api/v2/users/me": person("old", "active", new Date().toISOString()),
+    "GET /api/v2/users/roles": [], "GET /api/v2/organizations": [],
+    "GET /api/v2/users/new/sessions": () => there,
+    "DELETE /api/v2/users/new/keys/laptop": () => { there = []; return {}; },
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "Open menu" }));
+  await userEvent.click(await screen.findByRole("menuitem", { name: "Sessions…" }));
+  await userEvent.click(await screen.findByRole("button", { name: "End the session from 10.0.0.2" }));
+  await userEvent.click(await screen.findByRole("button", { name: "End session" }));
+  expect(await screen.findByText(/^Nowhere at the moment/)).toBeVisible();
+  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/new/keys/laptop"]);
 });

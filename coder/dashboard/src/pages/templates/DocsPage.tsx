@@ -5,6 +5,7 @@ import { Card } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Skeleton } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
+import { withoutFrontMatter } from "./front-matter";
 import { useTemplateContext } from "./TemplateLayout";
 
 const Markdown = lazy(() => import("../../ui/text/Markdown"));
@@ -13,7 +14,7 @@ const Markdown = lazy(() => import("../../ui/text/Markdown"));
 export function DocsPage() {
   const { template, version } = useTemplateContext();
   useTitle(template.name, "Documentation");
-  const readme = version.readme.replace(/^---\n.*?\n---\n/s, ""); // the front matter is for the gallery
+  const readme = withoutFrontMatter(version.readme); // that is for the gallery
   if (readme.trim() === "") return <Empty icon={FileText} title="No documentation">A README.md in the template’s files is shown here.</Empty>;
   return <Card className="px-6 py-5 max-sm:px-4"><Suspense fallback={<Skeleton className="h-64" />}><Markdown text={readme} shift={1} /></Suspense></Card>;
 }

@@ -26,7 +26,8 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { FirstImportErrors } from "../workspace/builds/FirstErrors";
-import { createVersion, imported } from "./archive";
+import { archiveOf, createVersion, imported, readmeOf } from "./archive";
+import { frontMatter, type FrontMatter } from "./front-matter";
 import { ImportLog } from "./ImportLog";
 import { templatePath } from "./paths";
 import { TagEditor, type ProvisionerTags } from "./TagEditor";
@@ -40,7 +41,7 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
   const copied = useQuery({ ...templateById(from), enabled: from !== "" });
   const copiedVersion = useQuery({ ...templateVersion(copied.data?.active_version_id ?? ""), enabled: copied.data !== undefined });
   const examples = useQuery({ ...templateExamples, enabled: example !== "" });
-  const [file, setFile] = useState<{ hash: string; name: string } | null>(null);
+  const [file, setFile] = useState<Uploaded | null>(null);
   useTitle(title);
   const may = usePermissions();
   if (may.known && !may.createAnyTemplate) return <Empty level={1} icon={LockKeyhole} title={NO_TEMPLATES} actions={<ButtonLink to="/templates">See the templates</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
@@ -52,7 +53,7 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
   const source: Source = copied.data && copiedVersion.data
     ? { body: { file_id: copiedVersion.data.job.file_id }, name: `${copied.data.name}-copy`, display: copied.data.display_name ? `Copy of ${copied.data.display_name}` : "", description: copied.data.description, icon: copied.data.icon, title: `Copy of ${copied.data.name}`, organization: copied.data.organization_id, tags: copiedVersion.data.job.tags as ProvisionerTags }
     : file
-      ? { body: { file_id: file.hash }, name: file.name, display: "", description: "", icon: "", title: "Template from an archive" }
+      ? { body: { file_id: file.hash }, name: file.name, display: file.matter.display_name, description: file.matter.description, icon: file.matter.icon, title: "Template from an archive" }
       : { body: { example_id: example }, name: example, display: chosen?.name ?? "", description: chosen?.description ?? "", icon: chosen?.icon ?? "", title: chosen?.name ?? example };
   return <CreateForm source={source} provisioner={provisioner} then={params.get("then") === "workspace" ? "workspace" : "files"} />;
 }
@@ -68,7 +69,13 @@ interface Source {
   tags?: ProvisionerTags;
 }
 
-function Gallery({ onFile }: { onFile: (file: { hash: string; name: string }) => void }) {
+interface Uploaded {
+  hash: string;
+  name: string;
+  matter: FrontMatter;
+}
+
+function Gallery({ onFile }: { onFile: (file: Uploaded) => void }) {
   const examples = useQuery(templateExamples);
   return (
     <>
@@ -98,7 +105,8 @@ function Gallery({ onFile }: { onFile: (file: { hash: string; name: string }) =>
 
 const TYPES: ReadonlyMap<string | undefined, string> = new Map([["tar", "application/x-tar"], ["zip", "application/zip"]]);
 
-function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) => void }) {
+function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
+  const queries = useQueryClient();
   const input = useRef<HTMLInputElement>(null);
   const [busy, setBusy] = useState(false);
   const [over, setOver] = useState(false);
@@ -112,7 +120,9 @@ function UploadBox({ onFile }: { onFile: (file: { hash: string; name: string }) 
     setBusy(true);
     try {
       const { hash } = await upload<UploadResponse>("/api/v2/files", file, type);
-      onFile({ hash, name: file.name.replace(/\.(tar|zip)$/i, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 32) });
+      // A field that begins empty is no reason to refuse an archive.
+      const readme = await queries.fetchQuery(archiveOf(hash)).then(readmeOf, () => "");
+      onFile({ hash, matter: frontMatter(readme), name: file.name.replace(/\.(tar|zip)$/i, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 32) });
     } catch (error) {
       toast.failed("The archive could not be uploaded", error);
     } finally {

@@ -14,6 +14,7 @@ import { Skeleton, SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../errors/NotFoundPage";
+import { withoutFrontMatter } from "./front-matter";
 import { NewTemplatePage } from "./NewTemplatePage";
 
 const Markdown = lazy(() => import("../../ui/text/Markdown"));
@@ -35,7 +36,7 @@ export function StarterPage() {
     <>
       <PageHead title={example.name} crumbs={[["Templates", "/templates"], ["Starter templates", "/starter-templates"], [example.name]]} icon={<Avatar name={example.name} src={example.icon} size="lg" square />} description={example.description}
         badge={example.tags.map((tag) => <Tag key={tag}>{tag}</Tag>)} actions={may.createAnyTemplate ? <ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>Use template</ButtonLink> : may.known ? <span className="text-sm text-muted">{NO_TEMPLATES}</span> : null} />
-      <Card className="px-6 py-5"><Suspense fallback={<Skeleton className="h-64" />}><Markdown text={example.markdown.replace(/^---\n.*?\n---\n/s, "")} shift={1} /></Suspense></Card>
+      <Card className="px-6 py-5"><Suspense fallback={<Skeleton className="h-64" />}><Markdown text={withoutFrontMatter(example.markdown)} shift={1} /></Suspense></Card>
     </>
   );
 }

@@ -8,6 +8,12 @@ import { readTar, writeTar, type ArchiveFile } from "./tar";
 export const archiveOf = (file: string) =>
   queryOptions({ queryKey: ["files", file], queryFn: async () => readTar(await getBytes(`/api/v2/files/${file}`)), staleTime: Infinity });
 
+/** The README beside a template's files; empty when there is none. */
+export function readmeOf(files: readonly ArchiveFile[]): string {
+  const found = files.find((file) => file.path.toLowerCase() === "readme.md");
+  return (found && textOf(found)) ?? "";
+}
+
 export async function uploadFiles(files: readonly ArchiveFile[]): Promise<string> {
   const body = writeTar(files);
   return (await upload<UploadResponse>("/api/v2/files", new Blob([body as BlobPart]), "application/x-tar")).hash;

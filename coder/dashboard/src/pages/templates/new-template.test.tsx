@@ -6,6 +6,7 @@ import { expect, it, vi } from "vitest";
 import type { AuthorizationCheck } from "../../api/types";
 import { FakeSocket, Refusal, visit } from "../../test/world";
 import { NewTemplatePage } from "./NewTemplatePage";
+import { writeTar } from "./tar";
 
 const version = (status: string) => ({ id: "v1", name: "first", organization_id: "o", job: { id: "j", status, file_id: "f", tags: {}, queue_position: 1, queue_size: 1, error: "" } });
 
@@ -119,4 +120,16 @@ it("takes an archive whatever the case of its ending, and nothing else", async (
   await choose("My Box.ZIP");
   expect(await screen.findByDisplayValue("my-box")).toBeVisible();
   expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/files"]);
+});
+
+it("begins with what the archive's README calls itself", async () => {
+  const readme = new TextEncoder().encode("---\ndisplay_name: A Box\ndescription: Runs somewhere\nicon: /icon/docker.png\n---\n# Box\n");
+  visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new", {
+    "GET /api/v2/organizations": [], "GET /api/v2/templates/examples": [], "POST /api/v2/files": { hash: "h" },
+    "GET /api/v2/files/h": writeTar([{ path: "main.tf", data: new Uint8Array() }, { path: "README.md", data: readme }]),
+  });
+  await userEvent.upload(await screen.findByTestId("file-upload"), new File(["x"], "box.tar"));
+  expect(await screen.findByDisplayValue("A Box")).toBeVisible();
+  expect(screen.getByDisplayValue("Runs somewhere")).toBeVisible();
+  expect(screen.getByDisplayValue("/icon/docker.png")).toBeVisible();
 });

@@ -13,6 +13,8 @@ import trio
 from coder.coderd.http.server import listener, websocket_bounds
 from coder.coderd.http.server.declarations import LIMIT, PUBLIC_LIMIT, route_of
 from coder.coderd.http.server.query import MAX_PARAMETERS
+from coder.coderd.services.events.metrics import Metrics
+from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
 
@@ -102,14 +104,19 @@ async def test_a_message_above_the_limit_ends_the_connection(pieces: int) -> Non
 async def test_what_a_stream_that_only_tells_is_sent_is_dropped() -> None:
     """And its end is noticed behind it."""
     async with running_coderd(first_user=True) as world:
-        before = trio.lowlevel.current_statistics().tasks_living
+        metrics = world.ctx.part(Metrics)
+
+        async def is_open() -> bool:
+            return f'coderd_api_concurrent_websockets{{path="{TELLS}"}} 1' in await metrics.exposition()
+
+        async def is_gone() -> bool:
+            return not await is_open()
+
         async with opened(world, TELLS) as (stream, _):
             for _ in range(100):
                 await stream.send_all(frame(TEXT, b"x" * 1000))
-            assert trio.lowlevel.current_statistics().tasks_living > before
-        with trio.fail_after(60):
-            while trio.lowlevel.current_statistics().tasks_living > before:
-                await trio.sleep(0.01)
+            assert await is_open()
+        await eventually(is_gone)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,46 @@ async def test_linked_checked_and_let_go() -> None:
         assert (await world.get(f"{ME}/unknown")).status_code == 404
 
 
+INSTALLED = {
+    "installations": [
+        {"id": 5, "account": {"id": 7, "login": "octo-org"}, "html_url": "https://x/5"},
+        {"id": 10**30, "account": {"id": 8, "login": "b"}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "installable", "logins"),
+    [
+        (INSTALLED, True, ["octo-org", "b"]),
+        ({"installations": []}, True, []),
+        (None, False, []),
+        ([], False, []),
+        ({"installations": [{"id": 5, "account": None}]}, False, []),
+    ],
+)
+async def test_where_the_providers_application_is_installed(said: Any, installable: bool, logins: list[str]) -> None:
+    async with deployment() as (world, idp):
+        provider = external_auth.find_provider(world.ctx, "fake")
+        changed = replace(provider, app_installations_url=f"{idp.url}/api/v3/user/installations")
+        others = [one for one in world.ctx.config.external_auth_providers if one.id != "fake"]
+        world.ctx.config = replace(world.ctx.config, external_auth_providers=[*others, changed])
+        idp.github = {"/user/installations": said}
+        unlinked = (await world.get(f"{ME}/fake")).json()
+        assert (unlinked["app_installable"], unlinked["installations"]) == (False, [])
+        await link(world)
+        shown = (await world.get(f"{ME}/fake")).json()
+        assert (shown["authenticated"], shown["app_installable"]) == (True, installable)
+        assert [one["account"]["login"] for one in shown["installations"]] == logins
+        if logins:
+            assert [(one["id"], one["configure_url"]) for one in shown["installations"]] == [
+                (5, "https://x/5"),
+                (0, ""),
+            ]
+        idp.valid = False  # whose token is not good is not asked for more
+        assert not (await world.get(f"{ME}/fake")).json()["app_installable"]
+
+
 async def test_an_expired_token_is_renewed_once_and_a_refused_renewal_is_not_repeated() -> None:
     async with deployment() as (world, idp):
         clock = FakeClock(world.ctx.clock.now())

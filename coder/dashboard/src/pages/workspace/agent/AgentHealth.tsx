@@ -31,7 +31,8 @@ export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
 }
 
 function Light({ title, hint, light }: { title: string; hint: string; light: AgentLight }) {
-  const [word, tone] = STANDINGS[light.status];
+  const [known, tone] = STANDINGS[light.status];
+  const word = light.status === "unknown" && light.values.every(isUnread) ? "Not read yet" : known;
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2"><span><strong className="font-semibold">{title}</strong> <span className="text-sm text-muted">{hint}</span></span><StatusText tone={tone}>{word}</StatusText></p>
@@ -50,7 +51,7 @@ function Value({ value }: { value: LightValue }) {
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
-          {value.status === "good" ? null : <StatusText tone={tone}>{word}</StatusText>}
+          {value.status === "good" || isUnread(value) ? null : <StatusText tone={tone}>{word}</StatusText>}
         </span>
         {/* Of one width whatever it says: it changes every few seconds, and nothing below may move with it. */}
         <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{ageOf(value)}</span>
@@ -59,9 +60,12 @@ function Value({ value }: { value: LightValue }) {
   );
 }
 
+/** Of an agent that has just come: nothing is wrong with it. */
+const isUnread = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean => status === "unknown" && age_seconds === null;
+
 /** The server counts the age: clocks of browsers are what they are. */
 export function ageOf({ age_seconds }: Pick<LightValue, "age_seconds">): string {
-  if (age_seconds === null) return "never read";
+  if (age_seconds === null) return "not read yet";
   if (age_seconds < 5) return "now";
   return age_seconds < 60 ? `${Math.floor(age_seconds)}s ago` : `${duration(age_seconds * 1000)} ago`; // a tenth of a second is gone when it is read
 }

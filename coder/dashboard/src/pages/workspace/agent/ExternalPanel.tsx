@@ -103,7 +103,7 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
 export function installCommand(command: string, token: string, platform: string, { lacked, whole }: { lacked: boolean; whole: boolean }): string | null {
   const url = /"([^"]*)\/api\/v2\/init-script\//.exec(command)?.[1];
   if (url === undefined) return null;
-  const install = (program: string) => `${whole ? "sudo " : ""}CODER_AGENT_TOKEN="${token}" ${program} agent install --agent-url "${url}"${whole ? " --system" : ""}`;
+  const install = (program: string) => `CODER_AGENT_TOKEN="${token}" ${whole ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install --agent-url "${url}"${whole ? " --system" : ""}`;
   if (lacked) return install("coder");
   return `curl -fsSL "${url}/bin/coder-${platform.replace("/", "-")}" -o ./coder-install && chmod +x ./coder-install && ${install("./coder-install")} && rm ./coder-install`;
 }

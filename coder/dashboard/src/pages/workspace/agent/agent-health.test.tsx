@@ -30,7 +30,7 @@ it.each([["an external machine", true, "connected"], ["an external machine", tru
   const [host, agent, path] = ["Host", "Agent", "Path"].map((name) => health.getByRole("group", { name }));
   expect(host).toHaveTextContent("Host The machineBaddisk98 % of 40 GiBBad20s agomemory40 % of 8 GiB20s ago");
   expect(agent).toHaveTextContent("Agent Its programWorth a lookversionv2.1.0Worth a looknow");
-  expect(path).toHaveTextContent("Path The way to itNot knownround tripNot knownnever readloss0 %Not known6m 40s ago");
+  expect(path).toHaveTextContent("Path The way to itNot knownround tripnot read yetloss0 %Not known6m 40s ago");
   expect(await screen.findByText("The machine slept for 60 s.")).toBeVisible();
   expect(screen.getByText(/^Last away/)).toHaveTextContent("Last away 1 hour ago, for 1m 0s.");
 });
@@ -53,5 +53,5 @@ it("never shows as good what is not known", () => {
   const [word, tone] = STANDINGS.unknown;
   expect([word, tone]).toEqual(["Not known", "idle"]);
   expect(new Set(Object.values(STANDINGS).map(([name]) => name)).size).toBe(4);
-  expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual(["now", "now", "5s ago", "1m 30s ago", "never read"]);
+  expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual(["now", "now", "5s ago", "1m 30s ago", "not read yet"]);
 });

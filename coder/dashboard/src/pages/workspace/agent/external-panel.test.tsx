@@ -43,7 +43,7 @@ const COMMAND = 'curl -fsSL "https://coder.example.com/api/v2/init-script/linux/
 it.each([
   ["fetches the program of the platform", { lacked: false, whole: false }, 'curl -fsSL "https://coder.example.com/bin/coder-linux-arm64" -o ./coder-install && chmod +x ./coder-install && CODER_AGENT_TOKEN="secret" ./coder-install agent install --agent-url "https://coder.example.com" && rm ./coder-install'],
   ["takes what is installed where the server has none", { lacked: true, whole: false }, 'CODER_AGENT_TOKEN="secret" coder agent install --agent-url "https://coder.example.com"'],
-  ["is for the whole machine by root", { lacked: true, whole: true }, 'sudo CODER_AGENT_TOKEN="secret" coder agent install --agent-url "https://coder.example.com" --system'],
+  ["is for the whole machine by root", { lacked: true, whole: true }, 'CODER_AGENT_TOKEN="secret" sudo --preserve-env=CODER_AGENT_TOKEN coder agent install --agent-url "https://coder.example.com" --system'],
 ])("what keeps a machine attached %s", (_, how, expected) => expect(installCommand(COMMAND, "secret", "linux/arm64", how)).toBe(expected));
 
 it("tells beside the command how the machine comes back after a reboot, with the token hidden", async () => {
@@ -53,7 +53,7 @@ it("tells beside the command how the machine comes back after a reboot, with the
   expect(box).toHaveTextContent("agent install");
   expect(box).not.toHaveTextContent("secret");
   await userEvent.click(screen.getByRole("checkbox", { name: /For the whole machine/ }));
-  expect(box).toHaveTextContent("sudo CODER_AGENT_TOKEN");
+  expect(box).toHaveTextContent("sudo --preserve-env=CODER_AGENT_TOKEN");
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "windows/amd64");
   expect(screen.queryByText("Keep it attached after a reboot")).toBeNull(); // there is no service of ours
 });

@@ -1,9 +1,10 @@
-"""How long builds of each template take: counted now and then, because counting reads every build of a month."""
+"""What is counted of each template: now and then, because counting reads every build of a month."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,23 +18,29 @@ from coder.coderd.store.templates.templates import BuildTime
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-Times = Mapping[UUID, Sequence[BuildTime]]
-"""By template."""
-
 _SINCE = timedelta(days=30)
-_log = get_logger("build_times")
+_log = get_logger("template_figures")
 
 
-class BuildTimes:
-    """The figures of one server process. Made once, see `Context.part`."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """By template; those of which there is nothing to count are missing."""
+
+    times: Mapping[UUID, Sequence[BuildTime]] = field(default_factory=dict)
+    owners: Mapping[UUID, int] = field(default_factory=dict)
+    "People who have a workspace of it."
+
+
+class TemplateFigures:
+    """The last count of one server process. Made once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._times: Times = {}
+        self._figures = Figures()
         self._counted_at: datetime | None = None
         self._counting = trio.Lock()
 
-    async def get(self) -> Times:
+    async def get(self) -> Figures:
         """The last count. The first caller waits for it; an old one is renewed behind the callers' backs."""
         if self._counted_at is None:
             async with self._counting:
@@ -41,7 +48,7 @@ class BuildTimes:
                     await self._count()
         elif self._is_old() and not self._counting.locked():
             self._ctx.nursery.start_soon(self._renew)
-        return self._times
+        return self._figures
 
     def _is_old(self) -> bool:
         age = self._ctx.clock.now() - (self._counted_at or self._ctx.clock.now())
@@ -55,11 +62,12 @@ class BuildTimes:
                 await self._count()
             except Exception as error:
                 # Old figures are better than none; the next caller tries again.
-                _log.warn("build times were not counted", error=error)
+                _log.warn("figures of templates were not counted", error=error)
 
     async def _count(self) -> None:
         now = self._ctx.clock.now()
-        found: dict[UUID, list[BuildTime]] = defaultdict(list)
+        times: dict[UUID, list[BuildTime]] = defaultdict(list)
         for time in await self._ctx.db.read(store.list_build_times, now - _SINCE):
-            found[time.template_id].append(time)
-        self._times, self._counted_at = dict(found), now
+            times[time.template_id].append(time)
+        owners = await self._ctx.db.read(store.count_owners)
+        self._figures, self._counted_at = Figures(dict(times), owners), now

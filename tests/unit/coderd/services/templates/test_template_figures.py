@@ -1,0 +1,62 @@
+"""How long builds take, and how many people use a template, is counted now and then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import update
+
+from coder.base.clock import FakeClock
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.tables.workspaces import workspaces
+from tests.kit.agents import eventually
+from tests.kit.coderd import running_coderd
+from tests.kit.daemon import connected_daemon, new_template
+
+
+async def test_old_figures_are_renewed() -> None:
+    clock = FakeClock(datetime.now(UTC))
+    often = {"metrics_cache_refresh_interval": timedelta(minutes=4)}
+    async with running_coderd(first_user=True, clock=clock, **often) as world, connected_daemon(world) as daemon:
+        template = await new_template(world)
+        await daemon.complete_import(await daemon.acquire())
+
+        async def shown() -> Any:
+            return (await world.get(f"/api/v2/templates/{template['id']}")).json()
+
+        async def make(name: str) -> str:
+            body = {"template_id": template["id"], "name": name}
+            made = await world.post("/api/v2/users/me/workspaces", body)
+            assert made.status_code == 201
+            job = await daemon.acquire()
+            clock.advance(2.5)
+            await daemon.complete_build(job)
+            return str(made.json()["id"])
+
+        async def renewed(owners: int) -> bool:
+            return bool((await shown())["active_user_count"] == owners)  # behind the first caller's back
+
+        ids = [await make(name) for name in ("one", "two")]
+        unknown = {"P50": None, "P95": None}
+        found = await shown()
+        assert (found["build_time_stats"]["start"], found["active_user_count"]) == (unknown, 0)
+        clock.advance(4 * 60)
+        await eventually(lambda: renewed(1))
+        stats = (await shown())["build_time_stats"]
+        assert (stats["start"], stats["stop"]) == ({"P50": 2500, "P95": 2500}, unknown)
+
+        # Another's counts besides, one made ahead does not, nor one that is gone.
+        async def change(tx: Any, what: str, value: Any, workspace: str) -> None:
+            await tx.execute(update(workspaces).where(workspaces.c.id == UUID(workspace)).values({what: value}))
+
+        other, _ = await world.member()
+        for workspace, owner in zip(ids, (UUID(other), PREBUILDS_USER_ID), strict=True):
+            await world.ctx.db.run(change, "owner_id", owner, workspace)
+        third = await make("three")
+        clock.advance(4 * 60)
+        await eventually(lambda: renewed(2))
+        await world.ctx.db.run(change, "deleted", True, third)
+        clock.advance(4 * 60)
+        await eventually(lambda: renewed(1))
