@@ -44,11 +44,12 @@ from coder.domain.login.external_providers import ExternalProvider, provider_for
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from coder.coderd.services.foundation.context import Context
 
 _Found = TypeVar("_Found")
+_Said = TypeVar("_Said")
 
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _NO_DEVICE = "Git auth provider does not support device flow."
@@ -190,15 +191,15 @@ async def _installations(provider: ExternalProvider, token: Secret) -> list[Exte
     return _told(answer, _github_installations) if answer.fine else None
 
 
-def _told(answer: OutgoingReply, read: Callable[[Any], _Found]) -> _Found | None:
-    """What a provider says, which may be anything."""
+def _told(answer: OutgoingReply, read: Callable[[_Said], _Found]) -> _Found | None:
+    """What a provider says, which may be anything: it is read as if it were what `read` takes."""
     try:
         return read(json.loads(answer.body))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
-def _github_user(found: Any) -> ExternalAuthUser:
+def _github_user(found: Mapping[str, object]) -> ExternalAuthUser:
     return ExternalAuthUser(
         id=_number(found["id"]),
         login=str(found["login"]),
@@ -208,7 +209,7 @@ def _github_user(found: Any) -> ExternalAuthUser:
     )
 
 
-def _github_installations(found: Any) -> list[ExternalAuthAppInstallation]:
+def _github_installations(found: Mapping[str, list[dict[str, dict[str, object]]]]) -> list[ExternalAuthAppInstallation]:
     return [
         ExternalAuthAppInstallation(
             id=_number(one["id"]), account=_github_user(one["account"]), configure_url=str(one.get("html_url") or "")
@@ -217,8 +218,8 @@ def _github_installations(found: Any) -> list[ExternalAuthAppInstallation]:
     ]
 
 
-def _number(found: Any) -> int:
-    number = int(found)
+def _number(found: object) -> int:
+    number = int(str(found))
     return number if abs(number) < 2**63 else 0  # no JSON of ours holds more
 
 

@@ -23,7 +23,7 @@ _log = get_logger("template_figures")
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Counts:
     """By template; those of which there is nothing to count are missing."""
 
     times: Mapping[UUID, Sequence[BuildTime]] = field(default_factory=dict)
@@ -36,11 +36,11 @@ class TemplateFigures:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._figures = Figures()
+        self._figures = Counts()
         self._counted_at: datetime | None = None
         self._counting = trio.Lock()
 
-    async def get(self) -> Figures:
+    async def get(self) -> Counts:
         """The last count. The first caller waits for it; an old one is renewed behind the callers' backs."""
         if self._counted_at is None:
             async with self._counting:
@@ -70,4 +70,4 @@ class TemplateFigures:
         for time in await self._ctx.db.read(store.list_build_times, now - _SINCE):
             times[time.template_id].append(time)
         owners = await self._ctx.db.read(store.count_owners)
-        self._figures, self._counted_at = Figures(dict(times), owners), now
+        self._figures, self._counted_at = Counts(dict(times), owners), now

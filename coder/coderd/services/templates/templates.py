@@ -30,7 +30,7 @@ from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.organizations import hold_organization
-from coder.coderd.services.templates.template_figures import Figures, TemplateFigures
+from coder.coderd.services.templates.template_figures import Counts, TemplateFigures
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -293,7 +293,7 @@ def _taken(name: str) -> Conflict:
 # ---- JSON
 
 
-def present_template(view: TemplateView, figures: Figures) -> Template:
+def present_template(view: TemplateView, figures: Counts) -> Template:
     row = view.template
     # Most fields have the same name on both sides; the others follow.
     copied = {name: getattr(row, name) for name in _COPIED}

@@ -96,7 +96,7 @@ async def test_where_the_providers_application_is_installed(said: Any, installab
         provider = external_auth.find_provider(world.ctx, "fake")
         changed = replace(provider, app_installations_url=f"{idp.url}/api/v3/user/installations")
         others = [one for one in world.ctx.config.external_auth_providers if one.id != "fake"]
-        world.ctx.config = replace(world.ctx.config, external_auth_providers=[*others, changed])
+        world.ctx.config = replace(world.ctx.config, external_auth_providers=(*others, changed))
         idp.github = {"/user/installations": said}
         unlinked = (await world.get(f"{ME}/fake")).json()
         assert (unlinked["app_installable"], unlinked["installations"]) == (False, [])
