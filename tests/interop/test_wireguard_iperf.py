@@ -57,17 +57,20 @@ def configure(name: str, text: str) -> None:
 
 
 class Pair:
-    """The two namespaces: `go` runs wireguard-go and the server of iperf3, `py` ours and its client."""
+    """The two namespaces: `go` runs wireguard-go and servers of iperf3, `py` ours and its clients."""
 
     def __init__(self, net: netns.Net, ours: subprocess.Popen[str], device: str) -> None:
         self.net, self.ours, self.device = net, ours, device
 
     def iperf(self, *options: str) -> dict[str, Any]:
-        """Both directions at once; -> the report."""
-        done = subprocess.run(
-            self.net.command("py", "iperf3", "-c", *options, "--bidir", "--json"),
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        """Both directions at once; -> the report. Each has a server of its own: one that goes on listens anew after a
+        client, and resets the next if that is quicker."""
+        with running(self.net.command("go", "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL) as server:
+            until(lambda: "5201" in self.net.run("go", "ss", "-ltn") or server.poll() is not None, "no iperf3 server")
+            done = subprocess.run(
+                self.net.command("py", "iperf3", "-c", *options, "--bidir", "--json"),
+                capture_output=True, text=True, timeout=120, check=False,
+            )  # fmt: skip
         report: dict[str, Any] = json.loads(done.stdout)
         assert "error" not in report, report["error"]
         return report
@@ -112,9 +115,7 @@ def tunnel(program: str, *, keys_live: float = 120.0) -> Iterator[Pair]:
                 extra = ["nodad"] if ":" in address else []
                 net.run("go", "ip", "address", "add", address, "dev", device, *extra)
             net.run("go", "ip", "link", "set", device, "up")
-            with running(net.command("go", "iperf3", "-s"), stdout=subprocess.DEVNULL) as server:
-                until(lambda: "5201" in net.run("go", "ss", "-ltn") or server.poll() is not None, "no iperf3 server")
-                yield Pair(net, py, device)
+            yield Pair(net, py, device)
 
 
 def received(report: dict[str, Any]) -> tuple[int, int]:

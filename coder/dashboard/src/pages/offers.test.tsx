@@ -72,7 +72,7 @@ const OFFERS: Record<string, Offer> = {
   "a new workspace, of a template": { page: page("/templates/:template", TemplateLayout), at: "/templates/box", shown: ["link", "Create workspace"], right: "workspace.create", sentence: NO_WORKSPACES },
   "a new workspace, in the palette": { page: alone(<CommandPalette onClose={() => undefined} />), shown: ["option", "Box"], right: "workspace.create", sentence: null },
   "a machine to attach, in the palette": { page: alone(<CommandPalette onClose={() => undefined} />), shown: ["option", "Attach a machine"], right: "workspace.create", sentence: null },
-  "a machine to attach": { page: page("/workspaces/attach", AttachPage), at: "/workspaces/attach", shown: ["link", "Attach a machine with Box"], right: "workspace.create", sentence: NO_WORKSPACES_ANYWHERE },
+  "a machine to attach": { page: page("/workspaces/attach", AttachPage), at: "/workspaces/attach", shown: ["link", "Attach with Box"], right: "workspace.create", sentence: NO_WORKSPACES_ANYWHERE },
   "another template of such machines": { page: page("/workspaces/attach", AttachPage), at: "/workspaces/attach", shown: ["link", "Begin with the starter template"], right: "template.create", sentence: null },
   "starting, in the list": { page: page("/workspaces", WorkspacesPage), at: "/workspaces", open: ROW, shown: ["menuitem", "Start"], right: "workspace.start", sentence: null },
   "deleting, in the list": { page: page("/workspaces", WorkspacesPage), at: "/workspaces", open: ROW, shown: ["menuitem", "Delete…"], right: "workspace.delete", sentence: null },

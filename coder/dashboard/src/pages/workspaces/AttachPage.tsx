@@ -61,7 +61,7 @@ function Attachable({ template }: { template: Template }) {
       <Avatar name={template.name} src={template.icon} square />
       <div className="min-w-0 flex-1 basis-48"><p className="font-medium [overflow-wrap:anywhere]">{name}</p><p className="text-sm text-muted [overflow-wrap:anywhere]">{template.description}</p></div>
       {mayCreate === false ? <span className="text-sm text-muted">Not for you: you may not create workspaces in {template.organization_display_name || template.organization_name}</span> : null}
-      {mayCreate ? <ButtonLink look="primary" size="sm" to={`${templatePath(template)}/workspace`} aria-label={`Attach a machine with ${name}`}>Attach with it</ButtonLink> : null}
+      {mayCreate ? <ButtonLink look="primary" size="sm" to={`${templatePath(template)}/workspace`} aria-label={`Attach with ${name}`}>Attach</ButtonLink> : null}
     </li>
   );
 }

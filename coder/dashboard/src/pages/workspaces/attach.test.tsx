@@ -23,7 +23,7 @@ const attach = async () => {
 it("leads from the button of the list to a workspace of such a template, and of no other", async () => {
   const page = open(["rack"]);
   await attach();
-  await userEvent.click(await screen.findByRole("link", { name: "Attach a machine with rack" }));
+  await userEvent.click(await screen.findByRole("link", { name: "Attach with rack" }));
   expect(page.at()).toBe("/templates/org/rack/workspace");
 });
 

@@ -66,6 +66,7 @@ describe("a form about something that is there", () => {
 const WITHOUT: Readonly<Record<string, string>> = {
   "templates/NewTemplatePage.tsx": "makes a new one; what it patches is the cancelling of its import",
   "account/SecurityPage.tsx": "a password: what was there is not shown",
+  "people/CreateUserPage.tsx": "makes a new one, who has no roles yet that another could have given",
   "tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
 };
 
