@@ -63,10 +63,8 @@ class Pair:
         self.net, self.ours, self.device = net, ours, device
 
     def iperf(self, *options: str) -> dict[str, Any]:
-        """Both directions at once; -> the report. Each has a server of its own: one that goes on listens anew after a
-        client, and resets the next if that is quicker."""
-        with running(self.net.command("go", "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL) as server:
-            until(lambda: "5201" in self.net.run("go", "ss", "-ltn") or server.poll() is not None, "no iperf3 server")
+        """Both directions at once; -> the report."""
+        with self.serving():
             done = subprocess.run(
                 self.net.command("py", "iperf3", "-c", *options, "--bidir", "--json"),
                 capture_output=True, text=True, timeout=120, check=False,
@@ -74,6 +72,13 @@ class Pair:
         report: dict[str, Any] = json.loads(done.stdout)
         assert "error" not in report, report["error"]
         return report
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """A server for one client: one that goes on listens anew after each, and resets the next that is quicker."""
+        with running(self.net.command("go", "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL) as server:
+            until(lambda: "5201" in self.net.run("go", "ss", "-ltn") or server.poll() is not None, "no iperf3 server")
+            yield
 
     def tell(self, word: str) -> None:
         assert self.ours.stdin is not None
@@ -150,9 +155,8 @@ def test_keys_and_addresses_change_under_load(which: str) -> None:
         pytest.skip("this wireguard-go is not here; scripts/bench mesh fetches the newest")
     with tunnel(PATHS[which], keys_live=1.0) as pair:
         check(pair)
-        with running(
-            pair.net.command("py", "iperf3", "-c", "fd00:9::2", "--bidir", "-t", "12", "--json"), stdout=subprocess.PIPE
-        ) as load:
+        client = pair.net.command("py", "iperf3", "-c", "fd00:9::2", "--bidir", "-t", "12", "--json")
+        with pair.serving(), running(client, stdout=subprocess.PIPE) as load:
             time.sleep(3)
             pair.tell("roam")
             time.sleep(3)
