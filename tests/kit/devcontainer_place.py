@@ -163,6 +163,13 @@ class Place:
         path = self.engine.containers / ident / "home" / "given"
         return path.read_text().splitlines() if path.exists() else []
 
+    async def with_agent(self) -> tuple[dict[str, Any], str]:
+        """The only dev container, once an agent has begun in its container; and that container's id."""
+        found = await self.one(lambda one: "agent" in one)
+        ident: str = found["container"]["id"]
+        await self.begun(ident)
+        return found, ident
+
     async def begun(self, ident: str) -> list[str]:
         """What the agent in a container was given, once it runs."""
         with trio.fail_after(60):

@@ -86,9 +86,7 @@ async def test_in_no_doubt_nothing_is_removed_that_another_may_have_made(place: 
 async def test_one_that_has_gone_at_the_server_is_made_again(place: Place) -> None:
     place.template()
     async with place.running():
-        before = await place.one(lambda one: "agent" in one)
-        ident = before["container"]["id"]
-        await place.begun(ident)
+        before, ident = await place.with_agent()
         place.server.agents.clear()
         after = await place.only_one(before["agent"]["id"])
         await place.settled(lambda: place.token(after) in place.given(ident))
@@ -97,9 +95,7 @@ async def test_one_that_has_gone_at_the_server_is_made_again(place: Place) -> No
 async def test_one_that_has_another_token_goes_on_with_that(place: Place) -> None:
     place.template()
     async with place.running():
-        before = await place.one(lambda one: "agent" in one)
-        ident = before["container"]["id"]
-        await place.begun(ident)
+        before, ident = await place.with_agent()
         place.server.tokens[UUID(before["agent"]["id"])] = uuid4()
         await place.settled(lambda: place.token(before) in place.given(ident))
         assert (await place.only_one())["agent"] == before["agent"]

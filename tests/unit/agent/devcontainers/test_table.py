@@ -137,9 +137,7 @@ async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
 async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place: Place) -> None:
     place.template()
     async with place.running():
-        found = await place.one(lambda one: "agent" in one)
-        ident = found["container"]["id"]
-        await place.begun(ident)
+        _, ident = await place.with_agent()
         place.engine.stop(ident)
         stopped = await place.one(lambda one: one["status"] == "stopped")
         assert stopped["container"]["status"] == "exited"
