@@ -63,7 +63,7 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
         is_bytes = "surrogates" in error.reason
         fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
         text = f"something of the command line, a variable, a file or an answer {fault}: {shown}"
-    elif asked is not None:
+    elif asked is not None and not isinstance(error, NameError):  # no answer makes a name unbound
         path = path_of(asked.shown_url)
         text = (
             f"the answer to {asked.method} {path} is not what this program understands: {slip(error)}\n"

@@ -391,9 +391,9 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
                 node._close()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        # The nursery wraps what the caller's block raised; the caller expects it unwrapped. Raise what the nursery kept,
-        # not what the block raised: when a task of the node failed, the block raised the nursery's own Cancelled, and
-        # the next nursery outside would absorb that and go on as if its block had ended well.
+        # The nursery wraps what the caller's block raised; the caller expects it unwrapped. Raise what the nursery
+        # kept, not what the block raised: when a task of the node failed, the block raised the nursery's own Cancelled,
+        # and the next nursery outside would absorb that and go on as if its block had ended well.
         if len(group.exceptions) > 1:
             raise
         only = group.exceptions[0]

@@ -37,15 +37,10 @@ def new_causes(tree: ast.Module) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and node.exc is not None and node.cause is not None:
             is_chosen = isinstance(node.exc, ast.IfExp | ast.BoolOp)
-            raised = {ast.unparse(part) for part in ast.walk(node.exc) if isinstance(part, ast.expr)}
-            if not _is_none(node.cause) and (
-                ast.unparse(node.cause) in raised and not isinstance(node.exc, ast.Call) or is_chosen
-            ):
+            is_same = ast.unparse(node.cause) == ast.unparse(node.exc)
+            is_none = isinstance(node.cause, ast.Constant) and node.cause.value is None
+            if (is_chosen or is_same) and not is_none:
                 yield node.lineno
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,8 @@ class Pump:
             endpoint.receive_udp(buffer, size, segment, source, now)
 
         # `notify_closing` does not reach a reader that is already scheduled. Such a reader must not wait again: the
-        # closed descriptor's number may belong to the new socket, and trio refuses a second reader, which ends the node.
+        # closed descriptor's number may belong to the new socket, and trio refuses a second reader, which would end
+        # the node.
         while sock.is_open:
             try:
                 await wait(readable)

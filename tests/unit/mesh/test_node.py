@@ -377,15 +377,17 @@ async def test_a_failure_of_the_node_itself_reaches_the_caller() -> None:
         raise RuntimeError("the node's own")
 
     with trio.fail_after(60), pytest.raises(BaseExceptionGroup) as caught:
-        async with trio.open_nursery():
-            async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node:
-                node._nursery.start_soon(fail)
-                await trio.sleep_forever()
+        async with (
+            trio.open_nursery(),
+            open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node,
+        ):
+            node._nursery.start_soon(fail)
+            await trio.sleep_forever()
     assert caught.group_contains(RuntimeError, match="the node's own")
 
 
 async def test_a_reader_woken_for_a_replaced_socket_ends() -> None:
-    """An address vanishes after a datagram woke the reader and before the reader runs: the socket it reads is closed."""
+    """An address vanishes after a datagram woke the reader and before the reader runs: its socket is closed."""
     async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node:
         pump = node._pump
         old = pump.sockets[socket.AF_INET]
