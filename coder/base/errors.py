@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+_MOST_PARTS = 4
+"Sentences of a chain that one line shows."
+
 
 class CoderError(Exception):
     """A failure with a stable code.
@@ -20,16 +25,26 @@ class CoderError(Exception):
         return self.message
 
 
+def causes(error: BaseException, *, with_context: bool = False) -> Iterator[BaseException]:
+    """Yield `error`, then what caused it, then the cause of that, each exception once.
+
+    Every walk along a chain goes through here: an exception may be its own cause (`raise x from x`), and a walk that
+    ends only at None would never return. `with_context` also follows what was being handled when an exception without
+    a cause was raised.
+    """
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        context = following.__context__ if with_context else None
+        following = following.__cause__ if following.__cause__ is not None else context
+
+
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
     """One line for people: the message, then its causes, then the hint."""
-    parts = [_sentence(error)]
-    cause = error.__cause__
-    while cause is not None and len(parts) < 4:
-        text = _sentence(cause)
-        if text and text not in parts:
-            parts.append(text)
-        cause = cause.__cause__
-    line = ": ".join(part for part in parts if part)
+    parts = list(dict.fromkeys(text for one in causes(error) if (text := _sentence(one))))
+    line = ": ".join(parts[:_MOST_PARTS])
     hint = error.hint if isinstance(error, CoderError) and with_hint else ""
     return f"{line}\n{hint}" if hint else line
 

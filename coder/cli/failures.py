@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from coder.base.errors import CoderError, explain_error
+from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
 from coder.net.errors import HttpError
 
@@ -30,9 +30,7 @@ def doing(what: str) -> Iterator[None]:
 
 def error_text(error: CoderError, *, is_terminal: bool) -> str:
     """Everything after `error: `."""
-    chain: list[BaseException] = [error]
-    while chain[-1].__cause__ is not None:
-        chain.append(chain[-1].__cause__)
+    chain = list(causes(error))
     answer = next((one for one in chain if isinstance(one, HttpError)), None)
     if answer is None:
         return explain_error(error, with_hint=is_terminal)
@@ -65,7 +63,7 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
         is_bytes = "surrogates" in error.reason
         fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
         text = f"something of the command line, a variable, a file or an answer {fault}: {shown}"
-    elif asked is not None:
+    elif asked is not None and not isinstance(error, NameError):  # no answer makes a name unbound
         path = path_of(asked.shown_url)
         text = (
             f"the answer to {asked.method} {path} is not what this program understands: {slip(error)}\n"

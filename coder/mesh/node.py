@@ -379,7 +379,6 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
 
     UdpUnavailableError when direct paths are wanted and no UDP socket can be opened.
     """
-    failure: BaseException | None = None
     node: Node | None = None
     keep_freed_memory()
     try:
@@ -388,17 +387,17 @@ async def open_node(config: NodeConfig) -> AsyncIterator[Node]:
             try:
                 node._start()
                 yield node
-            except BaseException as error:
-                failure = error
-                raise
             finally:
                 node._close()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        # A nursery wraps what the caller's own block raised; the caller expects it as it was.
-        if failure is not None and len(group.exceptions) == 1:
-            raise failure from failure.__cause__
-        raise
+        # The nursery wraps what the caller's block raised; the caller expects it unwrapped. Raise what the nursery
+        # kept, not what the block raised: when a task of the node failed, the block raised the nursery's own Cancelled,
+        # and the next nursery outside would absorb that and go on as if its block had ended well.
+        if len(group.exceptions) > 1:
+            raise
+        only = group.exceptions[0]
+        raise only from only.__cause__
     finally:
         # Not before: a task may be waiting for the sockets.
         if node is not None:

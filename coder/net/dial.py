@@ -144,8 +144,10 @@ async def _secure(
     except (trio.BrokenResourceError, ssl.SSLError) as error:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(tls)
-        plain = NetError("tls", f"{host} ended the TLS handshake", "Is this an HTTPS address and port?")
-        raise (tls_failure(host, error) or plain) from (error.__cause__ or error)
+        failure = tls_failure(host, error)
+        if failure is None:
+            failure = NetError("tls", f"{host} ended the TLS handshake", "Is this an HTTPS address and port?")
+        raise failure from (error.__cause__ or error)
     except BaseException:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(tls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coder.base.clock import Clock, SystemClock
-from coder.base.errors import CoderError
+from coder.base.errors import CoderError, causes
 
 
 class NetError(CoderError):
@@ -43,9 +43,7 @@ def tls_failure(host: str, error: BaseException, clock: Clock | None = None) -> 
     """What went wrong with TLS, in words; None when none of the causes of `error` is about TLS."""
     import ssl
 
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
+    cause = next((one for one in causes(error, with_context=True) if isinstance(one, ssl.SSLError)), None)
     if cause is None:
         return None
     if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _OUT_OF_TIME:

@@ -305,7 +305,9 @@ async def connect_websocket(
             socket = await _carried(policy, path, headers, offered, max_message)
         except HttpError as error:
             # The server itself has spoken now, past whatever hides upgrades from it - or it is of another make.
-            raise (error if error.is_enveloped and error.status != 404 else refused) from refused
+            if error.is_enveloped and error.status != 404:
+                raise
+            raise refused from None
         except NetError:
             raise refused from None
         learned.on_stripped(origin, trio.current_time())

@@ -81,15 +81,23 @@ async def _stay_connected(
     connect: Connect, config: DaemonConfig, link: Link, beside: OnSession, scope: trio.CancelScope
 ) -> None:
     backoff = Backoff(config.reconnect_first, config.reconnect_last)
+    was_accepted = False
     with scope:
         while True:
-            if await _one_connection(connect, config, link, beside):
+            if await _one_connection(connect, config, link, beside, was_accepted):
+                was_accepted = True
                 backoff.reset()
             await trio.sleep(backoff.next_delay())
 
 
-async def _one_connection(connect: Connect, config: DaemonConfig, link: Link, beside: OnSession) -> bool:
-    """Connects and stays until the connection ends; whether it came about. Raises HttpError for a refusal."""
+async def _one_connection(
+    connect: Connect, config: DaemonConfig, link: Link, beside: OnSession, was_accepted: bool
+) -> bool:
+    """Connects and stays until the connection ends; whether it came about. Raises HttpError for a refusal.
+
+    A server that accepted this daemon before refuses it in the API's own words only: a reverse proxy answers for a
+    server that restarts, with a 403 or 404 page, too.
+    """
     connected = False
     try:
         async with connect() as session:
@@ -102,7 +110,7 @@ async def _one_connection(connect: Connect, config: DaemonConfig, link: Link, be
                 nursery.cancel_scope.cancel()
             _log.warn("the connection ended", daemon=config.name, reason=session.reason)
     except HttpError as problem:
-        if problem.status in _FATAL:
+        if problem.status in _FATAL and (problem.is_enveloped or not was_accepted):
             raise
         _log.warn("not connected", daemon=config.name, error=problem)
     except (CoderError, OSError) as problem:

@@ -1,7 +1,8 @@
 """`coder dotfiles`: a person's own settings brought into a workspace from a Git repository.
 
 The repository is cloned, or brought up to date; then its install script runs, or, where there is none, its dot-files
-are linked into the home directory. What was in their place is kept beside, with a date in its name.
+are linked into the home directory, file by file (dotfile_links.py). A file that was in the place of one is kept beside,
+with a date in its name.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.base.whole_file import move_aside
 from coder.cli import session
+from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
 
@@ -94,20 +94,12 @@ def _install(invocation: Invocation, folder: Path, script: Path) -> int:
 
 
 def _link_all(invocation: Invocation, folder: Path) -> int:
-    files = sorted(path for path in folder.iterdir() if path.name.startswith(".") and path.name not in {".git"})
-    if not files:
+    if not top_entries(folder):
         raise CoderError("dotfiles", "no files found to link: the repository has no dot-files and no install script")
     confirm(invocation, "No install scripts found, symlinking dotfiles to home directory.\n\n  Continue?", default=True)
     target = Path(invocation["symlink_dir"]).expanduser() if invocation["symlink_dir"] else Path.home()
     target.mkdir(parents=True, exist_ok=True)
-    for path in files:
-        place = target / path.name
-        if place.is_symlink():
-            place.unlink()
-        elif place.exists():
-            kept = move_aside(place, place.with_name(f"{place.name}.bak-{datetime.now().strftime('%Y%m%d%H%M%S')}"))
-            sys.stdout.write(f"Moved {place} to {kept}\n")
-        place.symlink_to(path)
+    link_dotfiles(folder, session.config_dir(invocation), target)
     sys.stdout.write("Dotfiles installation complete.\n")
     return 0
 

@@ -133,7 +133,10 @@ class Pump:
         def receive(buffer: bytearray, size: int, segment: int, source: Address) -> None:
             endpoint.receive_udp(buffer, size, segment, source, now)
 
-        while True:
+        # `notify_closing` does not reach a reader that is already scheduled. Such a reader must not wait again: the
+        # closed descriptor's number may belong to the new socket, and trio refuses a second reader, which would end
+        # the node.
+        while sock.is_open:
             try:
                 await wait(readable)
             except trio.ClosedResourceError:

@@ -108,6 +108,11 @@ class DatagramSocket:
         # Kernels that know GRO (5.0) know segmentation (4.18) too; a device may still refuse on the first send.
         self.gso = self.gro
 
+    @property
+    def is_open(self) -> bool:
+        """Until `close`."""
+        return self.sock.fileno() >= 0
+
     def close(self) -> None:
         """Give the port back."""
         self.sock.close()

@@ -14,13 +14,14 @@ from coder.cli import session
 from coder.cli.agents.credentials import given_token
 from coder.cli.command import Invocation, parse
 from coder.cli.completion import SCRIPTS, complete
-from coder.cli.failures import doing, error_text
+from coder.cli.failures import defect_text, doing, error_text
 from coder.cli.main import load
 from coder.cli.server.server import _yaml
 from coder.cli.server.support import _workspaces
 from coder.cli.templates.template_variables import _from_yaml
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
+from coder.net.request_log import REQUESTS, Exchange
 from tests.kit.cli import run_cli
 from tests.kit.odd_server import odd_server, reply
 
@@ -81,6 +82,21 @@ async def test_a_name_in_another_encoding_is_no_defect(line: str, tmp_path: Path
         result = await run_cli([name if word == "NAME" else word for word in line.split()], home=tmp_path, env=env)
     assert result.code == 1 and "is not written in UTF-8: '\\xe9'" in result.stderr, result.stderr
     assert "defect" not in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UnboundLocalError("cannot access local variable 'code'"), "a defect of this program: cannot access local"),
+        (NameError("name 'x' is not defined"), "a defect of this program: name 'x'"),
+        (KeyError("id"), 'the answer to GET /api/v2/users/me is not what this program understands: "id" is missing'),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_unbound_name_is_no_answers_fault(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Exchange("GET", "http://host/api/v2/users/me", 200, 0.1)
+    monkeypatch.setattr(REQUESTS, "last", asked)
+    assert defect_text(error, verbose=False).startswith(said)
 
 
 def given(line: str, path: Path) -> Invocation:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
@@ -9,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
@@ -366,3 +368,42 @@ async def test_an_error_in_the_block_comes_out_as_it_was() -> None:
     with pytest.raises(KeyError):
         async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)):
             raise KeyError("mine")
+
+
+async def test_a_failure_of_the_node_itself_reaches_the_caller() -> None:
+    """A Cancelled raised in its place would be absorbed by the nursery outside, and the failure lost."""
+
+    async def fail() -> None:
+        raise RuntimeError("the node's own")
+
+    with trio.fail_after(60), pytest.raises(BaseExceptionGroup) as caught:
+        async with (
+            trio.open_nursery(),
+            open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node,
+        ):
+            node._nursery.start_soon(fail)
+            await trio.sleep_forever()
+    assert caught.group_contains(RuntimeError, match="the node's own")
+
+
+async def test_a_reader_woken_for_a_replaced_socket_ends() -> None:
+    """An address vanishes after a datagram woke the reader and before the reader runs: its socket is closed."""
+    async with open_node(NodeConfig((address(1),), one_region("127.0.0.1", 9), dial_bare)) as node:
+        pump = node._pump
+        old = pump.sockets[socket.AF_INET]
+        await trio.testing.wait_all_tasks_blocked()
+
+        class MoveWhenWoken(trio.abc.Instrument):
+            def before_task_step(self, task: trio.lowlevel.Task) -> None:
+                if pump.sockets[socket.AF_INET] is old and task.name.endswith("Pump._read"):
+                    pump.reopen_sockets()
+
+        instrument = MoveWhenWoken()
+        trio.lowlevel.add_instrument(instrument)
+        with trio.fail_after(60), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b"hello", ("127.0.0.1", old.port))
+            while pump.sockets[socket.AF_INET] is old:
+                await trio.lowlevel.checkpoint()
+        trio.lowlevel.remove_instrument(instrument)
+        await trio.testing.wait_all_tasks_blocked()
+        assert old.sock.fileno() == -1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from coder.base.errors import CoderError
 from coder.net.errors import HttpError
@@ -301,6 +302,28 @@ async def test_refused_daemon_ends(config: DaemonConfig) -> None:
 
     with pytest.raises(HttpError, match="not you"):
         await run_daemon(connect, config, ECHO)
+
+
+async def test_accepted_daemon_outlives_pages_of_a_proxy(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    server = FakeServer()
+    refusals = [HttpError(404, "<html>"), HttpError(403, "<html>"), HttpError(403, "not you", is_enveloped=True)]
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        if server.connections:
+            raise refusals.pop(0)
+        async with server.connect() as session:
+            nursery.start_soon(cut)
+            yield session
+
+    async def cut() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        server.disconnect()
+
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(HttpError, match="not you"):
+            await run_daemon(connect, config, ECHO)
+    assert refusals == []
 
 
 async def test_module_files(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:

@@ -23,6 +23,7 @@ from quart import Response, g
 
 from coder.api.base import codec
 from coder.api.field_rules import NEW
+from coder.base.errors import causes
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
@@ -93,10 +94,8 @@ async def decoded(raw: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
 def _without_frames(refusal: Exception) -> Exception:
     """What trio carries out of a thread is held by the frames of its own traceback, and so is the body they read:
     megabytes that only the next collection of cycles would find. A refusal says what it has to without them."""
-    one: BaseException | None = refusal
-    while one is not None:
+    for one in causes(refusal, with_context=True):
         one.__traceback__ = None
-        one = one.__cause__ or one.__context__
     return refusal
 
 

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
+from coder.base.errors import causes
+
 MAX_UNPACKED = 100 << 20
 MAX_MEMBERS = 20_000
 MAX_DIRECTORY = 8 << 20
@@ -54,13 +56,10 @@ def _reading(kind: str) -> Iterator[None]:
         raise ArchiveError(f"not a readable {kind} archive: {error}") from error
 
 
-def _of_our_disk(error: BaseException | None) -> OSError | None:
+def _of_our_disk(error: BaseException) -> OSError | None:
     """The standard library takes some failures of reading for "not a zip file"."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno not in _LIES:
-            return error
-        error = error.__cause__ or error.__context__
-    return None
+    chain = causes(error, with_context=True)
+    return next((one for one in chain if isinstance(one, OSError) and one.errno not in _LIES), None)
 
 
 def safe_name_untrusted(name: str) -> str:
