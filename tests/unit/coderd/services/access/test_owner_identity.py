@@ -162,6 +162,13 @@ async def test_only_active_members_own_new_workspaces() -> None:
                     answer = await world.post(f"/api/v2/{path}", wanted, token=found.tokens[caller])
                     if answer.status_code != expected:
                         wrong.append(f"{caller} {path}: {answer.status_code} {answer.text[:120]}")
+                shown = await world.get(
+                    f"/api/v2/templateversions/{version}/external-auth",
+                    params={"user": found.ids[owner]},
+                    token=found.tokens[caller],
+                )
+                if shown.is_success != (expected == 201):
+                    wrong.append(f"{caller} sees the accounts of {owner}: {shown.status_code}")
         body = {"name": "x", "template_id": template}
         refused = await world.post("/api/v2/users/outsider/workspaces", body, token=found.tokens["boss"])
     assert not wrong, "\n".join(wrong)
