@@ -70,7 +70,8 @@ class Elsewhere:
         return bool(token), bool(key), [one.id for one in work.external_auth_providers]
 
 
-EVERYTHING, NOTHING = (True, True, [PROVIDER]), (False, False, [])
+EVERYTHING = (True, True, [PROVIDER])
+NOTHING: tuple[bool, bool, list[str]] = (False, False, [])
 
 
 @asynccontextmanager
@@ -164,7 +165,7 @@ async def test_only_active_members_own_new_workspaces() -> None:
                         wrong.append(f"{caller} {path}: {answer.status_code} {answer.text[:120]}")
                 shown = await world.get(
                     f"/api/v2/templateversions/{version}/external-auth",
-                    params={"user": found.ids[owner]},
+                    params={"user_id": found.ids[owner]},
                     token=found.tokens[caller],
                 )
                 if shown.is_success != (expected == 201):
