@@ -187,10 +187,10 @@ async def _external_auth(ident: str, match: str) -> Response:
     found = provider_tokens.provider(context(), ident, match)
     if found is None:
         raise agents.external_auth_unknown(match)
-    agents.require_user_data(place())
+    await agents.require_user_data(context(), place())
     waiter = None
     if "listen" in request.args:
-        waiter = provider_tokens.Waiter(place().agent.id, partial(agents.require_again, context(), place()))
+        waiter = provider_tokens.Waiter(place().agent.id, partial(agents.require_user_data_again, context(), place()))
     return reply(await provider_tokens.for_agent(context(), found, place().owner_id, waiter))
 
 

@@ -50,7 +50,7 @@ _DRY_RUN = f"{_VERSION}/dry-run/<id:job>"
     blueprint,
     "POST",
     "/organizations/<organization>/templateversions",
-    scope=("template:create", "template:update"),
+    scope="template:create",
     body=CreateTemplateVersionRequest,
     limit=_WITH_MESSAGE,
     answers=TemplateVersion,

@@ -283,7 +283,7 @@ async def get_acl(template: str) -> Response:
     blueprint,
     "PATCH",
     "/templates/<id:template>/acl",
-    scope="template:update",
+    scope="template:create",
     body=AclChange,
     answers=Envelope,
     audit=Audited("template", "write"),

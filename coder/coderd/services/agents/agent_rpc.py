@@ -108,7 +108,7 @@ class AgentService:
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:
         apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._place.agent)
         manifest = build_manifest(self._ctx, self._place, apps, scripts, metadata, children)
-        if gets_user_data(self._place):
+        if await gets_user_data(self._ctx, self._place):
             manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._place.owner_id))
         return manifest
 

@@ -16,6 +16,7 @@ from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
 from coder.api.login.external_auth import AgentGitSSHKey
 from coder.base.ids import new_uuid
+from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
@@ -208,20 +209,29 @@ async def _add_log_source(tx: Tx, row: LogSourceRow) -> None:
         raise Invalid("Too many log sources.", f"An agent may have {MAX_LOG_SOURCES}.")
 
 
-def gets_user_data(place: AgentPlace) -> bool:
-    """Whether the template lets this agent have what is its owner's: keys, tokens, secrets (`api_key_scope`)."""
-    return place.agent.api_key_scope != "no_user_data"
+async def gets_user_data(ctx: Context, place: AgentPlace) -> bool:
+    """Return whether this agent may have its owner's keys, tokens and secrets: the template allows it
+    (`api_key_scope`), and the owner still is an active member of the workspace's organization."""
+    if place.agent.api_key_scope == "no_user_data":
+        return False
+    return await ctx.db.read(owner_identity.is_delivered, place.owner_id, place.organization_id)
 
 
-def require_user_data(place: AgentPlace) -> None:
+async def require_user_data(ctx: Context, place: AgentPlace) -> None:
     """Raises Forbidden for an agent that gets nothing of its owner's."""
-    if not gets_user_data(place):
+    if not await gets_user_data(ctx, place):
         raise Forbidden("This agent may not read its owner's data.")
+
+
+async def require_user_data_again(ctx: Context, place: AgentPlace) -> None:
+    """The same for a call that waits long. Raises Unauthenticated, Forbidden."""
+    await require_again(ctx, place)
+    await require_user_data(ctx, place)
 
 
 async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> AgentGitSSHKey:
     """The owner's key pair, private half included: it is used inside their own workspace."""
-    require_user_data(place)
+    await require_user_data(ctx, place)
     key = await ctx.db.read(ssh_key_store.get_git_ssh_key, place.owner_id)
     if key is None:
         raise NotFound("The workspace's owner has no SSH key.")

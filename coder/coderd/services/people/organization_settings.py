@@ -18,7 +18,12 @@ from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, 
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.errors import BAD_BODY, Forbidden, Invalid
-from coder.coderd.services.people.organizations import lock_organization, organization_resource, require_assign
+from coder.coderd.services.people.organizations import (
+    lock_organization,
+    organization_resource,
+    require_assign,
+    require_default_roles,
+)
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
@@ -202,16 +207,44 @@ def _given_otherwise(before: RoleSyncSettings, after: RoleSyncSettings) -> set[s
 async def change_organization_sync(
     ctx: Context, subject: Subject, change: Callable[[OrganizationSyncSettings], OrganizationSyncSettings]
 ) -> OrganizationSyncSettings:
+    """Raises Forbidden, and Invalid for organizations whose default roles the caller may not give."""
     require_sync(subject, "update")
 
     async def write(tx: Tx) -> OrganizationSyncSettings:
         await site.lock_config(tx, _ORGANIZATION_SYNC)
-        changed = change(await load_organization_sync(tx))
+        stored = await load_organization_sync(tx)
+        changed = change(stored)
         _check_ids(changed.mapping)
+        for organization in await _joined_otherwise(tx, stored, changed):
+            require_default_roles(subject, organization)  # as with roles: what one may not do by hand
         await site.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
+
+
+async def _joined_otherwise(
+    tx: Tx, before: OrganizationSyncSettings, after: OrganizationSyncSettings
+) -> list[OrganizationRow]:
+    """Organizations that a login puts somebody into by the new setting and not by the old one, in order of their ids.
+
+    Another field gives every mapped organization to other people, and so does a field where there was none. Leaving
+    gives no roles: it is not asked about.
+    """
+    is_other_field = after.field not in {"", before.field}
+    was, becomes = before.mapping or {}, after.mapping or {}
+    ids = {
+        read_uuid(text)
+        for word, texts in becomes.items()
+        for text in texts
+        if is_other_field or text not in was.get(word, ())
+    }
+    if after.organization_assign_default and (is_other_field or not before.organization_assign_default):
+        ids.add((await organization_store.get_default_organization(tx)).id)
+    found = [
+        await organization_store.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
+    ]
+    return [row for row in found if row is not None]
 
 
 def clean_mapping(mapping: Mapping[str, Sequence[str] | None] | None) -> dict[str, list[str]]:

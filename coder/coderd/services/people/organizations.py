@@ -153,9 +153,9 @@ async def _update(
         roles = await _default_roles(tx, organization_id, wanted.default_org_member_roles)
     present = await lock_organization(tx, organization_id)
     # Compared with what they are now: what others just took back is not everybody's to give.
-    changed = set() if roles is None else set(roles).symmetric_difference(present.default_member_roles)
-    if roles is not None and changed:
-        require_assign(subject, organization_id, changed)
+    before = set(present.default_member_roles)
+    if roles is not None and before != set(roles):
+        require_assign(subject, organization_id, set(roles) - before, before - set(roles))
         values["default_member_roles"] = roles
     if values.get("name", present.name) != present.name:
         _check_reserved(values["name"])
@@ -245,6 +245,7 @@ async def get_member(
 async def add_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
 ) -> OrganizationMember:
+    """Raises NotFound, Forbidden, Invalid: a member already, or default roles the caller may not give."""
     require(subject, "create", member_resource(organization.id))
     now = ctx.clock.now()
 
@@ -253,7 +254,7 @@ async def add_member(
         held = await user_store.get_user(tx, user.id, hold=True)
         if held is None or held.deleted:
             raise NotFound
-        await hold_organization(tx, organization.id)
+        require_default_roles(subject, await hold_organization(tx, organization.id))
         await store.insert_member(tx, organization.id, user.id, now)
 
     said = f"{user.username} is already a member of {organization.display_name}"
@@ -282,7 +283,7 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
         denying = await _denying(tx, organization.id, member.roles)
         try:
             if denying:
-                require_assign(subject, organization.id, denying)
+                require_assign(subject, organization.id, taken=denying)
         except (Forbidden, Invalid) as refusal:
             raise Forbidden(
                 f'"{user.username}" has a role that denies something: {", ".join(denying)}.',
@@ -332,7 +333,8 @@ async def set_member_roles(
         if member is None:
             raise NotFound
         # Compared with what they are now: what others just gave is not everybody's to take.
-        require_assign(subject, organization.id, set(wanted).symmetric_difference(member.roles))
+        before = set(member.roles)
+        require_assign(subject, organization.id, set(wanted) - before, before - set(wanted))
         await store.update_member_roles(tx, organization.id, user.id, wanted)
         return replace(member, roles=wanted)
 
@@ -340,13 +342,27 @@ async def set_member_roles(
     return member_view(row, await role_titles(ctx, organization.id, [row]))
 
 
-def require_assign(subject: Subject, organization_id: UUID, changed: Iterable[str] = ()) -> None:
-    """May the caller give roles here, and give or take each of `changed`? Raises Forbidden, Invalid."""
-    if not may(subject, "assign", Resource("assign_org_role", organization_id=organization_id)):
+def require_assign(
+    subject: Subject, organization_id: UUID, given: Iterable[str] = (), taken: Iterable[str] = ()
+) -> None:
+    """May the caller give roles here, give each of `given` and take each of `taken`? Raises Forbidden, Invalid."""
+    roles = Resource("assign_org_role", organization_id=organization_id)
+    if not may(subject, "assign", roles) or (taken and not may(subject, "unassign", roles)):
         raise Forbidden
-    for name in sorted(changed):
+    for name in sorted({*given, *taken}):
         if not may_assign(subject, organization_id, name):
             raise Invalid(f'not authorized to assign role "{name}:{organization_id}"')
+
+
+def require_default_roles(subject: Subject, organization: OrganizationRow) -> None:
+    """May the caller make members here, who get the organization's default roles at once?
+
+    Harmless roles come with every membership; each other one is asked for like a role given by hand. Raises
+    Forbidden, Invalid.
+    """
+    given = set(organization.default_member_roles) - _HARMLESS
+    if given:
+        require_assign(subject, organization.id, given)
 
 
 def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from coder.coderd.services.foundation.fields import check_fields, check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.services.people.held_roles import hold_roles_of_both
+from coder.coderd.services.people.organizations import hold_organization, require_default_roles
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
@@ -148,7 +150,7 @@ def check_names(username: str, name: str, email: str | None = None) -> None:
 
 
 async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRow:
-    """Raises Forbidden, Invalid, Conflict, NotFound (an organization)."""
+    """Raises Forbidden, Invalid (also default roles the caller may not give), Conflict, NotFound (an organization)."""
     require(subject, "create", Resource("user"), hidden=False)
     if wanted.login_type not in ("password", "") and wanted.password:
         raise Invalid(f'Password cannot be set for non-password ("{wanted.login_type}") authentication.')
@@ -171,7 +173,12 @@ async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRo
     if wanted.status not in _STATUSES:
         detail = f'"{wanted.status}" is none of: {", ".join(_STATUSES)}.'
         raise Invalid(f'User status "{wanted.status}" is not valid.', detail, [("user_status", detail)])
-    return await insert_user(ctx, wanted)
+    return await insert_user(ctx, wanted, partial(_require_default_roles, subject, wanted.organization_ids))
+
+
+async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+    for organization_id in sorted(organization_ids):
+        require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
 async def _check_free(tx: Tx, wanted: NewUser) -> None:

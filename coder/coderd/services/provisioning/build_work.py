@@ -1,7 +1,8 @@
 """A workspace build as a provisioner daemon gets it: parameters, state, and everything Terraform may ask about.
 
 The owner's session token is made here, at the last moment: a fresh one for every start of a person's workspace, none
-for stop and delete.
+for stop and delete. A build whose owner has left the organization, or never was in it, gets no token or private key of
+theirs (`services/access/owner_identity.py`).
 What the end of a build means is `build_results.py`.
 """
 
@@ -9,10 +10,12 @@ from __future__ import annotations
 
 import secrets
 import string
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.login import provider_tokens
@@ -50,6 +53,8 @@ _ALPHABET = string.ascii_letters + string.digits
 async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
     """Raises Invalid when the build or something it stands on is gone."""
     work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    if owner_id is None:
+        return work
     key = work.metadata.workspace_owner_ssh_private_key
     work.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
     work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
@@ -61,8 +66,9 @@ async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.Acquired
 
 async def _describe(
     tx: Tx, job: JobRow, access_url: str, config: ServerConfig, now: datetime
-) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID, list[str]]:
-    """The work, its owner, and the external providers the template wants tokens of."""
+) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID | None, list[str]]:
+    """Return the work, the owner whose tokens it gets (None: nobody's), and the external providers the template wants
+    tokens of."""
     build = await build_store.get_build_by_job(tx, job.id)
     workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
     if build is None or workspace is None:
@@ -71,9 +77,14 @@ async def _describe(
     if owner is None:
         raise Invalid("get owner: the user is gone")
     previous = await build_store.get_previous_build(tx, build)
+    is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
+    if not is_delivered:
+        owner = replace(owner, ssh_private_key="")
     metadata = await _metadata(tx, build, workspace, owner, access_url)
     await _set_stage(tx, metadata, build, previous, workspace)
-    metadata.workspace_owner_session_token = await _session_token(tx, build, workspace, owner, config, now)
+    await key_store.replace_token(tx, workspace.owner_id, _token_name(workspace))
+    if is_delivered:
+        metadata.workspace_owner_session_token = await _session_token(tx, build, workspace, owner, config, now)
     version = await version_store.get_version(tx, build.template_version_id)
     wanted = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
     work = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
@@ -86,7 +97,7 @@ async def _describe(
         state=await build_store.get_state(tx, build.id),
         log_level=build.log_level,
     )
-    return work, workspace.owner_id, wanted
+    return work, workspace.owner_id if is_delivered else None, wanted
 
 
 async def _parameters(tx: Tx, build: BuildRow) -> list[provisioner_pb2.RichParameterValue]:
@@ -145,11 +156,13 @@ async def _set_stage(
             metadata.running_agent_auth_tokens.add(agent_id=str(detail.agent.id), token=str(detail.agent.auth_token))
 
 
+def _token_name(workspace: WorkspaceRow) -> str:
+    return f"{workspace.owner_id}_{workspace.id}_session_token"
+
+
 async def _session_token(
     tx: Tx, build: BuildRow, workspace: WorkspaceRow, owner: OwnerFacts, config: ServerConfig, now: datetime
 ) -> str:
-    name = f"{workspace.owner_id}_{workspace.id}_session_token"
-    await key_store.replace_token(tx, workspace.owner_id, name)
     if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
         # The system user's key would open every workspace that waits, of whatever template and organization, and
         # whoever is given the workspace could read it there.
@@ -168,7 +181,7 @@ async def _session_token(
             login_type=owner.login_type,
             lifetime_seconds=int(config.max_token_lifetime.total_seconds()),
             ip_address="",
-            token_name=name,
+            token_name=_token_name(workspace),
             scopes=["coder:all"],
             allow_list=["*:*"],
         ),

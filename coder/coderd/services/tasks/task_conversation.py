@@ -1,5 +1,8 @@
 """What a task and its user say to each other: through the app that speaks for it, or from what it left behind.
 
+Both directions ask for `application_connect` on the workspace: a task takes commands and shows what it did, as a
+terminal does.
+
 The app offers agentapi's three routes below its URL: GET status (`stable` when it takes input), POST message,
 GET messages. It is asked over the mesh, from the server's own node. A task that does not run is answered for by the
 snapshot its agent sent before it stopped.
@@ -19,6 +22,8 @@ import trio
 
 from coder.api.base import codec
 from coder.api.tasks.tasks import TaskLogEntry, TaskLogsResponse
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents import agent_http
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.foundation.errors import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge
@@ -27,7 +32,8 @@ from coder.coderd.services.tasks.tasks import load_task, status_of_task
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import SnapshotRow, TaskApp, TaskView
-from coder.domain.access.policy import Subject
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.access.policy import Resource, Subject
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.domain.tasks.tasks import MAX_SNAPSHOT
 
@@ -59,9 +65,11 @@ class _Messages(msgspec.Struct):
 async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, text: str) -> None:
     """Gives the task more input.
 
-    Raises NotFound, Forbidden, Invalid (no input), Conflict (the task or its app takes none now), BadGateway.
+    Raises NotFound (also without `application_connect` on the workspace), Forbidden, Invalid (no input), Conflict (the
+    task or its app takes none now), BadGateway.
     """
     view = await load_task(ctx, subject, owner_id, reference, "update")
+    await _require_connect(ctx, subject, view)
     if not text:
         raise Invalid("Task input is required.", validations=[("input", "must not be empty")])
     app = _speaking_app(ctx, view)
@@ -76,6 +84,20 @@ async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, t
     answer = await _ask(ctx, app, "POST", "message", body)
     if _member(answer, "ok") is not True:
         raise BadGateway("Task app rejected the message.", "it did not answer ok")
+
+
+async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> None:
+    """Raises NotFound. A dormant workspace is judged as if it were awake: nothing in it runs, and its owner may still
+    read what was said."""
+    row = view.task
+    workspace = None
+    if row.workspace_id is not None:
+        workspace = await ctx.db.read(workspace_store.get_workspace, row.workspace_id)
+    resource = Resource("workspace", owner_id=row.owner_id, organization_id=row.organization_id)
+    if workspace is not None:
+        resource = workspace_resource(workspace, dormant=False)
+    if not may(subject, "application_connect", resource):
+        raise NotFound
 
 
 def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
@@ -95,9 +117,10 @@ def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
 async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> TaskLogsResponse:
     """The conversation: live from a running task, else what was left behind.
 
-    Raises NotFound, Conflict (neither can be told), BadGateway.
+    Raises NotFound (also without `application_connect` on the workspace), Conflict (neither can be told), BadGateway.
     """
     view = await load_task(ctx, subject, owner_id, reference)
+    await _require_connect(ctx, subject, view)
     status = status_of_task(ctx, view)
     if status == "active" and view.app is not None:
         return TaskLogsResponse(logs=_entries(await _live_messages(ctx, view.app)))
@@ -165,8 +188,8 @@ def _member(answer: AgentAnswer, name: str) -> Any:
 async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
     """Keeps the conversation of a running task that is about to pause, for agents that send none themselves.
 
-    Asks briefly and never refuses on the app's account: whoever pauses wants the task paused. Raises NotFound,
-    Forbidden.
+    Asks briefly and never refuses on the app's account: whoever pauses wants the task paused. The caller hears nothing
+    of the conversation, so pausing asks for no `application_connect`. Raises NotFound, Forbidden.
     """
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if view.app is None or status_of_task(ctx, view) != "active":

@@ -130,7 +130,8 @@ def _check_request(body: CreateTemplateVersionRequest) -> None:
 async def _target(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
 ) -> TemplateRow | None:
-    """The template the version is for, once the caller may write there."""
+    """The template the version is for, once the caller may create it: a version is a program on the provisioner, not a
+    setting that `update` would cover."""
     if not isinstance(body.template_id, UUID) or not body.template_id.int:
         if not may(subject, "create", Resource("template", organization_id=organization_id)):
             raise NotFound  # readers are told no more than others (recorded)
@@ -138,7 +139,7 @@ async def _target(
     row = await ctx.db.read(template_store.get_template, body.template_id)
     if row is None or row.deleted or row.organization_id != organization_id:
         raise NotFound("Template does not exist.")
-    if not may(subject, "update", template_resource(row)):
+    if not may(subject, "create", template_resource(row)):
         raise NotFound
     return row
 
@@ -147,7 +148,7 @@ async def _create(
     tx: Tx, subject: Subject, spec: _VersionSpec, now: datetime, strict: bool
 ) -> tuple[VersionView, JobRow, MatchedProvisioners]:
     if spec.template is not None:
-        spec = replace(spec, template=await lock_template(tx, subject, spec.template.id))
+        spec = replace(spec, template=await lock_template(tx, subject, spec.template.id, "create"))
     version_id = new_uuid()
     file_id = await _file(tx, spec, now)
     values = await _with_last_values(tx, spec)

@@ -75,8 +75,9 @@ def _group(group: AclGroup) -> dict[str, Any]:
 
 
 async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
-    """Gives or takes access. Raises Invalid for unknown roles, users and groups."""
-    organization_id = (await load_template(ctx, subject, template_id, "update")).organization_id
+    """Gives or takes access. Asks for `create`: an entry may give every right on the template, `delete` too, which
+    `update` alone does not have. Raises Invalid for unknown roles, users and groups, NotFound, Forbidden."""
+    organization_id = (await load_template(ctx, subject, template_id, "create")).organization_id
     users = change.user_perms if isinstance(change.user_perms, dict) else {}
     groups = change.group_perms if isinstance(change.group_perms, dict) else {}
 
@@ -90,7 +91,7 @@ async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: 
 async def _update(
     tx: Tx, subject: Subject, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]
 ) -> None:
-    row = await lock_template(tx, subject, template_id)
+    row = await lock_template(tx, subject, template_id, "create")
     asked = Asked("group_perms", groups), Asked("user_perms", users)
     wrong = await role_faults(tx, subject, row.organization_id, "template", *asked)
     if wrong:

@@ -21,6 +21,7 @@ from coder.api.templates.template_versions import (
     TemplateVersionVariable,
 )
 from coder.api.workspaces.builds import WorkspaceResource
+from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
@@ -193,6 +194,7 @@ async def list_external_auth(
     if user_id is not None and user_id != subject.user_id:
         theirs = Resource("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
         require(subject, "create", theirs)
+        await ctx.db.read(owner_identity.require_member, subject, user_id, loaded.version.organization_id)
     return await external_auth.required_of(ctx, user_id or subject.user_id, wanted_of(loaded.version))
 
 

@@ -11,6 +11,7 @@ from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.ids import new_uuid
+from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
     load_workspace,
@@ -159,6 +160,7 @@ async def enqueue_first(
     """The workspace and its first build, inside a transaction. Refusals as of `create_workspace`."""
     template = await _template(tx, spec)
     _check_template(subject, template, spec, organization_id)
+    await owner_identity.require_member(tx, subject, spec.owner_id, template.organization_id)
     if await workspace_store.get_view_by_name(tx, spec.owner_id, spec.name) is not None:
         raise name_taken(spec.name)
     workspace = _new_row(spec, template, now)

@@ -202,6 +202,22 @@ async def get_member(tx: Tx, organization_id: UUID, user_id: UUID, *, lock: bool
     return None if row is None else MemberRow(*row)
 
 
+async def is_active_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
+    """Return whether a living, unsuspended user belongs to the organization. A dormant user does: the next login
+    makes the account active."""
+    statement = (
+        select(organization_members.c.user_id)
+        .join(users, users.c.id == organization_members.c.user_id)
+        .where(
+            organization_members.c.organization_id == organization_id,
+            organization_members.c.user_id == user_id,
+            ~users.c.deleted,
+            users.c.status != "suspended",
+        )
+    )
+    return (await tx.execute(statement)).one_or_none() is not None
+
+
 async def list_members(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple[list[MemberRow], int]:
     """A page of members by username and how many there are (0 when the page is empty)."""
     statement = (

@@ -182,6 +182,90 @@ async def test_who_may_see_and_do() -> None:
             assert (await world.post("/api/v2/authcheck", {"checks": asked}, token=who)).json() == {"mine": expected}
 
 
+CONVERSATION: dict[str, dict[str, tuple[int, int]]] = {
+    # state: caller -> what send and logs answer
+    "initializing": {
+        "owner": (409, 200), "organization-admin": (404, 404), "alice": (409, 200), "task-key": (404, 404),
+        "connect-key": (409, 200), "read-key": (403, 404), "bob": (404, 404),
+    },
+    "active": {
+        "owner": (204, 200), "organization-admin": (404, 404), "alice": (204, 200), "task-key": (404, 404),
+        "connect-key": (204, 200), "read-key": (403, 404), "bob": (404, 404),
+    },
+    "paused": {
+        "owner": (409, 200), "organization-admin": (404, 404), "alice": (409, 200), "task-key": (404, 404),
+        "connect-key": (409, 200), "read-key": (403, 404), "bob": (404, 404),
+    },
+}  # fmt: skip
+
+
+async def _speakers(world: World) -> dict[str, str]:
+    """Tokens of those who try to speak with alice's task."""
+    tokens = {"owner": world.token}
+    _, tokens["alice"] = await world.member("alice")
+    _, tokens["bob"] = await world.member("bob")
+    admin, tokens["organization-admin"] = await world.member("manager")
+    assert (await world.put(f"{DEFAULT}/members/{admin}/roles", {"roles": ["organization-admin"]})).status_code == 200
+    for name, scopes in (
+        ("task-key", ["task:read", "task:update", "user:read"]),
+        ("connect-key", ["task:read", "task:update", "user:read", "workspace:application_connect"]),
+        ("read-key", ["task:read", "user:read"]),
+    ):
+        made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": scopes}, token=tokens["alice"])
+        assert made.status_code == 201, made.text
+        tokens[name] = made.json()["key"]
+    return tokens
+
+
+async def test_a_conversation_asks_for_application_connect(tmp_path: Path) -> None:
+    """Also where it is read from what was left behind: else pausing the task would open it."""
+    wrong = []
+    async with fake_app() as app, task_world(app.port) as (world, _):
+        tokens = await _speakers(world)
+        task = await new_task(world, token=tokens["alice"])
+        path = f"{TASKS}/alice/{task['id']}"
+
+        async def ask(state: str) -> None:
+            assert (await world.get(path)).json()["status"] == state
+            for caller, expected in CONVERSATION[state].items():
+                sent = await world.post(f"{path}/send", {"input": f"by {caller}"}, token=tokens[caller])
+                read = await world.get(f"{path}/logs", token=tokens[caller])
+                if (sent.status_code, read.status_code) != expected:
+                    wrong.append(f"{state} {caller}: {sent.status_code} {sent.text} {read.status_code} {read.text}")
+
+        async def active() -> bool:
+            return bool((await world.get(path)).json()["status"] == "active")
+
+        await ask("initializing")
+        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TOKEN)
+        async with running_agent(view_context, DialPolicy(world.url), tmp_path / "agent"):
+            await eventually(active)
+            await ask("active")
+            heard = [line["content"] for line in app.messages]
+            assert (await world.post(f"{path}/pause", token=tokens["organization-admin"])).status_code == 202
+        await settled(world, task["workspace_id"])
+        await ask("paused")
+        kept = (await world.get(f"{path}/logs", token=tokens["alice"])).json()
+        dormant = await world.put(f"/api/v2/workspaces/{task['workspace_id']}/dormant", {"dormant": True})
+        assert dormant.status_code == 200, dormant.text
+        asleep = await world.get(f"{path}/logs", token=tokens["alice"])
+        assert asleep.json() == kept, "who may wake the workspace reads what was said before"
+    assert not wrong, "\n".join(wrong)
+    assert heard == ["by owner", "by alice", "by connect-key"]
+    assert [line["content"] for line in kept["logs"]] == heard, "also when somebody else pauses"
+
+
+async def test_owners_kept_out_of_workspaces_hear_no_tasks() -> None:
+    async with task_world(disable_owner_workspace_access=True) as (world, _):
+        _, token = await world.member("alice")
+        task = await new_task(world, token=token)
+        for user, who, expected in (("alice", world.token, (404, 404)), ("alice", token, (409, 200))):
+            path = f"{TASKS}/{user}/{task['id']}"
+            sent = await world.post(f"{path}/send", {"input": "x"}, token=who)
+            assert (sent.status_code, (await world.get(f"{path}/logs", token=who)).status_code) == expected
+            assert (await world.get(path, token=who)).status_code == 200
+
+
 async def test_a_list_shows_what_can_be_opened() -> None:
     """A role may deny what is one's own."""
     async with task_world() as (world, _):

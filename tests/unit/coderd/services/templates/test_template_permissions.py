@@ -154,3 +154,76 @@ async def test_archives_are_read_by_those_who_may_change_the_template() -> None:
         assert got == {caller: row[caller] for caller in tokens}
         unused = await upload(world, {"main.tf": "# nobody's"})
         assert (await world.get(f"/api/v2/files/{unused}", token=tokens["organization-admin"])).status_code == 404
+
+
+# ---- what `create` on the template is asked for
+
+_EXAMPLE = {"storage_method": "file", "provisioner": "echo", "tags": {}, "example_id": "scratch"}
+DOORS = ("acl", "version", "read-acl", "rename", "promote", "edit-version")
+CREATE_RIGHTS: dict[str, tuple[int, ...]] = {
+    # caller: what each of DOORS answers
+    "updater": (403, 404, 200, 200, 200, 200),
+    "update-key": (403, 403, 200, 200, 200, 200),
+    "creator": (200, 201, 403, 403, 403, 403),
+    "reader": (403, 404, 403, 403, 403, 403),
+    "listed-admin": (200, 201, 200, 200, 200, 200),
+    "listed-user": (403, 404, 403, 403, 403, 403),
+    "template-admin": (200, 201, 200, 200, 200, 200),
+    "organization-admin": (200, 201, 200, 200, 200, 200),
+    "organization-template-admin": (200, 201, 200, 200, 200, 200),
+    "owner": (200, 201, 200, 200, 200, 200),
+    "author-key": (200, 201, 200, 200, 200, 200),
+}
+
+
+async def _custom(world: World, name: str, *actions: str) -> str:
+    """The session token of a member whose only right on templates is `actions`."""
+    permissions = [{"negate": False, "resource_type": "template", "action": action} for action in ("read", *actions)]
+    none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+    role = {"name": name, "display_name": "", "organization_permissions": permissions, **none}
+    assert (await world.post("/api/v2/organizations/default/members/roles", role)).status_code == 200
+    user_id, token = await world.member(name)
+    path = f"/api/v2/organizations/default/members/{user_id}/roles"
+    assert (await world.put(path, {"roles": [name]})).status_code == 200
+    return token
+
+
+async def test_lists_and_versions_ask_for_create() -> None:
+    """An entry of the list may give every right, and a version runs on the provisioner: `update` is not enough."""
+    wrong = []
+    async with running_coderd(first_user=True) as world, working_daemon(world):
+        tokens = await callers(world)
+        for name, actions in (("updater", ["update"]), ("creator", ["create"]), ("reader", [])):
+            tokens[name] = await _custom(world, name, *actions)
+        for name, scopes in (
+            ("update-key", ["template:read", "template:update", "organization:read"]),
+            ("author-key", ["coder:templates.author", "organization:read", "user:read"]),
+        ):
+            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": scopes})
+            assert made.status_code == 201, made.text
+            tokens[name] = made.json()["key"]
+        puppet, _ = await world.member("puppet")
+        listed = {}
+        for name, role in (("listed-admin", "admin"), ("listed-user", "use")):
+            listed[(await world.member(name))[0]] = role
+        for name in ("listed-admin", "listed-user"):
+            tokens[name] = await world.login(f"{name}@b.c", "SomeSecure123!")
+        template = await new_template(world)
+        path, version = f"/api/v2/templates/{template['id']}", template["active_version_id"]
+        await ended(world, f"/api/v2/templateversions/{version}")
+        assert (await world.patch(f"{path}/acl", {"user_perms": listed})).status_code == 200
+        for caller, expected in CREATE_RIGHTS.items():
+            new = {**_EXAMPLE, "template_id": template["id"]}
+            asked: tuple[tuple[str, str, Any], ...] = (
+                ("PATCH", f"{path}/acl", {"user_perms": {puppet: "admin"}}),
+                ("POST", "/api/v2/organizations/default/templateversions", new),
+                ("GET", f"{path}/acl", None),
+                ("PATCH", path, {"description": caller}),
+                ("PATCH", f"{path}/versions", {"id": version}),
+                ("PATCH", f"/api/v2/templateversions/{version}", {"message": caller}),
+            )
+            for door, status, (method, where, body) in zip(DOORS, expected, asked, strict=True):
+                answer = await world.request(method, where, json=body, token=tokens[caller])
+                if answer.status_code != status:
+                    wrong.append(f"{caller} {door}: {answer.status_code} {answer.text[:120]}")
+    assert not wrong, "\n".join(wrong)

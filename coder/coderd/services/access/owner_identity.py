@@ -1,0 +1,42 @@
+"""Which workspaces may act as their owner.
+
+An owner's identity is the session token, the private SSH key, user secrets and tokens of external accounts. What an
+organization's administrator or template author runs in a workspace can read all of it. So a workspace gets it only
+while its owner is an active member of the workspace's organization.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.access.authorization import may
+from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.domain.access.policy import Resource, Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+async def is_delivered(tx: Tx, owner_id: UUID, organization_id: UUID) -> bool:
+    """Return whether a workspace of `organization_id` gets its owner's identity.
+
+    Prebuilt workspaces are exempt: the system user is in the default organization alone, and has nothing to deliver.
+    """
+    return owner_id == PREBUILDS_USER_ID or await organization_store.is_active_member(tx, organization_id, owner_id)
+
+
+async def require_member(tx: Tx, subject: Subject, owner_id: UUID, organization_id: UUID) -> None:
+    """Require that the owner of a new workspace is an active member of its organization.
+
+    A grant of the organization reaches its members alone; a grant of the site reaches every user. Raises Forbidden.
+    """
+    if may(subject, "create", Resource("workspace")):
+        return
+    if not await organization_store.is_active_member(tx, organization_id, owner_id):
+        raise Forbidden(
+            "The workspace's owner must be an active member of the template's organization.",
+            "Add the user to the organization or activate the account, then try again.",
+        )
