@@ -9,10 +9,10 @@ would cost more than the rest of sending; runs are split only where SACK blocks 
 The peer chooses where its SACK blocks begin and end, so it must not choose how many runs there are. Two rules:
 
 - A block counts as far as it covers whole segments: its edges are rounded inward to the boundaries of segments as they
-  were sent, as Linux does (`tcp_match_skb_to_sack`). A receiver holds whole segments, so the blocks of Linux, gVisor and
-  this stack end at such boundaries. An edge elsewhere comes from a segment that was cut differently when it was sent
-  again (the path's MTU changed), from a window that was taken back, or from an attack. Rounding inward is safe in each
-  case: SACK is advice (RFC 2018 section 8), and a range that is wrongly missing is acknowledged soon or sent once more.
+  were sent, as Linux does (`tcp_match_skb_to_sack`). A receiver holds whole segments, so the blocks of Linux, gVisor
+  and this stack end at such boundaries. An edge elsewhere comes from a segment that was cut differently when it went
+  out again (the path's MTU changed), from a window that was taken back, or from an attack. Rounding inward is safe in
+  each case: SACK is advice (RFC 2018 section 8), and what is wrongly missing is acknowledged soon or sent once more.
   Ignoring such blocks altogether would be as safe, and lose what they say of the segments between.
 - Beyond `_FREE_RUNS` each run has to be worth `_RUN_BYTES` bytes (`_is_full`): small segments bring a run each whatever
   their boundaries, and a peer may announce an MSS of a few bytes.
