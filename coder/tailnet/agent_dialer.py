@@ -14,7 +14,7 @@ import trio
 
 from coder.domain.network.overlay import agent_address
 from coder.mesh.errors import MeshError
-from coder.mesh.node import Node
+from coder.mesh.node import Node, TcpStream
 from coder.net.stream_wrapper import StreamWrapper
 from coder.tailnet.controller import Controller
 
@@ -32,7 +32,7 @@ class AgentDialer:
         self._used: dict[UUID, float] = {}
         self._open: dict[UUID, int] = {}
 
-    async def dial(self, agent_id: UUID, port: int) -> trio.abc.HalfCloseableStream:
+    async def dial(self, agent_id: UUID, port: int) -> AgentStream:
         """A TCP stream to a port of the agent. Raises ConnectionError; waits as long as the caller lets it."""
         self._used[agent_id] = trio.current_time()
         self._open[agent_id] = self._open.get(agent_id, 0) + 1
@@ -46,7 +46,7 @@ class AgentDialer:
         except BaseException:
             self._release(agent_id)
             raise
-        return _CountedStream(stream, lambda: self._release(agent_id))
+        return AgentStream(stream, lambda: self._release(agent_id))
 
     def _release(self, agent_id: UUID) -> None:
         self._open[agent_id] -= 1
@@ -74,15 +74,29 @@ class AgentDialer:
                 self.controller.remove_tunnel(agent_id)
 
 
-class _CountedStream(StreamWrapper):
-    """Tells when it is closed."""
+class AgentStream(StreamWrapper):
+    """A stream to a port of an agent. Tells its dialer when it is closed."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, on_close: Callable[[], None]) -> None:
+    def __init__(self, stream: TcpStream, on_close: Callable[[], None]) -> None:
         super().__init__(stream)
+        self._carrier = stream
         self._on_close: Callable[[], None] | None = on_close
 
+    @property
+    def unacknowledged(self) -> int:
+        """Bytes sent that the agent has not acknowledged."""
+        return self._carrier.unacknowledged
+
+    def abort(self) -> None:
+        """Reset the connection: what is on its way is of no use any more. `aclose` would go on delivering it."""
+        self._closed()
+        self._carrier.abort()
+
     async def aclose(self) -> None:
+        self._closed()
+        await super().aclose()
+
+    def _closed(self) -> None:
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             on_close()
-        await super().aclose()

@@ -74,8 +74,11 @@ async def _forward(
                 continue
             raise
         except BaseException:
-            await connection.aclose()
+            await connection.abandon()
             raise
+        if proxied.gone:
+            await connection.abandon()
+            return
         await pool.put(upstream_request.place, connection)
         return
 

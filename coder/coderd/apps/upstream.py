@@ -21,6 +21,7 @@ from coder.net.bounded_http import BoundedHttp
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.tailnet.agent_dialer import AgentStream
 
 MAX_HEAD = 256 << 10
 """Bytes of a response head. Some frameworks put whole sessions into cookies."""
@@ -53,6 +54,8 @@ class AppConnection:
     """One HTTP/1.1 connection to an application."""
 
     stream: trio.abc.Stream
+    carrier: AgentStream | None = None
+    "What `stream` goes over: itself, or below its TLS."
     reused: bool = False
     idle_since: float = 0.0
     h11: BoundedHttp = field(default_factory=lambda: BoundedHttp(h11.CLIENT, max_incomplete_event_size=MAX_HEAD))
@@ -65,6 +68,17 @@ class AppConnection:
     async def receive(self) -> None:
         """Waits for bytes, or for the end."""
         self.h11.receive_data(bytes(await self.stream.receive_some(READ_SIZE)))
+
+    async def abandon(self) -> None:
+        """Resets the connection, as the browser left before its answer was whole.
+
+        Half a request is of no use to the application, which learns from the reset that it was no end. A whole request
+        that is still on its way is delivered first, as a browser may send one and leave; the mesh bounds how long.
+        """
+        carrier = self.carrier
+        if carrier is not None and not (self.h11.our_state is h11.DONE and carrier.unacknowledged):
+            carrier.abort()
+        await self.aclose()
 
     async def aclose(self) -> None:
         with trio.CancelScope(shield=True):
@@ -88,12 +102,12 @@ class AppPool:
                 connection.reused = True
                 return connection
             await connection.aclose()
-        return AppConnection(await self._dial(place))
+        return await self._dial(place)
 
-    async def _dial(self, place: Target) -> trio.abc.Stream:
+    async def _dial(self, place: Target) -> AppConnection:
         stream = await dialing.dial(self._world, place.agent_id, place.port)
         if not place.tls:
-            return stream
+            return AppConnection(stream, stream)
         secure = trio.SSLStream(stream, _unverified(), server_hostname="localhost", https_compatible=True)
         try:
             with trio.fail_after(dialing.DIAL_TIMEOUT):
@@ -104,7 +118,7 @@ class AppPool:
             if isinstance(error, trio.BrokenResourceError | trio.TooSlowError | ssl.SSLError):
                 raise dialing.unanswered("the application does not speak TLS") from error
             raise
-        return secure
+        return AppConnection(secure, stream)
 
     async def put(self, place: Target, connection: AppConnection) -> None:
         """Keeps a connection whose last exchange is whole; closes any other."""

@@ -56,6 +56,11 @@ class TcpStream(trio.abc.HalfCloseableStream):
         """Our port."""
         return self._socket.local_port
 
+    @property
+    def unacknowledged(self) -> int:
+        """Bytes written that the peer has not acknowledged."""
+        return self._socket.unsent + self._socket.unacked
+
     def set_keepalive(self, idle: float | None, interval: float = 75.0, probes: int = 9) -> None:
         """Probe a silent peer; None switches off."""
         self._socket.set_keepalive(idle, interval, probes)
@@ -196,7 +201,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
             raise trio.ClosedResourceError
 
     async def aclose(self) -> None:
-        """Close; what is queued is still delivered."""
+        """Close; what is queued is still delivered, as long as the peer takes it."""
         self.close()
         await trio.lowlevel.checkpoint()
 

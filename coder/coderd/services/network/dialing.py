@@ -13,7 +13,7 @@ import trio
 from coder.coderd.services.foundation.errors import BadGateway
 
 if TYPE_CHECKING:
-    from coder.tailnet.agent_dialer import AgentDialer
+    from coder.tailnet.agent_dialer import AgentDialer, AgentStream
 
 PTY_PORT = 2
 DIAL_TIMEOUT = 15.0
@@ -34,7 +34,7 @@ def open_dialer(world: Dials) -> AgentDialer:
     return world.agent_dialer
 
 
-async def dial(world: Dials, agent_id: UUID, port: int) -> trio.abc.HalfCloseableStream:
+async def dial(world: Dials, agent_id: UUID, port: int) -> AgentStream:
     """A stream to a port of the agent. Raises BadGateway."""
     dialer = open_dialer(world)
     try:

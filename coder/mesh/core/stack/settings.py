@@ -41,6 +41,11 @@ class TcpSettings:
     "As upstream; 63 s with first_rto 1."
     give_up: float = 924.0
     "Silence after which unacknowledged data kills a connection (Linux: 15 retries). A laptop may sleep for minutes."
+    orphan_give_up: float = 100.0
+    """Ours: seconds; the same for a connection that its application has closed: what is queued is of no use any more,
+    and only memory and retransmissions are at stake. The least RFC 9293 section 3.8.3 allows (R2); Linux gives up after
+    eight retries (tcp_orphan_retries), which come to 102 s. A peer that answers window probes and takes nothing gets
+    `give_up` instead: its reader may only be slow."""
     # RFC 9293 section 3.4.2 guesses two minutes for a segment's life, and waits for two lives. The tunnel refuses
     # whatever is older than its keys or behind its window, so Linux's minute is plenty.
     time_wait: float = 60.0

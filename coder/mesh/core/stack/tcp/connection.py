@@ -279,7 +279,10 @@ class TcpSocket:
         self.host.make_ready(self)
 
     def close(self) -> None:
-        """The application leaves: finish our side, and reset if the peer goes on sending (RFC 2525 2.17)."""
+        """The application leaves: finish our side, and reset if the peer goes on sending (RFC 2525 2.17).
+
+        What is queued is still delivered, unless the peer takes nothing for `orphan_give_up` seconds.
+        """
         if self.state is TcpState.CLOSED:
             return
         # RFC 9293 section 3.6.1: closing with data unread resets, so that the peer knows its data was not taken.
@@ -288,6 +291,7 @@ class TcpSocket:
             return
         # Nobody will hear of it any more; the connection finishes by itself.
         self.receiver.discard()
+        self.recovery.rtt.orphan()
         self.on_event = None
         self.shutdown_write()
         if self.state is TcpState.FIN_WAIT_2:

@@ -110,7 +110,7 @@ class LossDetector:
             return 0
         # Without SACK nothing is known beyond the first hole (RFC 6582 section 3.2): one segment, the next hole shows
         # with the next partial acknowledgement.
-        return self._board.lose(una, min(una + mss, self._sender.snd_nxt))
+        return self._board.lose_first()
 
     def look_again(self, now: float, mss: int, *, is_open: bool) -> int:
         """Mark what has been waited for long enough, and set the timer for what has not; -> bytes newly marked."""

@@ -7,10 +7,13 @@ Obeys: RFC 2018 section 4 (blocks, most recent first), RFC 2883 (duplicates).
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 _SMALL = 512
 """Payloads below this are copied together: a view of a one-byte segment would pin three hundred bytes of packet."""
+_RECENT = 8
+"""Ours: blocks kept in the order of their news. Four at most fit into a header (RFC 2018 section 3); the others step in
+where those grow together."""
 
 Piece = bytes | bytearray | memoryview
 
@@ -18,7 +21,7 @@ Piece = bytes | bytearray | memoryview
 class Reassembly:
     """Absolute sequence numbers; `next` is RCV.NXT as far as data goes."""
 
-    __slots__ = ("_pieces", "_starts", "blocks", "next", "parts", "unread", "waiting")
+    __slots__ = ("_lefts", "_pieces", "_rights", "_starts", "blocks", "next", "parts", "unread", "waiting")
 
     def __init__(self, start: int) -> None:
         self.next = start
@@ -30,8 +33,11 @@ class Reassembly:
         self._pieces: list[Piece] = []
         self.waiting = 0
         "Bytes held out of order."
+        # Every range held, in order, with a hole before and behind each; also two lists, and for the same reason.
+        self._lefts: list[int] = []
+        self._rights: list[int] = []
         self.blocks: list[tuple[int, int]] = []
-        "Ranges held out of order, the one that changed last first."
+        "The ranges held out of order that changed last (`_RECENT` of them), the latest first."
 
     def insert(self, seq: int, data: Piece) -> int:
         """Take bytes at `seq`, already cut to the window; returns how many became readable."""
@@ -104,20 +110,22 @@ class Reassembly:
 
     def _note(self, left: int, right: int) -> None:
         """Put the range [left, right), joined with what it touches, in front of the blocks."""
+        lefts, rights = self._lefts, self._rights
+        # Touching counts as overlapping: RFC 2018 section 3 wants each block to be a contiguous range, with holes
+        # around. Searched and not walked: a peer may open thousands of holes.
+        first = bisect_left(rights, left)
+        stop = bisect_right(lefts, right)
+        if first < stop:
+            left = min(left, lefts[first])
+            right = max(right, rights[stop - 1])
+        if right <= left:
+            return
+        lefts[first:stop] = [left]
+        rights[first:stop] = [right]
         # RFC 2018 section 4: the block with the newest segment comes first, so that a lost acknowledgement loses
         # little.
-        keep = []
-        for block in self.blocks:
-            # Touching counts as overlapping: RFC 2018 section 3 wants each block to be a contiguous range, with holes
-            # around.
-            if block[1] < left or block[0] > right:
-                keep.append(block)
-            else:
-                left = min(left, block[0])
-                right = max(right, block[1])
-        if right > left:
-            keep.insert(0, (left, right))
-        self.blocks = keep
+        others = [block for block in self.blocks if block[1] < left or block[0] > right]
+        self.blocks = [(left, right), *others[: _RECENT - 1]]
 
     def _drain(self) -> int:
         before = self.next
@@ -138,12 +146,20 @@ class Reassembly:
             del pieces[:used]
             # Below RCV.NXT the acknowledgement says it (RFC 2018 section 4).
             self.blocks = [block for block in self.blocks if block[1] > self.next]
+            gone = bisect_right(self._rights, self.next)
+            del self._lefts[:gone]
+            del self._rights[:gone]
         return self.next - before
 
     @property
     def pieces(self) -> int:
         """How many pieces are held out of order."""
         return len(self._starts)
+
+    @property
+    def held(self) -> list[tuple[int, int]]:
+        """All ranges held out of order, in order."""
+        return list(zip(self._lefts, self._rights, strict=True))
 
     def read(self, limit: int) -> bytes:
         """Up to `limit` bytes, joined."""
@@ -179,5 +195,7 @@ class Reassembly:
         self.parts.clear()
         self._starts.clear()
         self._pieces.clear()
+        self._lefts.clear()
+        self._rights.clear()
         self.blocks = []
         self.unread = self.waiting = 0

@@ -24,8 +24,10 @@ _PAWS_AGE = 24 * 86400.0
 _MAX_CHALLENGES = 10
 """RFC 5961 section 7 suggests ten in five seconds and leaves it to us; ten a second keep what an attacker makes us send
 far below what he has to send."""
-_MAX_PIECES = 4096
-"""Ours: segments held out of order per connection; a peer sending one-byte segments must not fill the memory."""
+_FREE_PIECES = 256
+_PIECE_BYTES = 1024
+"""Ours: segments held out of order per connection: as many as fill the window with this many bytes each, and some more
+for small ones. A peer that sends single bytes must not fill the memory; a full window of ordinary segments has room."""
 _HEADER_STAMPED = tcp.HEADER_SIZE + len(tcp.ESTABLISHED_OPTIONS) + 8
 """A header with timestamps and nothing else."""
 WORTH_PREDICTING = 512
@@ -219,7 +221,7 @@ class Receiver:
         before = rx.next
         # Dropped: the sender repeats it when the hole is closed. What comes in order is taken always, or the hole
         # would never close.
-        if seq > before and rx.pieces >= _MAX_PIECES:
+        if seq > before and rx.pieces >= _FREE_PIECES + (self.rcv_adv - before) // _PIECE_BYTES:
             return 0
         if seq < before and self._agreed.sack:
             self.dsack = (seq, min(seq + len(data), before))

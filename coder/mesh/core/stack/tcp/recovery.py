@@ -182,13 +182,13 @@ class Recovery:
         """A segment that `fits_lone` went out."""
         self.limited = False
         self._extra = 0
-        self.scoreboard.sent(start, end, now)
+        self.scoreboard.sent(start, end, now, self._builder.mss)
         self._after_send(now)
 
     def sent(self, start: int, end: int, now: float) -> None:
         """New data, and maybe a FIN, went out."""
         self._extra = 0
-        self.scoreboard.sent(start, end, now)
+        self.scoreboard.sent(start, end, now, self._builder.mss)
         self._after_send(now)
 
     def take_lost(self, limit: int, now: float) -> tuple[int, int] | None:
@@ -288,8 +288,11 @@ class Recovery:
         # After the scoreboard has all of this segment: RACK compares times, and needs the newest one delivered (RFC
         # 8985 section 6.2, steps 2 to 5 in their order).
         # With nothing out of order and nothing sent twice RACK could find nothing, and looking at the flight for every
-        # acknowledgement would be most of its cost.
-        if board.sacked or board.retransmissions or not self._agreed.sack:
+        # acknowledgement would be most of its cost. Nor does an acknowledgement without news make anything older than
+        # the newest arrival; what only time makes lost is the timer's, or a peer could have us look for nothing.
+        if not self._agreed.sack or (
+            (board.sacked or board.retransmissions) and (progress or board.delivered != delivered)
+        ):
             is_open = self.phase is Phase.OPEN
             news = self._detector.find(now, self.cubic.mss, self.recovery_point, is_open=is_open, progress=progress > 0)
             if news and is_open:

@@ -20,8 +20,8 @@ class RoundTrip:
     """Samples in, timeouts out; seconds."""
 
     __slots__ = (
-        "_give_up", "_max_rto", "_min_at", "_min_rto", "_silence", "_variance", "_waits_since", "minimum", "retries",
-        "rto", "smoothed",
+        "_give_up", "_is_orphan", "_max_rto", "_min_at", "_min_rto", "_orphan_give_up", "_silence", "_stalled",
+        "_variance", "_waits_since", "minimum", "retries", "rto", "smoothed",
     )  # fmt: skip
 
     def __init__(self, settings: TcpSettings) -> None:
@@ -38,10 +38,15 @@ class RoundTrip:
         self._max_rto = settings.max_rto
         # RFC 9293 section 3.8.3 calls it R2, and has it at 100 seconds at least.
         self._give_up = settings.give_up
+        self._orphan_give_up = settings.orphan_give_up
+        self._is_orphan = False
+        "Whether the application has closed the connection."
         self.retries = 0
         "Timeouts in a row."
         self._silence = 0.0
         "Seconds waited in vain, in all waits since the last progress."
+        self._stalled = 0.0
+        "The same, counting waits that the peer answered with a closed window."
         self._waits_since = 0.0
         "When the wait under way began."
 
@@ -74,6 +79,10 @@ class RoundTrip:
 
     # Silence
 
+    def orphan(self) -> None:
+        """The application has closed the connection: silence is borne for a shorter time."""
+        self._is_orphan = True
+
     def timeout(self) -> float:
         """The retransmission timeout after `retries` doublings (section 5.5)."""
         if not self.retries:
@@ -92,7 +101,7 @@ class RoundTrip:
 
     def progressed(self) -> None:
         """Something new was acknowledged: silence begins anew. Backoff stays until `sample`."""
-        self._silence = 0.0
+        self._silence = self._stalled = 0.0
 
     def syn_was_lost(self) -> None:
         """The handshake took a timeout, data begins (rule 5.7)."""
@@ -109,9 +118,13 @@ class RoundTrip:
 
         The waits are added up, not the clock: a laptop that slept for hours and needs half a minute to find its
         network has not been silent for hours. `heard`: when a peer whose window is closed was heard last, else -1. One
-        that goes on answering is waited for however long, as RFC 9293 3.8.6.1 demands.
+        that goes on answering is waited for however long, as RFC 9293 3.8.6.1 demands; but not once the application has
+        closed, or a hostile peer could keep what is queued for ever (kernels end such connections, too).
         """
         # Heard since the wait began is what counts: an answer to an earlier probe says nothing about this one.
         self._silence = 0.0 if heard >= self._waits_since else self._silence + delay
+        self._stalled += delay
         self._waits_since = now
+        if self._is_orphan:
+            return self._silence >= self._orphan_give_up or self._stalled >= self._give_up
         return self._silence >= self._give_up

@@ -5,25 +5,47 @@ Does not live here: what to do about a loss (recovery.py).
 
 The unit is a run: a range sent at one moment, which usually is a whole batch of up to 44 segments. Per-segment records
 would cost more than the rest of sending; runs are split only where SACK blocks or losses cut them.
+
+The peer chooses where its SACK blocks begin and end, so it must not choose how many runs there are. Two rules:
+
+- A block counts as far as it covers whole segments: its edges are rounded inward to the boundaries of segments as they
+  were sent, as Linux does (`tcp_match_skb_to_sack`). A receiver holds whole segments, so the blocks of Linux, gVisor
+  and this stack end at such boundaries. An edge elsewhere comes from a segment that was cut differently when it went
+  out again (the path's MTU changed), from a window that was taken back, or from an attack. Rounding inward is safe in
+  each case: SACK is advice (RFC 2018 section 8), and what is wrongly missing is acknowledged soon or sent once more.
+  Ignoring such blocks altogether would be as safe, and lose what they say of the segments between.
+- Beyond `_FREE_RUNS` each run has to be worth `_RUN_BYTES` bytes (`_is_full`): small segments bring a run each whatever
+  their boundaries, and a peer may announce an MSS of a few bytes.
+
+So one acknowledgement costs as much as there are runs between SND.UNA and the newest arrival, at most.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 
+_FREE_RUNS = 1024
+"""Ours: runs of any size. Ordinary flights have a few hundred: one for each batch, two for each hole."""
+_RUN_BYTES = 1024
+"""Ours: what each run beyond `_FREE_RUNS` has to hold. Less than a segment of 1208 bytes, the least a tunnel usually
+sends, so that a full window of 4 MiB may have a run for each of its segments."""
+
 
 class Run:
-    """A range [start, end) sent at `time`."""
+    """A range [start, end) sent at `time` in segments of `size` bytes, counted from `base`; the last may be shorter."""
 
-    __slots__ = ("end", "lost", "retransmitted", "sacked", "start", "time")
+    __slots__ = ("base", "end", "lost", "retransmitted", "sacked", "size", "start", "time")
 
-    def __init__(self, start: int, end: int, time: float) -> None:
+    def __init__(self, start: int, end: int, time: float, base: int, size: int) -> None:
         self.start = start
         self.end = end
         self.time = time
+        self.base = base
+        "Where a segment began, at or before `start`: a part that was acknowledged or split off may end inside one."
+        self.size = size
         # RFC 6298 section 3 (Karn): which copy arrived is not known, so it gives no sample of the round trip.
         self.retransmitted = False
-        "Sent more than once."
+        "Sent more than once, or at more than one moment."
         self.sacked = False
         self.lost = False
         "Counts as lost and has not been sent again yet."
@@ -31,6 +53,16 @@ class Run:
     def __repr__(self) -> str:
         marks = "".join(mark for mark, on in (("s", self.sacked), ("l", self.lost), ("r", self.retransmitted)) if on)
         return f"Run({self.start}..{self.end} {marks})"
+
+    def boundary_from(self, at: int) -> int:
+        """The first boundary of a segment at or behind `at`, which lies inside the run."""
+        boundary = at + (self.base - at) % self.size
+        return boundary if boundary < self.end else self.end
+
+    def boundary_before(self, at: int) -> int:
+        """The last boundary of a segment at or before `at`, which lies inside the run."""
+        boundary = at - (at - self.base) % self.size
+        return boundary if boundary > self.start else self.start
 
 
 def _end_of(run: Run) -> int:
@@ -41,6 +73,7 @@ class Scoreboard:
     """Runs between SND.UNA and SND.NXT in order of sequence numbers."""
 
     __slots__ = (
+        "_lost_from",
         "delivered",
         "furthest",
         "lost",
@@ -59,6 +92,8 @@ class Scoreboard:
         "Bytes that arrived out of order."
         self.lost = 0
         "Bytes that count as lost and wait to be sent again."
+        self._lost_from = 0
+        "No run that ends at or before this number is lost: where `take_lost` begins to look."
         self.retransmissions = 0
         "Retransmissions since the flight was last in order; 0 means RACK has nothing to look for."
         self.delivered = 0
@@ -72,16 +107,44 @@ class Scoreboard:
         self.rack_end = 0
         self.rack_rtt = 0.0
 
-    def sent(self, start: int, end: int, now: float) -> None:
-        """New data went out."""
+    def sent(self, start: int, end: int, now: float, size: int) -> None:
+        """New data went out, in segments of `size` bytes; the last may be shorter."""
         runs = self.runs
-        if runs:
-            last = runs[-1]
-            # One batch, one run: it was sent at one moment, and RACK asks for nothing but the moment.
-            if last.time == now and not (last.retransmitted or last.sacked or last.lost):
-                last.end = end
-                return
-        runs.append(Run(start, end, now))
+        if runs and self._extend(len(runs) - 1, end, now, size, False):
+            return
+        runs.append(Run(start, end, now, start, size))
+
+    def _extend(self, index: int, end: int, now: float, size: int, retransmitted: bool) -> bool:
+        """Let a run reach to `end`, as what follows it was sent now; False: it has to be a run of its own."""
+        run = self.runs[index]
+        if run.sacked or run.lost:
+            return False
+        # One batch, one run: it was sent at one moment, and RACK asks for nothing but the moment. Behind a short
+        # segment the next would lie off the boundaries.
+        if (
+            run.time == now
+            and run.retransmitted == retransmitted
+            and run.size == size
+            and not (run.end - run.base) % size
+        ):
+            run.end = end
+            return True
+        if run.end - run.start >= _RUN_BYTES or not self._is_full:
+            return False
+        # Small segments share a run. They count as sent when the last one was: a loss among them is found later, and
+        # without a sample of the round trip.
+        run.end = end
+        run.time = now
+        run.retransmitted = True
+        run.base = run.start
+        run.size = end - run.start
+        return True
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether there are as many runs as the bytes under way are worth."""
+        runs = self.runs
+        return len(runs) >= _FREE_RUNS and len(runs) >= _FREE_RUNS + (runs[-1].end - runs[0].start) // _RUN_BYTES
 
     def acknowledge_all(self, end: int, now: float) -> tuple[float, int]:
         """Everything below `end`, which is all there is, arrived: (RTT sample, bytes).
@@ -155,7 +218,10 @@ class Scoreboard:
         self.rack_rtt = rtt
 
     def sack(self, left: int, right: int, now: float, echoed: float, shortest: float) -> int:
-        """[left, right) arrived out of order; returns how many bytes that is news for."""
+        """[left, right) arrived out of order; returns how many bytes that is news for.
+
+        Counted are whole segments (see above); when there is no room for more runs, whole runs.
+        """
         runs = self.runs
         # Blocks come with every acknowledgement while there is a hole: only the first run concerned is searched for,
         # or a long flight would be walked thousands of times.
@@ -170,10 +236,16 @@ class Scoreboard:
                 continue
             if run.start < left:
                 index += 1
-                self.split(index - 1, left)
+                cut = run.boundary_from(left)
+                # Only where a whole segment follows: the first byte of each would cut a run apart otherwise.
+                if cut < (run.end if run.end <= right else run.boundary_before(right)) and not self._is_full:
+                    self.split(index - 1, cut)
                 continue
             if run.end > right:
-                self.split(index, right)
+                cut = run.boundary_before(right)
+                if cut == run.start or self._is_full:
+                    break
+                self.split(index, cut)
             size = run.end - run.start
             news += size
             if run.lost:
@@ -197,7 +269,7 @@ class Scoreboard:
         """Cut the run in two at a sequence number inside it."""
         run = self.runs[index]
         # Both halves keep the moment of sending, so RACK sees no difference.
-        rest = Run(at, run.end, run.time)
+        rest = Run(at, run.end, run.time, run.base, run.size)
         rest.retransmitted, rest.sacked, rest.lost = run.retransmitted, run.sacked, run.lost
         run.end = at
         self.runs.insert(index + 1, rest)
@@ -228,19 +300,30 @@ class Scoreboard:
         limit = self.rack_rtt + window
         time, last = self.rack_time, self.rack_end
         for run in self.runs:
-            # RACK_sent_after of RFC 8985 section 6.2: equal moments are told apart by their ends.
-            if run.sacked or run.lost or run.time > time or (run.time == time and run.end > last):
+            if run.sacked or run.lost:
                 continue
+            # RACK_sent_after of RFC 8985 section 6.2: equal moments are told apart by their ends.
+            if run.time > time or (run.time == time and run.end > last):
+                if run.retransmitted:
+                    continue
+                # New data goes out in the order of its numbers, and what is sent again goes out after it was new: none
+                # behind this run was sent before it.
+                break
             left = run.time + limit - now
             if left <= 0:
-                run.lost = True
+                self._mark_lost(run)
                 news += run.end - run.start
             # The longest wait, as the RFC's step 5 has it: a timer for each would fire for segments that are on their
             # way.
             elif left > wait:
                 wait = left
-        self.lost += news
         return news, wait
+
+    def _mark_lost(self, run: Run) -> None:
+        run.lost = True
+        if not self.lost or run.start < self._lost_from:
+            self._lost_from = run.start
+        self.lost += run.end - run.start
 
     def expire(self, now: float, window: float) -> None:
         """A retransmission timeout: the oldest range is lost, and all that was sent long enough ago (RFC 8985 6.3)."""
@@ -255,8 +338,7 @@ class Scoreboard:
                 continue
             # RFC 8985 6.3: the first range whatever its age, the others when they could have arrived by now.
             if index == 0 or run.time + self.rack_rtt + window <= now:
-                run.lost = True
-                self.lost += run.end - run.start
+                self._mark_lost(run)
         self.retransmissions += 1
 
     def lose(self, start: int, end: int) -> int:
@@ -274,11 +356,19 @@ class Scoreboard:
                     continue
                 if run.end > end:
                     self.split(index, end)
-                run.lost = True
+                self._mark_lost(run)
                 news += run.end - run.start
             index += 1
-        self.lost += news
         return news
+
+    def lose_first(self) -> int:
+        """Mark the oldest segment lost unless it arrived; returns the bytes."""
+        if not self.runs:
+            return 0
+        run = self.runs[0]
+        # To its end, wherever the acknowledgement stands in it: a peer that acknowledges byte by byte would otherwise
+        # have each byte behind it sent as a segment of its own.
+        return self.lose(run.start, run.boundary_from(run.start + 1))
 
     def lose_all(self, start: int, end: int) -> None:
         """[start, end) has to be sent again for a reason that is no loss of the path's."""
@@ -302,23 +392,49 @@ class Scoreboard:
         `edge`: the end of the peer's window. What lies beyond waits; the very first segment is sent even into a window
         that closed over it, as its probe.
         """
-        for index, run in enumerate(self.runs):
-            if not run.lost:
-                continue
-            # RFC 9293 3.8.6: a window that was taken back binds retransmissions, too.
-            if run.start < edge:
-                limit = min(limit, edge - run.start)
-            elif index:
-                return None
-            if run.end - run.start > limit:
-                self.split(index, run.start + limit)
-            run.lost = False
-            run.retransmitted = True
-            run.time = now
-            self.retransmissions += 1
-            self.lost -= run.end - run.start
-            return run.start, run.end
-        return None
+        index = self._first_lost()
+        if index < 0:
+            return None
+        run = self.runs[index]
+        most = limit
+        # RFC 9293 3.8.6: a window that was taken back binds retransmissions, too.
+        if run.start < edge:
+            most = min(limit, edge - run.start)
+        elif index:
+            return None
+        start = run.start
+        end = min(run.end, start + most)
+        # A window that opens byte by byte would cut off a run with each byte; only the oldest byte must not wait.
+        if index and most < limit and end < run.end and self._is_full:
+            return None
+        self.retransmissions += 1
+        self.lost -= end - start
+        self._lost_from = end
+        if index and self._extend(index - 1, end, now, limit, True):
+            run.start = end
+            if run.start == run.end:
+                del self.runs[index]
+            return start, end
+        if end < run.end:
+            self.split(index, end)
+        run.lost = False
+        run.retransmitted = True
+        run.time = now
+        run.base = start
+        run.size = limit
+        return start, end
+
+    def _first_lost(self) -> int:
+        """The index of the first lost run, or -1."""
+        if not self.lost:
+            return -1
+        runs = self.runs
+        index = bisect_right(runs, self._lost_from, key=_end_of)
+        while not runs[index].lost:
+            index += 1
+        # Remembered also when it is not taken: the runs passed over are not looked at again.
+        self._lost_from = runs[index].start
+        return index
 
     def clear(self) -> None:
         """Forget everything outstanding."""

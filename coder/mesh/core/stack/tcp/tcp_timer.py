@@ -34,7 +34,7 @@ def on_timer(c: TcpSocket, now: float) -> None:
         if not c.sender.in_flight:
             timers.watch(NEVER, timers.probe_at)
         elif not c.recovery.on_timeout(now, c.receiver.last_heard):
-            c.die(StackError("timeout"))
+            _give_up(c)
     if timers.probe_at <= now:
         c.recovery.on_probe_timer(now)
     if timers.persist_at <= now:
@@ -49,6 +49,15 @@ def on_timer(c: TcpSocket, now: float) -> None:
         timers.linger(NEVER)
 
 
+def _give_up(c: TcpSocket) -> None:
+    """The peer was silent for too long."""
+    # A peer that is there and only takes nothing has to learn that the rest will not come. Where the application is
+    # still there silence was long enough for the peer to be gone.
+    if c.receiver.discards:
+        c.send_reset()
+    c.die(StackError("timeout"))
+
+
 def _probe_window(c: TcpSocket, now: float) -> None:
     """The peer's window is closed, and it is time to ask whether it still is."""
     rtt, timers = c.recovery.rtt, c.timers
@@ -56,7 +65,7 @@ def _probe_window(c: TcpSocket, now: float) -> None:
     # only its silence counts.
     heard = -1.0 if c.sender.snd_wnd else c.receiver.last_heard
     if rtt.is_in_vain(rtt.persist_delay(timers.persist_count), now, heard):
-        c.die(StackError("timeout"))
+        _give_up(c)
         return
     # Repeated until it is answered, as an acknowledgement that opens a window is not repeated by anybody (RFC 9293
     # section 3.8.6.1).
@@ -99,7 +108,7 @@ def on_path_change(c: TcpSocket, now: float) -> None:
         timers.send_syn(now)
     # Data under way asks by itself; without any there is nothing to repeat.
     elif c.sender.in_flight and not recovery.path_changed(now, c.receiver.last_heard):
-        c.die(StackError("timeout"))
+        _give_up(c)
         return
     if timers.persist_at != NEVER:
         timers.start_persist(now)

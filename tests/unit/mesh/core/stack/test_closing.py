@@ -136,6 +136,62 @@ def test_closed_socket_does_not_wait_for_a_silent_peer_for_ever() -> None:
     assert not puppet.stack.connections
 
 
+def test_closed_socket_resets_a_peer_that_acknowledges_nothing() -> None:
+    """RFC 9293 section 3.8.3 (R2). While the application is there its data is worth `give_up`, a quarter of an hour."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.write_nowait(b"x" * 5000)
+    puppet.collect()
+    puppet.advance(10)
+    socket.close()
+    sent = puppet.advance(80)
+    assert not socket.closed
+    assert not [s for s in sent if s.flags & RST]
+    sent = puppet.advance(100)
+    assert [s.flags for s in sent if s.flags & RST] == [RST | ACK]
+    assert sent[-1].flags & RST
+    assert not puppet.stack.connections
+    assert puppet.advance(1000) == []
+
+
+def test_closed_socket_waits_while_its_peer_takes_something() -> None:
+    puppet = Puppet()
+    socket = puppet.accepted()
+    socket.write_nowait(b"x" * 1000)
+    puppet.collect()
+    socket.close()
+    for _ in range(20):
+        puppet.advance(50)
+        puppet.ack += 1
+        puppet.send()
+    assert not socket.closed
+    puppet.ack += 980
+    puppet.send()
+    puppet.advance(1)
+    puppet.ack += 1
+    puppet.send()
+    assert socket.state is TcpState.FIN_WAIT_2
+
+
+def test_closed_socket_ends_at_a_window_that_stays_closed() -> None:
+    """A peer that answers every probe and takes nothing has a slow reader, or keeps our memory."""
+    puppet = Puppet()
+    socket = puppet.accepted()
+    puppet.send(window=0)
+    socket.write_nowait(b"x" * 5000)
+    socket.close()
+    answered = 0
+    while not socket.closed:
+        for segment in puppet.advance(10):
+            if not segment.flags & RST:
+                answered += 1
+                puppet.send(window=0)
+        assert puppet.now < 3000
+    assert puppet.now > 1900
+    assert answered > 15
+    assert not puppet.stack.connections
+
+
 def test_abort_tells_the_peer_and_the_application() -> None:
     world = World()
     mine, theirs = world.connect()

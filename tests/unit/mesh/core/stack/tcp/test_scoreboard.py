@@ -1,47 +1,195 @@
 """What is under way, against a model that holds every byte."""
 
+from random import Random
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
+from coder.mesh.core.stack.tcp.scoreboard import Run, Scoreboard
+
+MSS = 1208
+ANY_WINDOW = 1 << 40
+LONG_AGO = -1e9
+"""A reordering window that makes everything overdue."""
 
 
-@given(st.lists(st.tuples(st.sampled_from("sakrl"), st.integers(0, 30), st.integers(1, 12)), max_size=80))
-@settings(max_examples=150, deadline=None)
-def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, int]]) -> None:
-    """Every sequence number is a state letter in the model: flying, sacked, lost."""
-    flight = Scoreboard()
-    model: dict[int, str] = {}
+class Model:
+    """The state of every byte (flying, sacked, lost), and where segments begin."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, str] = {}
+        self.edges = {0}
+
+    def mark(self, left: int, right: int, state: str, only: str = "fsl") -> None:
+        self.states.update({n: state for n in range(left, right) if self.states[n] in only})
+
+    def inward(self, left: int, right: int) -> tuple[int, int]:
+        """The whole segments within a range; an empty range when there are none."""
+        inside = [edge for edge in self.edges if left <= edge <= right]
+        return (min(inside), max(inside)) if inside else (left, left)
+
+    def cut(self, left: int, right: int, size: int) -> None:
+        """A range goes out in segments of `size`."""
+        self.edges -= set(range(left + 1, right))
+        self.edges |= {*range(left, right, size), right}
+
+
+STEPS = st.lists(st.tuples(st.sampled_from("ssakkrrlfe"), st.integers(0, 30), st.integers(1, 12)), max_size=80)
+
+
+@given(STEPS, st.integers(1, 9))
+@settings(max_examples=300, deadline=None)
+def test_flight_counts_what_a_list_of_bytes_counts(steps: list[tuple[str, int, int]], mss: int) -> None:
+    flight, model = Scoreboard(), Model()
     una = nxt = 0
     now = 0.0
     for kind, offset, size in steps:
-        now += 0.01
         left, right = una + offset, min(una + offset + size, nxt)
+        if kind in "ak":
+            now += 0.01
         if kind == "s":
-            flight.sent(nxt, nxt + size, now)
-            model.update(dict.fromkeys(range(nxt, nxt + size), "f"))
+            flight.sent(nxt, nxt + size, now, mss)
+            model.states.update(dict.fromkeys(range(nxt, nxt + size), "f"))
+            model.cut(nxt, nxt + size, mss)
             nxt += size
         elif kind == "a":
             una = min(una + size, nxt)
             flight.acknowledge(una, now, -1.0, 0.001)
-            model = {n: s for n, s in model.items() if n >= una}
+            model.states = {n: s for n, s in model.states.items() if n >= una}
+            model.edges = {edge for edge in model.edges if edge > una} | {una}
         elif kind == "k" and left < right:
-            news = flight.sack(left, right, now, -1.0, 0.001)
-            assert news == sum(model[n] != "s" for n in range(left, right))
-            model.update(dict.fromkeys(range(left, right), "s"))
+            inside = model.inward(left, right)
+            assert flight.sack(left, right, now, -1.0, 0.001) == sum(model.states[n] != "s" for n in range(*inside))
+            model.mark(*inside, "s")
         elif kind == "l" and left < right:
             flight.lose(left, right)
-            model.update({n: "l" for n in range(left, right) if model[n] == "f"})
+            model.mark(left, right, "l", "f")
+            model.edges |= {left, right}
+        elif kind == "f" and una < nxt:
+            flight.lose_first()
+            model.mark(una, min(edge for edge in model.edges if edge > una), "l", "f")
+        elif kind == "e" and una < nxt:
+            if model.states[una] == "s":  # the peer took back what it had reported
+                model.mark(una, nxt, "f", "s")
+            flight.expire(now, LONG_AGO)
+            model.mark(una, nxt, "l", "f")
         elif kind == "r":
-            first = min((n for n, s in model.items() if s == "l"), default=None)
-            taken = flight.take_lost(size, now, 1 << 40)
+            first = min((n for n, s in model.states.items() if s == "l"), default=None)
+            taken = flight.take_lost(size, now, ANY_WINDOW)
             assert (taken is None) == (first is None)
             if taken is not None:
                 assert taken[0] == first
-                assert taken[1] - taken[0] <= size
-                model.update(dict.fromkeys(range(*taken), "f"))
-        assert flight.sacked == sum(s == "s" for s in model.values())
-        assert flight.lost == sum(s == "l" for s in model.values())
-        assert [(r.start, r.end) for r in flight.runs] == sorted((r.start, r.end) for r in flight.runs)
-        covered = [n for run in flight.runs for n in range(run.start, run.end)]
-        assert covered == sorted(model)
+                assert 0 < taken[1] - taken[0] <= size
+                assert {model.states[n] for n in range(*taken)} == {"l"}, "never what was reported"
+                model.mark(*taken, "f")
+                model.cut(*taken, size)
+        check(flight, model)
+    flight.expire(now, LONG_AGO)
+    missing = set(range(una, nxt)) - {n for run in flight.runs if run.sacked for n in range(run.start, run.end)}
+    resent = [n for taken in iter(lambda: flight.take_lost(mss, now, ANY_WINDOW), None) for n in range(*taken)]
+    assert sorted(resent) == sorted(missing), "all that is missing goes out again, and once"
+
+
+def check(flight: Scoreboard, model: Model) -> None:
+    marks = {
+        n: "s" if run.sacked else "l" if run.lost else "f" for run in flight.runs for n in range(run.start, run.end)
+    }
+    assert marks == model.states
+    assert flight.sacked == sum(s == "s" for s in model.states.values())
+    assert flight.lost == sum(s == "l" for s in model.states.values())
+    assert [(r.start, r.end) for r in flight.runs] == sorted((r.start, r.end) for r in flight.runs)
+
+
+def full_flight(size: int, segment: int = MSS, batch: int = 44) -> Scoreboard:
+    """A flight of so many bytes, each batch sent at a moment of its own."""
+    flight = Scoreboard()
+    for start in range(0, size, batch * segment):
+        flight.sent(start, min(start + batch * segment, size), 1 + start * 1e-6, segment)
+    return flight
+
+
+def test_edges_of_blocks_are_rounded_to_segments() -> None:
+    flight = full_flight(10 * MSS)
+    assert flight.sack(3 * MSS + 1, 5 * MSS, 2.0, -1.0, 0.001) == MSS
+    assert flight.sack(6 * MSS, 8 * MSS - 1, 2.0, -1.0, 0.001) == MSS
+    assert flight.sack(8 * MSS + 1, 9 * MSS - 1, 2.0, -1.0, 0.001) == 0
+    assert [(run.start // MSS, run.end // MSS) for run in flight.runs if run.sacked] == [(4, 5), (6, 7)]
+
+
+def test_single_bytes_leave_a_run_a_segment() -> None:
+    flight = full_flight(1_800_000)
+    random = Random(7)
+    for _ in range(20_000):
+        at = random.randrange(1_800_000 - 1)
+        assert flight.sack(at, at + 1, 3.0, -1.0, 0.001) == 0
+    assert len(flight.runs) == -(-1_800_000 // (44 * MSS))
+
+
+@pytest.mark.parametrize("segment", [8, 1])
+def test_tiny_segments_share_runs_beyond_a_limit(segment: int) -> None:
+    """The peer announces a tiny MSS, or the application writes byte by byte, each byte at a moment of its own."""
+    size = 40_000 * segment
+    flight = full_flight(size, segment, batch=1)
+    most = 1024 + size // 1024 + 1
+    assert len(flight.runs) <= most
+    for at in range(segment, size, 2 * segment):
+        flight.sack(at, at + segment, 1e6, -1.0, 0.001)
+    assert len(flight.runs) <= most
+    flight.expire(1e6, LONG_AGO)
+    resent = 0
+    while (taken := flight.take_lost(segment, 1e6 + resent, ANY_WINDOW)) is not None:
+        resent += taken[1] - taken[0]
+        assert len(flight.runs) <= 2 * most
+    assert resent == size - flight.sacked
+
+
+def test_a_window_opening_by_bytes_is_bounded() -> None:
+    """The peer took its window back, and lets the lost flight out again byte by byte."""
+    flight = full_flight(100 * MSS)
+    flight.expire(2.0, LONG_AGO)
+    for edge in range(1, 20_000):
+        while flight.take_lost(MSS, 2.0 + edge, edge) is not None:
+            pass
+    assert len(flight.runs) <= 1024 + 2 * 100 * MSS // 1024
+    while flight.take_lost(MSS, 1e6, ANY_WINDOW) is not None:
+        pass
+    assert not flight.lost
+
+
+class Watched(list[Run]):
+    """Counts how often a run is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        self.looks += 1
+        return super().__getitem__(index)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        for run in super().__iter__():
+            self.looks += 1
+            yield run
+
+
+def test_a_lost_flight_is_walked_once() -> None:
+    """A quarter of two thousand segments is missing; sending all of them again looks at each run a few times."""
+    flight = full_flight(2000 * MSS)
+    for at in range(4, 2000, 4):
+        flight.sack((at - 3) * MSS, at * MSS, 3.0, -1.0, 0.001)
+    flight.expire(3.0, LONG_AGO)
+    flight.runs = Watched(flight.runs)
+    before, pieces = len(flight.runs), 0
+    while flight.take_lost(MSS, 4.0 + pieces, ANY_WINDOW) is not None:
+        pieces += 1
+    assert pieces >= 500
+    assert isinstance(flight.runs, Watched)
+    assert flight.runs.looks <= 6 * (before + pieces)
+
+
+def test_detection_stops_behind_the_newest_arrival() -> None:
+    flight = full_flight(2000 * MSS, batch=2)
+    flight.sack(10 * MSS, 12 * MSS, 3.0, -1.0, 0.001)
+    flight.runs = Watched(flight.runs)
+    assert flight.detect(3.0, 0.0)[0] == 10 * MSS
+    assert flight.runs.looks <= 8
