@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.coderd.store.engine.availability import DatabaseAwayError
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database
@@ -34,10 +35,10 @@ async def migrate(database: Database) -> None:
     """Applies what is missing. Raises CoderError `schema_newer`, `database_unreachable`."""
     try:
         current = await database.read(_current_revision)
-    except (OSError, TimeoutError, DBAPIError, PostgresError) as error:
-        raise CoderError(
-            "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
-        ) from error
+    except (OSError, DBAPIError, PostgresError, DatabaseAwayError) as error:
+        raise CoderError("database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url.") from (
+            error.reason if isinstance(error, DatabaseAwayError) else error
+        )
     if _is_current(current):
         return
     _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
