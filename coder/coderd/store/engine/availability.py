@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from asyncpg import PostgresError
+from asyncpg import InterfaceError, InternalClientError, PostgresError
 from sqlalchemy.exc import DBAPIError
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 
 _log = get_logger("database")
+
+
+DRIVER_ERRORS = (OSError, DBAPIError, PostgresError, InterfaceError, InternalClientError)
+"""What work on a database raises when that is not there; `means_away` tells which of them do not mean that."""
+_BROKEN = (OSError, InterfaceError, InternalClientError)
+"""Connecting failed (TimeoutError is an OSError), or the driver was in the middle of something when the connection
+ended: then it finds itself in a state it does not know."""
 
 
 class DatabaseAwayError(CoderError):
@@ -66,7 +73,7 @@ def means_away(error: Exception) -> bool:
         return error.connection_invalidated or _is_state_of_absence(getattr(error.orig, "sqlstate", None))
     if isinstance(error, PostgresError):
         return _is_state_of_absence(error.sqlstate)
-    return isinstance(error, OSError)  # connecting failed; TimeoutError is one
+    return isinstance(error, _BROKEN)
 
 
 def _is_state_of_absence(sqlstate: object) -> bool:

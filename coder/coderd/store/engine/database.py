@@ -20,7 +20,6 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 import msgspec
 import outcome
 import trio
-from asyncpg import PostgresError
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
@@ -29,7 +28,7 @@ from coder.base.errors import CoderError
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
-from coder.coderd.store.engine.availability import Availability, DatabaseAwayError, means_away
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_away
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 
 T = TypeVar("T")
@@ -248,7 +247,7 @@ class Database:
         with surrounding:
             try:
                 result = await self._thread.call(lambda: _retried(unit))
-            except (OSError, DBAPIError, PostgresError) as error:
+            except DRIVER_ERRORS as error:
                 if not means_away(error):
                     raise
                 self.availability.failed(error)

@@ -16,7 +16,7 @@ from sqlalchemy import URL
 
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
-from coder.coderd.store.engine.availability import Availability
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability
 
 RESYNC = "\x00resync"
 """Delivered on every listening channel after the listening connection came back: notices may have been missed."""
@@ -141,15 +141,16 @@ class Listeners:
 
     async def _listen(self, channel: str) -> None:
         async with self._lock:
-            connection = self._connection
+            connection, lost = self._connection, self._lost
             if connection is None or channel in self._listening:
                 return  # without a connection: the reconnect listens on every known channel
             self._listening.add(channel)
             notice = self._on_notice()  # here, not on the loop: it needs trio's token
             try:
                 await self._database.call(lambda: _add_listener(connection, channel, notice))
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                _log.warn("listening failed, waiting for the reconnect", channel=channel)
+            except DRIVER_ERRORS as error:
+                _log.warn("listening failed, connecting again", channel=channel, error=error)
+                await self._drop(connection, lost)
 
     def _on_notice(self) -> Callable[[str, str], None]:
         token = trio.lowlevel.current_trio_token()
@@ -205,18 +206,22 @@ class Listeners:
 
     async def _ping(self) -> None:
         """Ends a connection that does not answer: then `_lost` is set."""
-        connection, availability = self._connection, self._database.availability
+        connection, lost, availability = self._connection, self._lost, self._database.availability
         async with self._lock:
             availability.asked()
             try:
                 with trio.fail_after(_PING_TIMEOUT):
                     await self._database.call(lambda: connection.execute("SELECT 1"))
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, trio.TooSlowError) as error:
+            except (*DRIVER_ERRORS, trio.TooSlowError) as error:
                 availability.failed(error)
-                await self._database.call(lambda: _terminate(connection))
-                self._lost.set()
+                await self._drop(connection, lost)
             else:
                 availability.answered()
+
+    async def _drop(self, connection: Any, lost: trio.Event) -> None:
+        """Lets `_keep_connected` open another one, which listens on every known channel."""
+        await self._database.call(lambda: _terminate(connection))
+        lost.set()
 
     async def _connect(self, first: bool) -> None:
         self._lost = trio.Event()

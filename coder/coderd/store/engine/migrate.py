@@ -10,13 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asyncpg import PostgresError
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.store.engine.availability import DatabaseAwayError
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database
@@ -35,7 +33,7 @@ async def migrate(database: Database) -> None:
     """Applies what is missing. Raises CoderError `schema_newer`, `database_unreachable`."""
     try:
         current = await database.read(_current_revision)
-    except (OSError, DBAPIError, PostgresError, DatabaseAwayError) as error:
+    except (*DRIVER_ERRORS, DatabaseAwayError) as error:
         raise CoderError("database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url.") from (
             error.reason if isinstance(error, DatabaseAwayError) else error
         )

@@ -30,6 +30,8 @@ LEAVE_TIMEOUT = 15.0
 """Seconds to try again while processes of the previous PostgreSQL leave."""
 _STOP_TIMEOUT = 30.0
 _PR_SET_PDEATHSIG = 1
+_BELOW = ("DETAIL", "HINT", "CONTEXT", "STATEMENT")
+"""Lines that PostgreSQL adds to a message."""
 _POLL = 0.5
 """Seconds between looks at a process where the system cannot tell when it ends."""
 
@@ -253,8 +255,10 @@ def is_alive(pid: int) -> bool:
 
 
 def last_line(cluster: Cluster) -> str:
+    """The last thing it logged, without the advice and the details below it."""
     try:
         lines = (cluster.root / "postgres.log").read_text(errors="replace").strip().splitlines()
     except OSError:
         return "no log"
-    return lines[-1] if lines else "empty log"
+    told = (line for line in reversed(lines) if not any(f"{word}:  " in line for word in _BELOW))
+    return next(told, "empty log")
