@@ -12,6 +12,7 @@ Not here: whose folders (`postgres_cluster.py`), which programs (`postgres_progr
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
@@ -24,9 +25,11 @@ from coder.base.errors import CoderError
 from coder.base.groups import single_failure
 from coder.base.whole_file import move_aside
 from coder.coderd.store.engine.postgres_cluster import (
+    Account,
     Cluster,
     cluster_of,
     find_account,
+    find_cluster,
     locked,
     make_folder,
     temporary_root,
@@ -73,9 +76,21 @@ def builtin_url(data_path: Path) -> str:
 
 
 def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
-    """`pg_dump` or `pg_restore`, and how subprocess starts it as whom the built-in database lets in."""
-    cluster = cluster_of(data_path, find_account())
+    """`pg_dump` or `pg_restore`, and how subprocess starts it as whom the built-in database lets in.
+
+    Where there is no built-in database the program runs as ourselves: no folder is made for it.
+    """
+    cluster = find_cluster(data_path, find_account())
+    if cluster is None:
+        myself = Account(os.geteuid(), os.getegid(), "", False)
+        cluster = Cluster(data_path, data_path / "data", data_path / "sock", myself)
     return find_client_programs(cluster, bin_dir) / name, spawn_options(cluster)
+
+
+def require_existing(data_path: Path) -> None:
+    """For what works on a deployment that is there. Raises CoderError `no_database`, `no_access`; nothing is made."""
+    if find_cluster(data_path, find_account()) is None:
+        raise CoderError("no_database", f"there is no database in {data_path.expanduser().absolute()}")
 
 
 def set_aside(data_path: Path, name: str) -> Path | None:
@@ -89,12 +104,13 @@ def set_aside(data_path: Path, name: str) -> Path | None:
         return move_aside(cluster.data, cluster.root / name)
 
 
-def put_back(data_path: Path, aside: Path) -> None:
-    """Undoes `set_aside`."""
+def put_back(data_path: Path, aside: Path | None) -> None:
+    """Removes what was made since `set_aside`, and undoes that."""
     cluster = cluster_of(data_path, find_account())
     with locked(cluster):
         shutil.rmtree(cluster.data, ignore_errors=True)
-        aside.rename(cluster.data)
+        if aside is not None:
+            aside.rename(cluster.data)
 
 
 async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
