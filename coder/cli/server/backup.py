@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
@@ -15,9 +15,12 @@ from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
 from coder.cli.server.direct_database import find_place, postgres_url, settings
 
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
+
 
 @contextlib.asynccontextmanager
-async def _reached(invocation: Invocation, config: Any) -> AsyncIterator[str]:
+async def _reached(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
     """The database given, the built-in one of a running server, or that one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
@@ -79,7 +82,7 @@ def _restore(invocation: Invocation) -> int:
     return 0
 
 
-def _restore_place(invocation: Invocation) -> tuple[Any, bool]:
+def _restore_place(invocation: Invocation) -> tuple[ServerConfig, bool]:
     """The server's configuration, and whether its data directory has no database yet.
 
     A new place has to be named (`--global-config`, CODER_CONFIG_DIR): the directory that is taken when nothing is said
@@ -96,7 +99,9 @@ def _restore_place(invocation: Invocation) -> tuple[Any, bool]:
         return settings(invocation), True
 
 
-async def _replace(invocation: Invocation, config: Any, programs: Any, dump: Path, manifest: Any) -> Path | None:
+async def _replace(
+    invocation: Invocation, config: ServerConfig, programs: Any, dump: Path, manifest: Any
+) -> Path | None:
     from coder.coderd.store.engine.backup import load_backup
     from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
 

@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.base.config import Inputs, Option
 from coder.base.errors import CoderError
@@ -19,6 +19,7 @@ from coder.cli import session
 from coder.cli.command import Invocation
 
 if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.store.engine.database import Database
 
 _UNITS = tuple(
@@ -48,14 +49,14 @@ def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False)
     )
 
 
-def settings(invocation: Invocation) -> Any:
+def settings(invocation: Invocation) -> ServerConfig:
     """The server's configuration as its environment gives it: where the built-in database is, and how keys are made."""
     from coder.coderd.config.reading import server_config
 
     return server_config(Inputs(env=invocation.env), session.config_dir(invocation))
 
 
-def find_place(invocation: Invocation) -> Any:
+def find_place(invocation: Invocation) -> ServerConfig:
     """The server's configuration, once there is a database to work on. Raises CoderError `no_database`, `no_access`."""
     from coder.coderd.store.engine.postgres import require_existing
 

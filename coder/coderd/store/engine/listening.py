@@ -218,7 +218,7 @@ class Listeners:
             else:
                 availability.answered()
 
-    async def _drop(self, connection: Any, lost: trio.Event) -> None:
+    async def _drop(self, connection: object, lost: trio.Event) -> None:
         """Lets `_keep_connected` open another one, which listens on every known channel."""
         await self._database.call(lambda: _terminate(connection))
         lost.set()
