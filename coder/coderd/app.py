@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlparse
@@ -65,6 +65,7 @@ from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import agent_dialer, coordinator, relay, replicas
 from coder.coderd.services.wireguard import wireguard_gateway
+from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import run_postgres
@@ -151,6 +152,7 @@ async def open_server(
     clock: Clock | None = None,
 ) -> AsyncIterator[RunningServer]:
     """A running server for the length of the block; everything is closed, in order, at its end."""
+    clock = clock or SystemClock()
     async with contextlib.AsyncExitStack() as stack:
         listeners = await open_listeners(config)  # first: a port in use must not cost a database start
         try:
@@ -159,12 +161,10 @@ async def open_server(
             )
             idle = idle_connections(config.postgres_conn_max_idle)
             database = await stack.enter_async_context(
-                open_database(url, pool_size=config.postgres_conn_max_open, idle=idle)
+                open_database(url, pool_size=config.postgres_conn_max_open, idle=idle, now=clock.monotonic)
             )
             await migrate(database)
-            server = await stack.enter_async_context(
-                _serving(config, database, listeners, provisioner_factory, clock or SystemClock())
-            )
+            server = await stack.enter_async_context(_serving(config, database, listeners, provisioner_factory, clock))
         except BaseException:
             for _, listener in listeners:
                 with trio.CancelScope(shield=True):
@@ -182,7 +182,8 @@ async def _serving(
     clock: Clock,
 ) -> AsyncIterator[RunningServer]:
     urls = tuple(url for url, _ in listeners)
-    with single_failure():
+    in_order = trio.Event()
+    with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
             afterwards = context.part(Afterwards)  # here, so that it belongs to no request
@@ -200,6 +201,7 @@ async def _serving(
                 daemons_left.set()
             try:
                 yield RunningServer(urls[0], context.access_url, urls, context)
+                in_order.set()
             finally:
                 context.stopping.set()
                 with trio.CancelScope(shield=True):
@@ -209,6 +211,17 @@ async def _serving(
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()
+
+
+@contextlib.contextmanager
+def _stops_without_database(in_order: trio.Event) -> Iterator[None]:
+    """A server that was told to stop does so without its database: none of its last writes is missed."""
+    try:
+        yield
+    except DatabaseAwayError as error:
+        if not in_order.is_set():
+            raise
+        _log.warn("the server stopped while its database was away", error=error.reason)
 
 
 async def _run_daemons(factory: ProvisionerFactory, context: Context, left: trio.Event) -> None:

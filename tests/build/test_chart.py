@@ -50,6 +50,13 @@ def environment(name: str) -> dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in container(name)["env"]}
 
 
+def test_probes_survive_an_absent_database() -> None:
+    """`/healthz` fails while the database is away: it may take a replica from the service, never restart the pod."""
+    found = container("everything")
+    assert found["readinessProbe"]["httpGet"]["path"] == "/healthz"
+    assert found["livenessProbe"]["httpGet"]["path"] == "/latency-check"
+
+
 def test_what_is_looked_at_here_is_the_chart_as_it_is() -> None:
     files = [path for path in CHART.rglob("*") if path.is_file()] + list(CASES.glob("*.values.yaml"))
     lines = [

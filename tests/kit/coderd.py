@@ -51,6 +51,7 @@ from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.provisioning import job_logs, job_queue
 from coder.coderd.services.workspaces import subscriptions
+from coder.coderd.store.engine import listening
 from tests.kit.databases import fresh_database, shared_postgres
 from tests.kit.http_client import http_client
 
@@ -82,6 +83,7 @@ SECOND_LOOKS = (
     (provisioners, "LOOK_EVERY"),
     (proxies, "LOOK_EVERY"),
     (session_revocation, "LOOK_EVERY"),
+    (listening, "PING_EVERY"),
     (subscriptions, "LOOK_EVERY"),
 )
 """Seconds until something is looked at though nobody told of it, because notices may be lost."""

@@ -28,7 +28,7 @@ import trio
 from sqlalchemy.util import LRUCache
 
 from coder.coderd.store.engine import database as engine
-from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
+from coder.coderd.store.engine import postgres, postgres_cluster, postgres_process, postgres_programs
 from coder.coderd.store.engine.database import LoopThread, open_database
 from coder.coderd.store.engine.migrate import migrate
 
@@ -151,7 +151,7 @@ async def shared_postgres() -> Cluster:
         found = postgres_cluster.cluster_of(Path(folder.name), account)
         programs = postgres_programs.find_programs(found, "")
         await postgres._initialise(found, programs, durable=False)
-        running = await postgres._start(found, programs, durable=False)
+        running = await postgres_process.start(found, programs, durable=False)
         _cluster = Cluster(folder, running, found.sockets)
         atexit.register(_stop_postgres)
         async with open_database(_cluster.url("coder")) as database:

@@ -8,7 +8,7 @@ from typing import Any
 from coder.base.errors import CoderError
 from coder.cli.command import Command, Invocation
 from coder.cli.output import ask
-from coder.cli.server.direct_database import database_url, postgres_url
+from coder.cli.server.direct_database import on_database, open_as_is, postgres_url
 
 
 def _reset(invocation: Invocation) -> int:
@@ -27,7 +27,6 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
 
     from coder.coderd.services.access.passwords import check_strength, hash_password
     from coder.coderd.store.access import keys as key_store
-    from coder.coderd.store.engine.database import open_database
     from coder.coderd.store.people import users as user_store
 
     check_strength(password)
@@ -43,7 +42,7 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
         await key_store.delete_keys_of(tx, user.id)
         return True
 
-    async with database_url(invocation) as url, open_database(url) as database:
+    async with open_as_is(invocation) as database:
         if not await database.run(write):
             raise CoderError("no_user", f'there is no user "{username}"', "Names are those people sign in with.")
 
@@ -52,7 +51,7 @@ RESET_PASSWORD = Command(
     words="reset-password",
     summary="Directly connect to the database to reset a user's password",
     usage="<username>",
-    run=_reset,
+    run=on_database(_reset),
     min_args=1,
     max_args=1,
     options=(postgres_url(),),

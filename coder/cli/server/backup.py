@@ -7,17 +7,20 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
-from coder.cli.server.direct_database import postgres_url, settings
+from coder.cli.server.direct_database import find_place, postgres_url, settings
+
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
 
 
 @contextlib.asynccontextmanager
-async def _reached(invocation: Invocation, config: Any) -> AsyncIterator[str]:
+async def _reached(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
     """The database given, the built-in one of a running server, or that one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
@@ -38,7 +41,7 @@ def _backup(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.backup import Programs, write_backup
 
-    config = settings(invocation)
+    config = find_place(invocation)
     now = datetime.now(UTC)
     target = Path(invocation["output"] or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
     if target.exists():
@@ -63,22 +66,42 @@ def _restore(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine import backup
 
-    config = settings(invocation)
+    config, is_new = _restore_place(invocation)
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
+    where = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
     with tempfile.TemporaryDirectory(prefix="coder-restore-") as folder:
         dump = Path(folder) / "database.dump"
         manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
-        where = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
-        confirm(invocation, f"Put it in the place of {where}?")
+        question = f"Make {where} of it, where there is none yet?" if is_new else f"Put it in the place of {where}?"
+        confirm(invocation, question)
         aside = run_trio(_replace, invocation, config, programs, dump, manifest)
-    sys.stdout.write("Restored.\n")
+    sys.stdout.write(f"Restored into {where}.\n")
     if aside is not None:
         sys.stdout.write(f"What was there before is in {aside}; remove it when all is well.\n")
     return 0
 
 
-async def _replace(invocation: Invocation, config: Any, programs: Any, dump: Path, manifest: Any) -> Path | None:
+def _restore_place(invocation: Invocation) -> tuple[ServerConfig, bool]:
+    """The server's configuration, and whether its data directory has no database yet.
+
+    A new place has to be named (`--global-config`, CODER_CONFIG_DIR): the directory that is taken when nothing is said
+    is another one for each user, and a deployment restored there is not the one that a service runs.
+    """
+    try:
+        return find_place(invocation), False
+    except CoderError as error:
+        if error.code != "no_database":
+            raise
+        if not invocation.globals["config_dir"]:
+            told = f"{error.message}\nTo restore into a new place, name it with --global-config or CODER_CONFIG_DIR."
+            raise CoderError(error.code, told) from None
+        return settings(invocation), True
+
+
+async def _replace(
+    invocation: Invocation, config: ServerConfig, programs: Any, dump: Path, manifest: Any
+) -> Path | None:
     from coder.coderd.store.engine.backup import load_backup
     from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
 
@@ -90,8 +113,7 @@ async def _replace(invocation: Invocation, config: Any, programs: Any, dump: Pat
         async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
             await load_backup(url, dump, manifest, programs)
     except BaseException:
-        if aside is not None:
-            put_back(config.data_path, aside)
+        put_back(config.data_path, aside)
         raise
     return aside
 
@@ -108,7 +130,7 @@ BACKUP = Command(
             short="o",
             help="File to write the backup to; coder-<date>.backup in this directory if left out.",
         ),
-        postgres_url(),
+        postgres_url(running=True),
     ),
 )
 RESTORE = Command(

@@ -1,10 +1,17 @@
-"""Commands that work on the database itself, without a server: which one it is, and how it is opened."""
+"""Commands that work on the database itself, without a server: which one it is, and how it is opened.
+
+They work on a deployment that is there. `find_place` decides that for all of them, before any question is asked; none
+of them makes a database, a folder or tables. Restoring into a new place is the exception, see `backup.py`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+import functools
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coder.base.config import Inputs, Option
 from coder.base.errors import CoderError
@@ -12,7 +19,14 @@ from coder.cli import session
 from coder.cli.command import Invocation
 
 if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.store.engine.database import Database
+
+_UNITS = tuple(
+    Path(folder) / "coder.service"
+    for folder in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+)
+_SERVICE_DATA = Path("/var/lib/coder")
 
 POSTGRES_AUTH = Option(
     "postgres_auth",
@@ -24,22 +38,75 @@ POSTGRES_AUTH = Option(
 )
 
 
-def postgres_url(env: str = "CODER_PG_CONNECTION_URL") -> Option:
-    """The option that names the database."""
+def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False) -> Option:
+    """The option that names the database; `running`: the command works while the built-in one's server runs, too."""
     return Option(
         "postgres_url",
         "postgres-url",
         env,
         secret=True,
-        help="URL of the database; if left out the built-in one, whose server must be stopped.",
+        help=f"URL of the database; if left out the built-in one{'' if running else ', whose server must be stopped'}.",
     )
 
 
-def settings(invocation: Invocation) -> Any:
+def settings(invocation: Invocation) -> ServerConfig:
     """The server's configuration as its environment gives it: where the built-in database is, and how keys are made."""
     from coder.coderd.config.reading import server_config
 
     return server_config(Inputs(env=invocation.env), session.config_dir(invocation))
+
+
+def find_place(invocation: Invocation) -> ServerConfig:
+    """The server's configuration, once there is a database to work on. Raises CoderError `no_database`, `no_access`."""
+    from coder.coderd.store.engine.postgres import require_existing
+
+    config = settings(invocation)
+    if not invocation.options.get("postgres_url"):
+        try:
+            require_existing(config.data_path)
+        except CoderError as error:
+            if error.code not in {"no_database", "no_access"}:
+                raise
+            # Not a hint, which is for terminals: a nightly job's mail has to say it, too.
+            raise CoderError(error.code, f"{error.message}\n{_where_else(config.data_path)}") from None
+    return config
+
+
+def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]:
+    """A command that asks nothing and does nothing where there is no database."""
+
+    @functools.wraps(run)
+    def checked(invocation: Invocation) -> int:
+        find_place(invocation)
+        return run(invocation)
+
+    return checked
+
+
+def _where_else(looked: Path) -> str:
+    """What to do; with the place of the service of this machine, where it has one."""
+    advice = (
+        "Name the server's data directory with --global-config or CODER_CONFIG_DIR and run this as the server's user; "
+        "or give --postgres-url."
+    )
+    place = _service_place()
+    if place is None:
+        return advice
+    if place == looked:
+        return f"{advice} The service coder.service makes one here at its first start."
+    return (
+        f"{advice} The service coder.service of this machine keeps its data in {place}: "
+        f"sudo -u coder env CODER_CONFIG_DIR={place} coder …"
+    )
+
+
+def _service_place() -> Path | None:
+    """Where the packaged service has its data directory; None when this machine has no such service."""
+    for unit in _UNITS:
+        with contextlib.suppress(OSError):
+            found = re.search(r"CODER_CONFIG_DIR=([^\s\"]+)", unit.read_text(encoding="utf-8", errors="replace"))
+            return Path(found[1]) if found else _SERVICE_DATA
+    return _SERVICE_DATA if _SERVICE_DATA.exists() else None
 
 
 @contextlib.asynccontextmanager
@@ -52,17 +119,27 @@ async def database_url(invocation: Invocation) -> AsyncIterator[str]:
         return
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = settings(invocation)
+    config = find_place(invocation)
     async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
         yield url
 
 
 @contextlib.asynccontextmanager
 async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
-    """The database, brought to this release's schema."""
-    from coder.coderd.store.engine.database import open_database
+    """The deployment's database, brought to this release's schema."""
     from coder.coderd.store.engine.migrate import migrate
 
-    async with database_url(invocation) as url, open_database(url) as database:
+    async with open_as_is(invocation) as database:
         await migrate(database)
+        yield database
+
+
+@contextlib.asynccontextmanager
+async def open_as_is(invocation: Invocation) -> AsyncIterator[Database]:
+    """The deployment's database with the schema it has."""
+    from coder.coderd.store.engine.database import open_database
+    from coder.coderd.store.engine.migrate import require_deployment
+
+    async with database_url(invocation) as url, open_database(url) as database:
+        await require_deployment(database)
         yield database

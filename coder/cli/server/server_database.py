@@ -12,7 +12,7 @@ from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import ask, confirm
-from coder.cli.server.direct_database import POSTGRES_AUTH, open_direct, postgres_url, settings
+from coder.cli.server.direct_database import POSTGRES_AUTH, find_place, on_database, open_direct, postgres_url, settings
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
@@ -50,7 +50,7 @@ def _builtin_serve(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.postgres import run_postgres
 
-    config = settings(invocation)
+    config = find_place(invocation)
 
     async def serve() -> None:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -235,28 +235,28 @@ def _new_push_keys(invocation: Invocation) -> int:
 NEW_PUSH_KEYS = Command(
     words="server regenerate-vapid-keypair",
     summary="Make new keys for browser notifications and forget all subscriptions",
-    run=_new_push_keys,
+    run=on_database(_new_push_keys),
     max_args=0,
     options=(postgres_url(), POSTGRES_AUTH, YES),
 )
 BUILTIN_URL = Command(
     words="server postgres-builtin-url",
     summary="Print the URL of the built-in database",
-    run=_builtin_url,
+    run=on_database(_builtin_url),
     max_args=0,
     options=(_RAW,),
 )
 BUILTIN_SERVE = Command(
     words="server postgres-builtin-serve",
     summary="Run the built-in database without its server",
-    run=_builtin_serve,
+    run=on_database(_builtin_serve),
     max_args=0,
     options=(_RAW,),
 )
 CREATE_ADMIN = Command(
     words="server create-admin-user",
     summary="Create a user who may do everything, when nobody can sign in any more",
-    run=_create_admin,
+    run=on_database(_create_admin),
     max_args=0,
     options=(
         Option(
@@ -285,7 +285,7 @@ CREATE_ADMIN = Command(
 ROTATE = Command(
     words="server dbcrypt rotate",
     summary="Seal what is secret in the database with a new key",
-    run=_rotate,
+    run=on_database(_rotate),
     max_args=0,
     options=(
         Option(
@@ -312,7 +312,7 @@ ROTATE = Command(
 DECRYPT = Command(
     words="server dbcrypt decrypt",
     summary="Store everything in the open again",
-    run=_decrypt,
+    run=on_database(_decrypt),
     max_args=0,
     options=(
         Option(
@@ -332,14 +332,14 @@ DECRYPT = Command(
 FORGET = Command(
     words="server dbcrypt delete",
     summary="Delete everything that is sealed, when its keys are lost",
-    run=_forget,
+    run=on_database(_forget),
     max_args=0,
     options=(postgres_url("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL"), POSTGRES_AUTH, YES),
 )
 FIX_LINKS = Command(
     words="server fix-oidc-links",
     summary="Untie accounts from a former OpenID provider",
-    run=_fix_links,
+    run=on_database(_fix_links),
     max_args=0,
     options=(
         Option(

@@ -13,8 +13,9 @@ from msgspec import UNSET
 from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
+from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.errors import Conflict, Invalid, Refusal
+from coder.coderd.services.foundation.errors import Conflict, Invalid, Refusal, Unavailable
 
 STATUS = {
     "refused": 400,
@@ -65,6 +66,8 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
                 return envelope_of(inner)
     if isinstance(error, Refusal):
         return envelope(error)
+    if isinstance(error, CoderError) and error.code == "database_away":
+        return envelope(Unavailable("The database does not answer.", "Try again in a moment."))  # it is logged there
     if _is_full(error):
         _log.error("a request failed: a disk is full", error=error, where=_where(error))
         body = Envelope(message="The server has no room left on its disk.", detail="Whoever runs it must make some.")

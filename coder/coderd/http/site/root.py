@@ -13,6 +13,7 @@ from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import NOTHING, TEXT
 from coder.coderd.http.server.json import message, reply
 from coder.coderd.http.server.route import route
+from coder.coderd.services.site.health import is_database_away
 from coder.domain.access.rate_budgets import unlimited
 from coder.domain.access.route_scopes import PUBLIC
 
@@ -22,17 +23,21 @@ if TYPE_CHECKING:
 blueprint = Blueprint("root", __name__)
 
 _PROBE = unlimited("asked by load balancers and measurements, and answered without a look at anything")
+_TEXT = "text/plain; charset=utf-8"
 
 
-@route(blueprint, "GET", "/healthz", scope=PUBLIC, budget=_PROBE, answers=TEXT)
+@route(blueprint, "GET", "/healthz", scope=PUBLIC, budget=_PROBE, answers=TEXT, others={503: TEXT})
 async def healthz() -> Response:
-    return Response("OK", content_type="text/plain; charset=utf-8")
+    """For load balancers: can this server serve anybody? What only asks whether it lives takes `/latency-check`."""
+    if is_database_away(context()):
+        return Response("the database does not answer", 503, content_type=_TEXT)
+    return Response("OK", content_type=_TEXT)
 
 
 @route(blueprint, "GET", "/latency-check", scope=PUBLIC, budget=_PROBE, answers=TEXT)
 async def latency_check() -> Response:
     """For browsers on any page: how far away is this server?"""
-    response = Response("OK", content_type="text/plain; charset=utf-8")
+    response = Response("OK", content_type=_TEXT)
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Allow-Headers"] = "*"
     response.headers["Access-Control-Allow-Methods"] = "*"
@@ -45,7 +50,7 @@ async def relay_latency_check() -> Response:
     """For nodes of the overlay, which choose their home relay by it; only the round trip counts."""
     if request.method == "HEAD":  # as upstream: a measurement is a GET
         return Response("", 405, {"Allow": "GET"})
-    return Response("", content_type="text/plain; charset=utf-8")
+    return Response("", content_type=_TEXT)
 
 
 @route(blueprint, "GET", ("/api/v2", "/api/v2/"), scope=PUBLIC, answers=Envelope)

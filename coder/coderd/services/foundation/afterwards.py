@@ -28,6 +28,7 @@ class Afterwards:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._put, self._taken = trio.open_memory_channel[tuple[str, Work]](MOST)
+        self._awaited: list[trio.Event] = []
         ctx.nursery.start_soon(self._do_all)
 
     async def leave(self, what: str, work: Work) -> None:
@@ -35,20 +36,34 @@ class Afterwards:
         await self._put.send((what, work))
 
     async def done(self) -> None:
-        """Waits until all that was left before is done."""
+        """Waits until all that was left before is done, or will not be done any more: the server was cancelled."""
         over = trio.Event()
 
         async def tell() -> None:
             over.set()
 
-        await self.leave("the end", tell)
-        await over.wait()
+        self._awaited.append(over)
+        try:
+            await self.leave("the end", tell)
+            await over.wait()
+        except trio.BrokenResourceError:
+            return
+        finally:
+            self._awaited.remove(over)
 
     async def _do_all(self) -> None:
-        async for what, work in self._taken:
-            try:
-                with trio.fail_after(LONGEST):
-                    await work()
-            except Exception as error:
-                # It is answered for: what cannot be done any more must not keep the others from it.
-                self._ctx.log.error("what a request left was not done", what=what, error=error)
+        try:
+            async for what, work in self._taken:
+                await self._do(what, work)
+        finally:
+            self._taken.close()
+            for over in self._awaited:
+                over.set()
+
+    async def _do(self, what: str, work: Work) -> None:
+        try:
+            with trio.fail_after(LONGEST):
+                await work()
+        except Exception as error:
+            # It is answered for: what cannot be done any more must not keep the others from it.
+            self._ctx.log.error("what a request left was not done", what=what, error=error)

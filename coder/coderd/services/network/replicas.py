@@ -20,6 +20,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.relay import Relay
+from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
 from coder.domain.access.policy import Resource, Subject
@@ -76,9 +77,17 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         nursery.start_soon(_keep_renewing, replicas, bridge, nursery)
         await ctx.stopping.wait()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):  # everything else is being cancelled
-            await bridge.say_goodbye()
-            await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
+            await _say_goodbye(ctx, bridge)
         nursery.cancel_scope.cancel()
+
+
+async def _say_goodbye(ctx: Context, bridge: Bridge) -> None:
+    try:
+        await bridge.say_goodbye()
+        await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
+    except DatabaseAwayError as error:
+        # The others notice when the row is old. Requests still running must not be cut off for it.
+        _log.warn("the other replicas were not told of the end", error=error)
 
 
 async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nursery) -> None:

@@ -60,6 +60,8 @@ _log = get_logger("health")
 _TIMEOUT = 30.0
 """Seconds a section may take."""
 _PINGS = 5
+AWAY_TOO_LONG = 10.0
+"""Seconds the database may be away before load balancers are told: a restart must not empty their lists."""
 _ORDER = ("ok", "warning", "error")
 _BIG: HealthSeverity = "error"
 
@@ -94,6 +96,11 @@ async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | No
         return False
     await ctx.db.run(site.put_config, _SETTINGS, wanted)
     return True
+
+
+def is_database_away(ctx: Context) -> bool:
+    """For too long, by what the work on it shows: no statement is run for this."""
+    return ctx.db.availability.away_for() > AWAY_TOO_LONG
 
 
 class HealthReports:

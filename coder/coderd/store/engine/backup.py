@@ -26,7 +26,7 @@ from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
 from coder.coderd.store.engine.database import open_database
-from coder.coderd.store.engine.migrate import known_revisions
+from coder.coderd.store.engine.migrate import known_revisions, require_deployment
 from coder.coderd.store.engine.postgres import client_program, run_postgres
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class Manifest:
     rows: dict[str, int]
     "By table, as counted in the scratch database."
 
+    @property
+    def holds_deployment(self) -> bool:
+        return bool(self.revision) and "users" in self.rows
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
@@ -59,16 +63,20 @@ class Programs:
 
 
 async def write_backup(url: str, target: Path, programs: Programs, made_at: str) -> Manifest:
-    """Raises CoderError; then there is no file of that name."""
+    """Raises CoderError; then there is no file of that name. A database that holds no deployment is refused."""
     dump = target.with_name(f".{target.name}.dump")
     part = target.with_name(f".{target.name}.part")
     try:
         with _private(dump) as file:
+            async with open_database(url) as database:
+                await require_deployment(database)
             await _run(programs, "pg_dump", ["--format=custom", "--no-owner", "--no-acl"], url, stdout=file)
         async with _scratch(programs) as scratch:
             await _load(scratch, dump, programs)
             revision, rows = await count_rows(scratch)
         manifest = Manifest(_FORMAT, BUILD_VERSION, revision, made_at, _sha256(dump), rows)
+        if not manifest.holds_deployment:
+            raise CoderError("nothing_to_back_up", "the database holds no deployment: it has no users table")
         with _private(part) as file, tarfile.open(fileobj=file, mode="w") as tar:
             _add_manifest(tar, manifest)
             tar.add(dump, "database.dump", filter=_anonymous)
@@ -99,7 +107,11 @@ def read_backup(source: Path, into: Path) -> Manifest:
         raise CoderError("bad_backup", f"cannot read {source}") from error
     if manifest.format != _FORMAT or _sha256(into) != manifest.sha256:
         raise CoderError("bad_backup", f"{source} is damaged: its checksum does not fit", "Use another backup.")
-    if manifest.revision and manifest.revision not in known_revisions():
+    if not manifest.holds_deployment:
+        raise CoderError(
+            "bad_backup", f"{source} holds no deployment: it was made of an empty database", "Use another backup."
+        )
+    if manifest.revision not in known_revisions():
         raise CoderError(
             "schema_newer",
             f"the backup was made by a newer release ({manifest.version}, schema {manifest.revision})",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -27,6 +28,7 @@ from coder.base.errors import CoderError
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_away
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 
 T = TypeVar("T")
@@ -163,7 +165,9 @@ class PoolState:
 class Database:
     """At most `pool_size` connections to one Postgres database, and one that listens. Made by `open_database`."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, idle: int | None = None) -> None:
+    def __init__(
+        self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self.url = engine_url(url)
         self._thread = LoopThread()
         # What is above the number kept idle is opened for a burst and closed after it; 0 would mean no limit there.
@@ -189,6 +193,8 @@ class Database:
         # Shares the pool: a single read needs neither BEGIN nor ROLLBACK.
         self._readers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._listeners: Listeners | None = None
+        self.availability = Availability(now)
+        "Whether the database answers, as the work on it shows."
         self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
         "Surrounds each unit of work with something, for tracing; it is given the work's name."
         self.identity_generation = 0
@@ -198,7 +204,8 @@ class Database:
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """One transaction: commits when `fn(tx, …)` returns, rolls back when it raises or the caller is cancelled.
 
-        A deadlock or a serialization failure runs `fn` again, so it must not keep state outside `tx`.
+        A deadlock or a serialization failure runs `fn` again, so it must not keep state outside `tx`. Raises
+        DatabaseAwayError.
         """
 
         async def unit() -> T:
@@ -236,10 +243,17 @@ class Database:
         return await self._cross(fn, unit)
 
     async def _cross(self, fn: Any, unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self.observe is None:
-            return await self._thread.call(lambda: _retried(unit))
-        with self.observe(getattr(fn, "__name__", "work")):
-            return await self._thread.call(lambda: _retried(unit))
+        surrounding = self.observe(getattr(fn, "__name__", "work")) if self.observe else contextlib.nullcontext()
+        with surrounding:
+            try:
+                result = await self._thread.call(lambda: _retried(unit))
+            except DRIVER_ERRORS as error:
+                if not means_away(error):
+                    raise
+                self.availability.failed(error)
+                raise DatabaseAwayError(error) from None
+        self.availability.answered()
+        return result
 
     @contextlib.asynccontextmanager
     async def listen(self, *channels: str) -> AsyncIterator[trio.MemoryReceiveChannel[tuple[str, str]]]:
@@ -290,9 +304,11 @@ async def _retried(unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 @contextlib.asynccontextmanager
-async def open_database(url: str, *, pool_size: int = 10, idle: int | None = None) -> AsyncIterator[Database]:
-    """Opens the database for the length of the block. Connects lazily; call `wait_answering` to be sure."""
-    database = Database(url, pool_size=pool_size, idle=idle)
+async def open_database(
+    url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
+) -> AsyncIterator[Database]:
+    """Opens the database for the length of the block. Connects lazily; `migrate` shows whether it can be used."""
+    database = Database(url, pool_size=pool_size, idle=idle, now=now)
     database._thread.start()
     try:
         with single_failure():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-__all__ = ["DBAPIError", "IntegrityError", "constraint_of", "refuses_the_value"]
+from coder.coderd.store.engine.availability import DatabaseAwayError
+
+__all__ = ["DBAPIError", "DatabaseAwayError", "IntegrityError", "constraint_of", "refuses_the_value"]
 
 
 def constraint_of(error: IntegrityError) -> str:

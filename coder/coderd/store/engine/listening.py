@@ -16,10 +16,15 @@ from sqlalchemy import URL
 
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability
 
 RESYNC = "\x00resync"
 """Delivered on every listening channel after the listening connection came back: notices may have been missed."""
 
+PING_EVERY = 5.0
+"""Seconds between looks at the listening connection: they show that the database answers though nobody asks it."""
+_PING_TIMEOUT = 60.0
+"""Seconds without an answer after which the connection counts as lost; a busy machine may take some of them."""
 _BIG_NOTICE = 7600
 
 _log = get_logger("database")
@@ -30,6 +35,7 @@ class DatabaseLoop(Protocol):
     """What listening needs of the database."""
 
     url: URL
+    availability: Availability
 
     async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
 
@@ -135,15 +141,16 @@ class Listeners:
 
     async def _listen(self, channel: str) -> None:
         async with self._lock:
-            connection = self._connection
+            connection, lost = self._connection, self._lost
             if connection is None or channel in self._listening:
                 return  # without a connection: the reconnect listens on every known channel
             self._listening.add(channel)
             notice = self._on_notice()  # here, not on the loop: it needs trio's token
             try:
                 await self._database.call(lambda: _add_listener(connection, channel, notice))
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                _log.warn("listening failed, waiting for the reconnect", channel=channel)
+            except DRIVER_ERRORS as error:
+                _log.warn("listening failed, connecting again", channel=channel, error=error)
+                await self._drop(connection, lost)
 
     def _on_notice(self) -> Callable[[str, str], None]:
         token = trio.lowlevel.current_trio_token()
@@ -176,12 +183,18 @@ class Listeners:
                     await self._connect(first)
                 except Exception as error:
                     # Whatever is wrong with the connection: the server outlives it and tries again.
+                    self._database.availability.failed(error)
                     _log.warn("the listening connection failed", error=error)
                     await trio.sleep(backoff.next_delay())
                     continue
                 first = False
                 backoff.reset()
-                await self._lost.wait()
+                self._database.availability.answered()
+                while not self._lost.is_set():
+                    with trio.move_on_after(PING_EVERY):
+                        await self._lost.wait()
+                        break
+                    await self._ping()
                 self._connection = None
                 self.counters.losses += 1
                 _log.warn("the listening connection was lost, connecting again")
@@ -190,6 +203,25 @@ class Listeners:
             if connection is not None:
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + 2):
                     await self._database.call(lambda: _terminate(connection))
+
+    async def _ping(self) -> None:
+        """Ends a connection that does not answer: then `_lost` is set."""
+        connection, lost, availability = self._connection, self._lost, self._database.availability
+        async with self._lock:
+            availability.asked()
+            try:
+                with trio.fail_after(_PING_TIMEOUT):
+                    await self._database.call(lambda: connection.execute("SELECT 1"))
+            except (*DRIVER_ERRORS, trio.TooSlowError) as error:
+                availability.failed(error)
+                await self._drop(connection, lost)
+            else:
+                availability.answered()
+
+    async def _drop(self, connection: object, lost: trio.Event) -> None:
+        """Lets `_keep_connected` open another one, which listens on every known channel."""
+        await self._database.call(lambda: _terminate(connection))
+        lost.set()
 
     async def _connect(self, first: bool) -> None:
         self._lost = trio.Event()

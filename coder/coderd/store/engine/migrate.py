@@ -10,12 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asyncpg import PostgresError
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database
@@ -30,14 +29,19 @@ def known_revisions() -> list[str]:
     return sorted(path.name[:4] for path in (_FOLDER / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
 
 
+async def require_deployment(database: Database) -> None:
+    """Raises CoderError `no_database` for one without our tables, which only a server makes; `database_unreachable`."""
+    if not await _reached_revision(database):
+        raise CoderError(
+            "no_database",
+            "the database has no tables of a deployment; the server makes them at its first start",
+            "Check that --postgres-url or --global-config name the database you mean.",
+        )
+
+
 async def migrate(database: Database) -> None:
     """Applies what is missing. Raises CoderError `schema_newer`, `database_unreachable`."""
-    try:
-        current = await database.read(_current_revision)
-    except (OSError, TimeoutError, DBAPIError, PostgresError) as error:
-        raise CoderError(
-            "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
-        ) from error
+    current = await _reached_revision(database)
     if _is_current(current):
         return
     _log.info("updating the database", from_revision=current or "nothing", to_revision=known_revisions()[-1])
@@ -55,6 +59,16 @@ def _is_current(revision: str) -> bool:
             "`coder server restore FILE`.",
         )
     return revision == known[-1]
+
+
+async def _reached_revision(database: Database) -> str:
+    try:
+        return await database.read(_current_revision)
+    except (*DRIVER_ERRORS, DatabaseAwayError) as error:
+        reason = error.reason if isinstance(error, DatabaseAwayError) else error
+        raise CoderError(
+            "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
+        ) from reason
 
 
 async def _current_revision(connection: Any) -> str:

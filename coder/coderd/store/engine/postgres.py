@@ -1,47 +1,42 @@
-"""The built-in PostgreSQL: initialised once, started as our child, stopped with us.
+"""The built-in PostgreSQL: initialised once, started as our child, started again when it dies, stopped with us.
 
 `run_postgres` is an async context that yields the URL. One server owns one data directory (a file lock says so); a
 Postgres whose server was killed is waited for, then adopted. Connections are possible through a socket in a 0700
 folder only.
 
-Not here: whose folders (`postgres_cluster.py`), which programs (`postgres_programs.py`), schemas (`migrate.py`),
-connections (`database.py`).
+Not here: whose folders (`postgres_cluster.py`), which programs (`postgres_programs.py`), its process
+(`postgres_process.py`), when it is started again (`postgres_supervisor.py`), schemas (`migrate.py`), connections
+(`database.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
-import signal
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import trio
 
-from coder.base.child_env import child_env
 from coder.base.errors import CoderError
-from coder.base.log import get_logger
+from coder.base.groups import single_failure
 from coder.base.whole_file import move_aside
 from coder.coderd.store.engine.postgres_cluster import (
+    Account,
     Cluster,
     cluster_of,
     find_account,
+    find_cluster,
     locked,
     make_folder,
     temporary_root,
 )
+from coder.coderd.store.engine.postgres_process import running_pid, spawn_options
 from coder.coderd.store.engine.postgres_programs import find_client_programs, find_programs
-
-_log = get_logger("postgres")
-_START_TIMEOUT = 60.0  # crash recovery of a large log takes its time
-_STOP_TIMEOUT = 30.0
-_PR_SET_PDEATHSIG = 1
+from coder.coderd.store.engine.postgres_supervisor import PostgresSupervisor
 
 
 @contextlib.asynccontextmanager
@@ -51,7 +46,8 @@ async def run_postgres(
     """Runs the built-in database for the length of the block and yields its URL.
 
     `ephemeral` keeps it in a temporary folder that is removed at the end; `durable=False` trades safety against
-    power loss for speed (tests). Raises CoderError: `data_dir_in_use`, `postgres_missing`, `postgres_failed`.
+    power loss for speed (tests). Raises CoderError: `data_dir_in_use`, `postgres_missing`, `postgres_failed`; the last
+    ends the block, too, when the database died and cannot be started again.
     """
     account = find_account()
     with contextlib.ExitStack() as stack:
@@ -61,12 +57,17 @@ async def run_postgres(
         stack.enter_context(locked(cluster))
         programs = find_programs(cluster, bin_dir)
         await _initialise(cluster, programs, durable)
-        running = await _start(cluster, programs, durable)
+        supervisor = PostgresSupervisor(cluster, programs, durable)
+        await supervisor.start()
         try:
-            yield cluster.url
+            with single_failure():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(supervisor.keep_running)
+                    yield cluster.url
+                    nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True):
-                await _stop(running)
+                await supervisor.stop()
 
 
 def builtin_url(data_path: Path) -> str:
@@ -75,9 +76,21 @@ def builtin_url(data_path: Path) -> str:
 
 
 def client_program(data_path: Path, name: str, bin_dir: str = "") -> tuple[Path, dict[str, Any]]:
-    """`pg_dump` or `pg_restore`, and how subprocess starts it as whom the built-in database lets in."""
-    cluster = cluster_of(data_path, find_account())
-    return find_client_programs(cluster, bin_dir) / name, _spawn_options(cluster)
+    """`pg_dump` or `pg_restore`, and how subprocess starts it as whom the built-in database lets in.
+
+    Where there is no built-in database the program runs as ourselves: no folder is made for it.
+    """
+    cluster = find_cluster(data_path, find_account())
+    if cluster is None:
+        myself = Account(os.geteuid(), os.getegid(), "", False)
+        cluster = Cluster(data_path, data_path / "data", data_path / "sock", myself)
+    return find_client_programs(cluster, bin_dir) / name, spawn_options(cluster)
+
+
+def require_existing(data_path: Path) -> None:
+    """For what works on a deployment that is there. Raises CoderError `no_database`, `no_access`; nothing is made."""
+    if find_cluster(data_path, find_account()) is None:
+        raise CoderError("no_database", f"there is no database in {data_path.expanduser().absolute()}")
 
 
 def set_aside(data_path: Path, name: str) -> Path | None:
@@ -86,25 +99,18 @@ def set_aside(data_path: Path, name: str) -> Path | None:
     with locked(cluster):
         if not cluster.data.exists():
             return None
-        if _running_pid(cluster):
+        if running_pid(cluster):
             raise CoderError("data_dir_in_use", f"a PostgreSQL still uses {cluster.data}", "Stop it first.")
         return move_aside(cluster.data, cluster.root / name)
 
 
-def put_back(data_path: Path, aside: Path) -> None:
-    """Undoes `set_aside`."""
+def put_back(data_path: Path, aside: Path | None) -> None:
+    """Removes what was made since `set_aside`, and undoes that."""
     cluster = cluster_of(data_path, find_account())
     with locked(cluster):
         shutil.rmtree(cluster.data, ignore_errors=True)
-        aside.rename(cluster.data)
-
-
-def _spawn_options(cluster: Cluster) -> dict[str, Any]:
-    account = cluster.account
-    options: dict[str, Any] = {"cwd": "/", "env": child_env(), "stdin": subprocess.DEVNULL}
-    if account.switch:
-        options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
-    return options
+        if aside is not None:
+            aside.rename(cluster.data)
 
 
 async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
@@ -126,7 +132,7 @@ async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
 
 
 async def _run_program(cluster: Cluster, command: list[str], text: bytes = b"") -> None:
-    options = _spawn_options(cluster)
+    options = spawn_options(cluster)
     options.pop("stdin")
     result = await trio.to_thread.run_sync(
         lambda: subprocess.run(
@@ -142,160 +148,3 @@ async def _run_program(cluster: Cluster, command: list[str], text: bytes = b"") 
             f"{Path(command[0]).name} failed: {told or result.returncode}",
             "Check the free space and the rights of the data directory, or give --postgres-url.",
         )
-
-
-@dataclass(slots=True)
-class RunningPostgres:
-    """A Postgres we answer for: our child, or one we adopted (`process` is None)."""
-
-    pid: int
-    process: subprocess.Popen[bytes] | None
-
-
-async def _start(cluster: Cluster, programs: Path, durable: bool) -> RunningPostgres:
-    deadline = trio.current_time() + _START_TIMEOUT
-    while True:
-        leftover = _running_pid(cluster)
-        if leftover:
-            adopted = await _adopt(cluster, leftover)
-            if adopted is not None:
-                return adopted
-        process = _spawn(cluster, programs, durable)
-        try:
-            if await _wait_ready(cluster, process, deadline):
-                return RunningPostgres(process.pid, process)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        # Just after a crash the old postmaster's children may still be leaving: try again for a while.
-        if trio.current_time() > deadline - _START_TIMEOUT + 15:
-            raise CoderError(
-                "postgres_failed",
-                f"PostgreSQL does not start: {_last_line(cluster)}",
-                f"Its log is {cluster.root / 'postgres.log'}.",
-            )
-        await trio.sleep(0.1)
-
-
-def _spawn(cluster: Cluster, programs: Path, durable: bool) -> subprocess.Popen[bytes]:
-    settings = [
-        "max_connections=100",
-        "shared_buffers=64MB",
-        "log_destination=stderr",
-        "log_min_messages=warning",
-        "jit=off",
-        *([] if durable else ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]),
-    ]
-    command = [str(programs / "postgres"), "-D", str(cluster.data), "-k", str(cluster.sockets), "-h", ""]
-    for setting in settings:
-        command += ["-c", setting]
-    log_path = cluster.root / "postgres.log"
-    if log_path.exists() and log_path.stat().st_size > 10_000_000:
-        log_path.replace(cluster.root / "postgres.log.1")
-    with os.fdopen(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
-        os.fchmod(log.fileno(), 0o600)  # one of an earlier release: statements that failed stand in it
-        return subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is ours to hand on, in order
-            preexec_fn=_die_with_parent(),  # noqa: PLW1509 - runs one system call; no thread of ours is up yet
-            **_spawn_options(cluster),
-        )
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-
-    def ask() -> None:
-        # SIGINT is Postgres' fast shutdown. Set after setuid, which would clear it; tied to the forking thread.
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
-    return ask
-
-
-async def _wait_ready(cluster: Cluster, process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """True when it accepts connections, False when it exited."""
-    while process.poll() is None:
-        if _status(cluster) == (process.pid, "ready"):
-            return True
-        if trio.current_time() > deadline:
-            raise CoderError(
-                "postgres_failed",
-                f"PostgreSQL was not ready after {_START_TIMEOUT:.0f} s: {_last_line(cluster)}",
-                f"Its log is {cluster.root / 'postgres.log'}.",
-            )
-        await trio.sleep(0.005)
-    return False
-
-
-async def _adopt(cluster: Cluster, pid: int) -> RunningPostgres | None:
-    """A Postgres left by a killed server: it is shutting down (then None) or can be used."""
-    _log.warn("a PostgreSQL of an earlier server is still running", pid=pid)
-    for _ in range(100):
-        if not _alive(pid):
-            return None
-        await trio.sleep(0.05)
-    if _status(cluster) == (pid, "ready"):
-        _log.info("adopting the running PostgreSQL", pid=pid)
-        return RunningPostgres(pid, None)
-    raise CoderError(
-        "postgres_failed", f"a PostgreSQL (process {pid}) uses {cluster.data} and does not answer", "Stop it first."
-    )
-
-
-async def _stop(running: RunningPostgres) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(running.pid, signal.SIGINT)
-    with trio.move_on_after(_STOP_TIMEOUT):
-        # Its end cannot be waited for as an event: an adopted Postgres is not our child.
-        while running.process.poll() is None if running.process else _alive(running.pid):  # noqa: ASYNC110
-            await trio.sleep(0.005)
-        return
-    _log.error("PostgreSQL did not stop in time and is ended the hard way", pid=running.pid)
-    os.kill(running.pid, signal.SIGQUIT)
-    if running.process:
-        running.process.wait()
-
-
-def _status(cluster: Cluster) -> tuple[int, str]:
-    """(pid, state) as postmaster.pid tells."""
-    try:
-        lines = cluster.pid_file.read_text().splitlines()
-        return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
-    except (OSError, ValueError, IndexError):
-        return 0, ""
-
-
-def _running_pid(cluster: Cluster) -> int:
-    pid, _ = _status(cluster)
-    return pid if pid and _alive(pid) else 0
-
-
-def _alive(pid: int) -> bool:
-    """Is `pid` a living postgres? A number that was given to another program since is not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    if sys.platform != "linux":
-        return True
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    name, _, rest = state.partition("(")[2].rpartition(")")
-    return name.startswith("postgres") and rest.split()[0] != "Z"
-
-
-def _last_line(cluster: Cluster) -> str:
-    try:
-        lines = (cluster.root / "postgres.log").read_text(errors="replace").strip().splitlines()
-    except OSError:
-        return "no log"
-    return lines[-1] if lines else "empty log"

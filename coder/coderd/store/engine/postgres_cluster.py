@@ -20,6 +20,8 @@ _SOCKET_PATH_LIMIT = 90  # 107 bytes is the kernel's limit for the whole path, "
 
 _SYSTEM_ROOT = Path("/var/lib/coder-postgres")
 
+_NOTE = "postgres-location"
+
 _USERS = ("coder", "postgres", "nobody")
 
 
@@ -67,7 +69,28 @@ def find_account() -> Account:
     )
 
 
+def find_cluster(data_path: Path, account: Account) -> Cluster | None:
+    """The database that a data directory has, None where there is none; nothing is made.
+
+    Raises CoderError `no_access` when this user may not look.
+    """
+    data_path = data_path.expanduser().absolute()
+    try:
+        root = data_path / "postgres"
+        if data_path.is_dir() and not is_reachable(data_path, account):
+            noted = _noted(data_path)
+            if noted is None:
+                return None
+            root = noted
+        if not (root / "data" / "PG_VERSION").exists() or (root / "initialising").exists():
+            return None
+    except PermissionError as error:
+        raise CoderError("no_access", f"this user may not read {data_path}") from error
+    return Cluster(root, root / "data", _sockets_of(root, account), account)
+
+
 def cluster_of(data_path: Path, account: Account) -> Cluster:
+    """Where the database of a data directory is, or will be; its folders are made."""
     data_path = data_path.expanduser().absolute()
     data_path.mkdir(parents=True, exist_ok=True)
     root = data_path / "postgres"
@@ -75,12 +98,17 @@ def cluster_of(data_path: Path, account: Account) -> Cluster:
         # /root is closed to others: Postgres' own folder cannot be below it.
         root = _elsewhere(data_path)
     make_folder(root, account, 0o711)
-    sockets = root / "sock"
-    if len(str(sockets)) > _SOCKET_PATH_LIMIT:
-        digest = hashlib.sha256(str(root).encode()).hexdigest()[:12]
-        sockets = Path(tempfile.gettempdir()) / f"coder-pg-{account.uid}-{digest}"
+    sockets = _sockets_of(root, account)
     make_folder(sockets, account, 0o700)
     return Cluster(root, root / "data", sockets, account)
+
+
+def _sockets_of(root: Path, account: Account) -> Path:
+    sockets = root / "sock"
+    if len(str(sockets)) <= _SOCKET_PATH_LIMIT:
+        return sockets
+    digest = hashlib.sha256(str(root).encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"coder-pg-{account.uid}-{digest}"
 
 
 def _elsewhere(data_path: Path) -> Path:
@@ -89,17 +117,24 @@ def _elsewhere(data_path: Path) -> Path:
     Without the note the directory is new: what lies where it would be is left of another of the same path that somebody
     removed, and whoever begins anew must not find that one's users. It is left alone, the new folder gets a number.
     """
-    note = data_path / "postgres-location"
-    with contextlib.suppress(FileNotFoundError):
-        noted = Path(note.read_text().strip())
-        if noted.parent == _SYSTEM_ROOT:
-            return noted
+    noted = _noted(data_path)
+    if noted is not None:
+        return noted
+    note = data_path / _NOTE
     name = hashlib.sha256(str(data_path).encode()).hexdigest()[:12]
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     root = next(found for found in (_SYSTEM_ROOT / each for each in names) if not (found / "data").exists())
     note.touch(0o600)
     note.write_text(f"{root}\n")
     return root
+
+
+def _noted(data_path: Path) -> Path | None:
+    with contextlib.suppress(FileNotFoundError):
+        noted = Path((data_path / _NOTE).read_text().strip())
+        if noted.parent == _SYSTEM_ROOT:
+            return noted
+    return None
 
 
 def make_folder(path: Path, account: Account, mode: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 from coder.coderd.http.server import errors
 from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.services.foundation.errors import Invalid
+from coder.coderd.store.engine.availability import DatabaseAwayError
 
 
 class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries the driver's
@@ -33,6 +34,7 @@ class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries
         (FromTheDatabase("23505"), 409, "Something this is about was changed or taken meanwhile."),
         (FromTheDatabase("23502"), 500, "An internal server error occurred."),
         (FromTheDatabase("54001"), 500, "An internal server error occurred."),
+        (DatabaseAwayError(OSError("('10.0.0.5', 5432)")), 503, "The database does not answer."),
         (Invalid("No."), 400, "No."),
     ],
 )

@@ -62,3 +62,15 @@ async def test_there_is_an_end_to_what_may_be_left() -> None:
         await wait_all_tasks_blocked()
         assert left == MOST * 2
         nursery.cancel_scope.cancel()
+
+
+async def test_done_returns_after_a_cancellation(autojump_clock: trio.testing.MockClock) -> None:
+    """A server that is cancelled does not wait for what is not going to be done."""
+    async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
+        afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        await afterwards.leave("what hangs", trio.sleep_forever)
+        outer.start_soon(afterwards.done)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    await afterwards.done()
+    assert trio.current_time() < LONGEST

@@ -114,7 +114,7 @@ def every_damage(file: Path) -> list[bytes]:
 def test_damaged_and_newer_backups_are_refused(tmp_path: Path) -> None:
     dump, file = tmp_path / "dump", tmp_path / "backup"
     dump.write_bytes(b"d" * 100_000)
-    good = backup.Manifest(1, "v1", known_revisions()[0], "", backup._sha256(dump), {})
+    good = backup.Manifest(1, "v1", known_revisions()[0], "", backup._sha256(dump), {"users": 1})
 
     def write(manifest: backup.Manifest) -> None:
         with tarfile.open(file, "w") as tar:
@@ -128,6 +128,10 @@ def test_damaged_and_newer_backups_are_refused(tmp_path: Path) -> None:
         with pytest.raises(CoderError) as refused:
             backup.read_backup(tmp_path / "bad", tmp_path / "out")
         assert refused.value.code == "bad_backup"
+    for empty in (dataclasses.replace(good, rows={}), dataclasses.replace(good, revision="")):
+        write(empty)
+        with pytest.raises(CoderError, match="holds no deployment"):
+            backup.read_backup(file, tmp_path / "out")
     write(dataclasses.replace(good, revision="9999", version="v99"))
     with pytest.raises(CoderError, match=r"newer release \(v99, schema 9999\)"):
         backup.read_backup(file, tmp_path / "out")

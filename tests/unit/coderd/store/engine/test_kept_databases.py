@@ -120,5 +120,5 @@ async def test_going_back(kept: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         assert refused.value.code == "schema_newer" and "coder server restore FILE" in refused.value.hint
         assert await backup.count_rows(url) == before
     monkeypatch.setattr(backup, "known_revisions", lambda: older)
-    said = await run_cli(["server", "restore", str(kept), "-y"], home=tmp_path)
+    said = await run_cli(["server", "restore", str(kept), "-y"], home=tmp_path, env={"CODER_CONFIG_DIR": "new"})
     assert said.code == 1 and "newer release (v" in said.stderr

@@ -16,7 +16,7 @@ import trio
 from sqlalchemy import text
 
 from coder.base.errors import CoderError
-from coder.coderd.store.engine import postgres, postgres_cluster, postgres_programs
+from coder.coderd.store.engine import postgres, postgres_cluster, postgres_process, postgres_programs
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.engine.postgres import run_postgres
 
@@ -46,7 +46,7 @@ def _pid(folder: Path) -> int:
 
 
 def _running(pid: int) -> bool:
-    return postgres._alive(pid)
+    return postgres_process.is_alive(pid)
 
 
 async def test_data_survives_a_clean_stop_and_nobody_is_left(data: Path) -> None:
@@ -71,7 +71,7 @@ async def test_kill_minus_nine_of_everything_loses_nothing_committed(data: Path)
     cluster = postgres_cluster.cluster_of(data, account)
     programs = postgres_programs.find_programs(cluster, "")
     await postgres._initialise(cluster, programs, durable=True)
-    running = await postgres._start(cluster, programs, durable=True)
+    running = await postgres_process.start(cluster, programs, durable=True)
     await _execute(cluster.url, "CREATE TABLE t (x int)", "INSERT INTO t SELECT generate_series(1, 5000)")
     assert running.process is not None
     os.kill(running.pid, signal.SIGKILL)

@@ -1,0 +1,264 @@
+"""The process of the built-in PostgreSQL: spawned, waited for, adopted, stopped; and how it ended.
+
+Not here: who starts it again (`postgres_supervisor.py`), whose folders (`postgres_cluster.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from coder.base.child_env import child_env
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.coderd.store.engine.postgres_cluster import Cluster
+
+_log = get_logger("postgres")
+START_TIMEOUT = 60.0
+"""Seconds until a first start counts as failed: crash recovery of a large log takes its time."""
+LEAVE_TIMEOUT = 15.0
+"""Seconds to try again while processes of the previous PostgreSQL leave."""
+_STOP_TIMEOUT = 30.0
+_PR_SET_PDEATHSIG = 1
+_BELOW = ("DETAIL", "HINT", "CONTEXT", "STATEMENT")
+"""Lines that PostgreSQL adds to a message."""
+_POLL = 0.5
+"""Seconds between looks at a process where the system cannot tell when it ends."""
+
+
+def spawn_options(cluster: Cluster) -> dict[str, Any]:
+    account = cluster.account
+    options: dict[str, Any] = {"cwd": "/", "env": child_env(), "stdin": subprocess.DEVNULL}
+    if account.switch:
+        options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
+    return options
+
+
+@dataclass(slots=True)
+class RunningPostgres:
+    """A Postgres we answer for: our child, or one we adopted (`process` is None)."""
+
+    pid: int
+    process: subprocess.Popen[bytes] | None
+
+
+async def start(
+    cluster: Cluster,
+    programs: Path,
+    durable: bool,
+    *,
+    timeout: float = START_TIMEOUT,
+    leave_timeout: float = LEAVE_TIMEOUT,
+) -> RunningPostgres:
+    """A Postgres that accepts connections. Raises CoderError `postgres_failed`."""
+    began = trio.current_time()
+    while True:
+        leftover = running_pid(cluster)
+        if leftover:
+            adopted = await _adopt(cluster, leftover)
+            if adopted is not None:
+                return adopted
+        _end_orphans(cluster)
+        process = _spawn(cluster, programs, durable)
+        try:
+            if await _wait_ready(cluster, process, began, timeout):
+                return RunningPostgres(process.pid, process)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        # Just after a crash the old postmaster's children may still be leaving: try again for a while.
+        if trio.current_time() > began + leave_timeout:
+            raise CoderError(
+                "postgres_failed",
+                f"PostgreSQL does not start: {last_line(cluster)}",
+                f"Its log is {cluster.root / 'postgres.log'}.",
+            )
+        await trio.sleep(0.1)
+
+
+async def wait_until_ended(running: RunningPostgres) -> str:
+    """Waits until it has ended, and says how."""
+    try:
+        descriptor = os.pidfd_open(running.pid)
+    except (AttributeError, OSError):  # another system, a sandbox without the call, or it has ended already
+        while _is_running(running):  # noqa: ASYNC110 - nothing would set an event
+            await trio.sleep(_POLL)
+    else:
+        try:
+            await trio.lowlevel.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
+    if running.process is None:
+        return "in an unknown way: an earlier server had started it"
+    status = running.process.wait()  # it has ended: this does not block
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
+
+
+def _end_orphans(cluster: Cluster) -> None:
+    """Ends what a killed postmaster left behind.
+
+    A backend in the middle of a long statement does not notice that its postmaster is gone. It keeps the shared memory,
+    and until it lets go of that no new postmaster starts on the same data. The signal is the one a postmaster gives its
+    backends after a crash.
+    """
+    for pid in _find_orphans(cluster):
+        _log.warn("ending a process of the previous PostgreSQL", pid=pid)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGQUIT)
+
+
+def _find_orphans(cluster: Cluster) -> list[int]:
+    """Living postgres processes in this data directory, where the system has /proc; for when no postmaster lives."""
+    found, data = [], cluster.data.resolve()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() == data and is_alive(int(entry.name)):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it ended meanwhile, or belongs to somebody else
+    return found
+
+
+def _spawn(cluster: Cluster, programs: Path, durable: bool) -> subprocess.Popen[bytes]:
+    settings = [
+        "max_connections=100",
+        "shared_buffers=64MB",
+        "log_destination=stderr",
+        "log_min_messages=warning",
+        "jit=off",
+        *([] if durable else ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]),
+    ]
+    command = [str(programs / "postgres"), "-D", str(cluster.data), "-k", str(cluster.sockets), "-h", ""]
+    for setting in settings:
+        command += ["-c", setting]
+    log_path = cluster.root / "postgres.log"
+    if log_path.exists() and log_path.stat().st_size > 10_000_000:
+        log_path.replace(cluster.root / "postgres.log.1")
+    with os.fdopen(os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+        os.fchmod(log.fileno(), 0o600)  # one of an earlier release: statements that failed stand in it
+        return subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is ours to hand on, in order
+            preexec_fn=_die_with_parent(),  # noqa: PLW1509 - one system call, without a lock
+            **spawn_options(cluster),
+        )
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl  # looked up here: a lookup takes locks that another thread may hold at the fork
+
+    def ask() -> None:
+        # SIGINT is Postgres' fast shutdown. Set after setuid, which would clear it; tied to the forking thread.
+        prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+    return ask
+
+
+async def _wait_ready(
+    cluster: Cluster,
+    process: subprocess.Popen[bytes],
+    began: float,
+    timeout: float,
+) -> bool:
+    """True when it accepts connections, False when it exited."""
+    while process.poll() is None:
+        if _status(cluster) == (process.pid, "ready"):
+            return True
+        if trio.current_time() > began + timeout:
+            raise CoderError(
+                "postgres_failed",
+                f"PostgreSQL was not ready after {timeout:.0f} s: {last_line(cluster)}",
+                f"Its log is {cluster.root / 'postgres.log'}.",
+            )
+        await trio.sleep(0.005)
+    return False
+
+
+async def _adopt(cluster: Cluster, pid: int) -> RunningPostgres | None:
+    """A Postgres left by a killed server: it is shutting down (then None) or can be used."""
+    _log.warn("a PostgreSQL of an earlier server is still running", pid=pid)
+    for _ in range(100):
+        if not is_alive(pid):
+            return None
+        await trio.sleep(0.05)
+    if _status(cluster) == (pid, "ready"):
+        _log.info("adopting the running PostgreSQL", pid=pid)
+        return RunningPostgres(pid, None)
+    raise CoderError(
+        "postgres_failed", f"a PostgreSQL (process {pid}) uses {cluster.data} and does not answer", "Stop it first."
+    )
+
+
+async def stop(running: RunningPostgres) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(running.pid, signal.SIGINT)
+    with trio.move_on_after(_STOP_TIMEOUT):
+        # Its end cannot be waited for as an event: an adopted Postgres is not our child.
+        while _is_running(running):  # noqa: ASYNC110
+            await trio.sleep(0.005)
+        return
+    _log.error("PostgreSQL did not stop in time and is ended the hard way", pid=running.pid)
+    os.kill(running.pid, signal.SIGQUIT)
+    if running.process:
+        running.process.wait()
+
+
+def _is_running(running: RunningPostgres) -> bool:
+    return running.process.poll() is None if running.process else is_alive(running.pid)
+
+
+def _status(cluster: Cluster) -> tuple[int, str]:
+    """(pid, state) as postmaster.pid tells."""
+    try:
+        lines = cluster.pid_file.read_text().splitlines()
+        return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
+    except (OSError, ValueError, IndexError):
+        return 0, ""
+
+
+def running_pid(cluster: Cluster) -> int:
+    pid, _ = _status(cluster)
+    return pid if pid and is_alive(pid) else 0
+
+
+def is_alive(pid: int) -> bool:
+    """Is `pid` a living postgres? A number that was given to another program since is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    if sys.platform != "linux":
+        return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    name, _, rest = state.partition("(")[2].rpartition(")")
+    return name.startswith("postgres") and rest.split()[0] != "Z"
+
+
+def last_line(cluster: Cluster) -> str:
+    """The last thing it logged, without the advice and the details below it."""
+    try:
+        lines = (cluster.root / "postgres.log").read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return "no log"
+    told = (line for line in reversed(lines) if not any(f"{word}:  " in line for word in _BELOW))
+    return next(told, "empty log")

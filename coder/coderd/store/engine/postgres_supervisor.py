@@ -1,0 +1,85 @@
+"""Starts the built-in PostgreSQL again when it dies while its server runs: the OOM killer, `kill -9`.
+
+PostgreSQL itself replaces backends that were killed; its first process, the postmaster, nobody replaces. Several
+failures in a row end the server: then its service manager starts everything from the beginning.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.base.retry import Backoff
+from coder.coderd.store.engine.postgres_cluster import Cluster
+from coder.coderd.store.engine.postgres_process import (
+    RunningPostgres,
+    last_line,
+    start,
+    stop,
+    wait_until_ended,
+)
+
+_log = get_logger("postgres")
+TRIES = 5
+"""Starts in a row, without `STEADY` between them, after which the server ends."""
+STEADY = 60.0
+"""Seconds after which a PostgreSQL that ran counts as started."""
+FIRST_REST, LONGEST_REST = 1.0, 15.0
+"""Seconds before the second try, and at most before a later one; the first is made at once."""
+_RECOVERY_TIMEOUT = 600.0
+"""Seconds for crash recovery. Longer than at the first start: a recovery that is cut off begins at the same place."""
+_LEAVE_TIMEOUT = 5.0
+
+
+class PostgresSupervisor:
+    """One PostgreSQL from its first start to its stop."""
+
+    def __init__(self, cluster: Cluster, programs: Path, durable: bool) -> None:
+        self._cluster, self._programs, self._durable = cluster, programs, durable
+        self._running: RunningPostgres | None = None
+
+    async def start(self) -> None:
+        """The first start. Raises CoderError `postgres_failed`."""
+        self._running = await start(self._cluster, self._programs, self._durable)
+
+    async def keep_running(self) -> None:
+        """Until cancelled. Raises CoderError `postgres_failed` when PostgreSQL cannot be started again."""
+        backoff, failures = Backoff(FIRST_REST, LONGEST_REST), 0
+        while self._running is not None:
+            began = trio.current_time()
+            how = await wait_until_ended(self._running)
+            _log.error("PostgreSQL ended by itself and is started again", pid=self._running.pid, how=how)
+            self._running = None
+            if trio.current_time() - began >= STEADY:
+                failures = 0
+                backoff.reset()
+            while self._running is None:
+                if failures == TRIES:
+                    raise CoderError(
+                        "postgres_failed",
+                        f"PostgreSQL ended ({how}) and {TRIES} tries to start it again failed: "
+                        f"{last_line(self._cluster)}",
+                        f"Its log is {self._cluster.root / 'postgres.log'}.",
+                    )
+                if failures:
+                    await trio.sleep(backoff.next_delay())
+                failures += 1
+                await self._try_again(failures)
+
+    async def _try_again(self, number: int) -> None:
+        try:
+            self._running = await start(
+                self._cluster, self._programs, self._durable, timeout=_RECOVERY_TIMEOUT, leave_timeout=_LEAVE_TIMEOUT
+            )
+        except (CoderError, OSError) as error:
+            _log.error("PostgreSQL could not be started again", try_number=number, error=error)
+        else:
+            _log.info("PostgreSQL runs again", pid=self._running.pid, try_number=number)
+
+    async def stop(self) -> None:
+        """In order, where it runs."""
+        if self._running is not None:
+            await stop(self._running)

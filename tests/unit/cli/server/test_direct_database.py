@@ -1,0 +1,144 @@
+"""Commands that work on a deployment's database: where there is none they say so, and make nothing."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+
+from coder.base.config import Option
+from coder.cli.command_table import COMMANDS
+from coder.cli.main import load
+from coder.cli.server import direct_database
+from coder.coderd.store.engine.database import open_database
+from coder.coderd.store.engine.migrate import migrate
+from coder.coderd.store.engine.postgres import run_postgres
+from coder.coderd.store.engine.postgres_cluster import Account, cluster_of, find_cluster
+from tests.kit.cli import run_cli
+from tests.kit.databases import fresh_database
+
+KEY = base64.b64encode(bytes(32)).decode()
+KEPT = next((Path(__file__).parents[3] / "data/databases").glob("*.backup"))
+DIRECT: dict[str, tuple[str, ...]] = {
+    "reset-password": ("admin",),
+    "server backup": ("--output", "new.backup"),
+    "server create-admin-user": ("--username", "a", "--email", "a@b.c", "--password", "SomeSecure123!"),
+    "server dbcrypt decrypt": ("--keys", KEY, "-y"),
+    "server dbcrypt delete": ("-y",),
+    "server dbcrypt rotate": ("--new-key", KEY, "-y"),
+    "server fix-oidc-links": ("--issuer-url", "https://login.example.com", "--dry-run"),
+    "server postgres-builtin-serve": (),
+    "server postgres-builtin-url": (),
+    "server regenerate-vapid-keypair": ("-y",),
+    "server restore": (str(KEPT), "-y"),
+}
+"""Every command that touches a database or a data directory, but for the server itself, and a way to call it."""
+each = pytest.mark.parametrize("words", DIRECT)
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_the_table_has_every_direct_command() -> None:
+    def touches(words: str) -> bool:
+        options: tuple[Option, ...] = load(words).options
+        return "builtin" in words or any(option.flag == "postgres-url" for option in options)
+
+    assert {words for words in COMMANDS if words != "server" and touches(words)} == DIRECT.keys()
+
+
+def test_only_the_server_may_make_a_database() -> None:
+    """`run_postgres` makes one where there is none: commands reach it through what looks first."""
+    sources = Path(direct_database.__file__).parents[1].rglob("*.py")
+    callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
+    assert callers == {"direct_database.py", "backup.py", "server_database.py"}
+
+
+@each
+async def test_an_empty_home_is_refused_and_left_empty(
+    words: str, open_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct_database, "_UNITS", ())
+    monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path / "no service")
+    done = await run_cli([*words.split(), *DIRECT[words]], home=open_path)
+    assert done.code == 1, done.stdout
+    assert f"there is no database in {open_path}/.config/coderv2" in done.stderr
+    assert "--global-config or CODER_CONFIG_DIR" in done.stderr and "coder.service" not in done.stderr
+    assert _files(open_path) == []
+
+
+@pytest.mark.parametrize("words", sorted(DIRECT.keys() - {"server restore"}))
+async def test_a_named_empty_directory_is_refused(words: str, open_path: Path) -> None:
+    (open_path / "data").mkdir()
+    done = await run_cli(["--global-config", str(open_path / "data"), *words.split(), *DIRECT[words]], home=open_path)
+    assert done.code == 1 and f"there is no database in {open_path}/data" in done.stderr
+    assert _files(open_path) == ["data"]
+
+
+@pytest.mark.parametrize(
+    "words", sorted(words for words in DIRECT if "builtin" not in words and words != "server restore")
+)
+async def test_an_external_database_without_tables_is_refused(words: str, open_path: Path) -> None:
+    async with fresh_database(migrated=False) as url:
+        env = {"CODER_PG_CONNECTION_URL": url, "CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL": url}
+        typed = "SomeSecure123!\nSomeSecure123!\n"
+        done = await run_cli([*words.split(), *DIRECT[words]], home=open_path, env=env, stdin=typed)
+        assert done.code == 1 and "the database has no tables of a deployment" in done.stderr, done.stderr
+        assert _files(open_path) == []
+        async with open_database(url) as database:
+            await migrate(database)
+
+
+async def test_the_place_of_the_service_is_named(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = open_path / "coder.service"
+    unit.write_text("[Service]\nEnvironment=CODER_CONFIG_DIR=/srv/coder CODER_CACHE_DIRECTORY=/var/cache/coder\n")
+    monkeypatch.setattr(direct_database, "_UNITS", (open_path / "none", unit))
+    done = await run_cli(["server", "backup"], home=open_path)
+    assert "coder.service" in done.stderr and "sudo -u coder env CODER_CONFIG_DIR=/srv/coder coder" in done.stderr
+    done = await run_cli(["--global-config", "/srv/coder", "server", "backup"], home=open_path)
+    assert "coder.service makes one here at its first start" in done.stderr
+    monkeypatch.setattr(direct_database, "_UNITS", ())
+    monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path)
+    done = await run_cli(["server", "backup"], home=open_path)
+    assert f"CODER_CONFIG_DIR={open_path} coder" in done.stderr
+
+
+async def test_a_directory_of_another_user(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, **_options: object) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as closed:
+        closed.setattr(Path, "exists", refuse)
+        with pytest.raises(Exception, match="this user may not read"):
+            find_cluster(open_path, Account(os.getuid(), os.getgid(), "", False))
+
+
+def test_a_half_made_database_is_none(open_path: Path) -> None:
+    """A first start that was killed leaves files, and a mark beside them."""
+    account = Account(os.geteuid(), os.getegid(), "", False)
+    assert find_cluster(open_path, account) is None
+    made = cluster_of(open_path, account)
+    made.data.mkdir()
+    (made.data / "PG_VERSION").write_text("18\n")
+    assert find_cluster(open_path, account) == made
+    (made.root / "initialising").touch()
+    assert find_cluster(open_path, account) is None
+
+
+async def test_restoring_into_a_new_place_that_is_named(open_path: Path) -> None:
+    """After the loss of a machine: a backup and an empty directory."""
+    place = open_path / "new"
+    done = await run_cli(["server", "restore", str(KEPT), "-y"], home=open_path)
+    assert done.code == 1 and "To restore into a new place, name it with --global-config" in done.stderr
+    done = await run_cli(["--global-config", str(place), "server", "restore", str(KEPT), "-y"], home=open_path)
+    assert done.code == 0, done.stderr
+    assert f"Restored into the database of {place}" in done.stdout and "What was there before" not in done.stdout
+    async with run_postgres(place, durable=False):
+        done = await run_cli(["--global-config", str(place), "server", "backup", "-o", "again"], home=open_path)
+    assert done.code == 0 and (open_path / "again").is_file(), done.stderr
+    for words in ("postgres-builtin-url", "fix-oidc-links --force-reset-all --dry-run"):
+        done = await run_cli(["--global-config", str(place), "server", *words.split()], home=open_path)
+        assert done.code == 0, done.stderr

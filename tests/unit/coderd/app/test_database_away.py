@@ -1,0 +1,140 @@
+"""The server while its database is away: what it answers, how it is told, how it stops, and that it recovers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from coder.base.clock import FakeClock
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.app import open_server
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.store.engine import (
+    postgres,
+    postgres_cluster,
+    postgres_process,
+    postgres_programs,
+    postgres_supervisor,
+)
+from tests.kit.agents import eventually
+from tests.kit.coderd import World
+from tests.kit.http_client import http_client
+
+
+@contextlib.asynccontextmanager
+async def server(folder: Path, url: str = "", clock: Any = None) -> AsyncIterator[World]:
+    config = ServerConfig(
+        data_dir=folder,
+        http_address="127.0.0.1:0",
+        postgres_url=Secret(url),
+        provisioner_daemons=0,
+        dangerous_disable_rate_limits=True,
+        derp_server_stun_addresses=("disable",),
+    )
+    async with open_server(config, clock=clock) as running, http_client(running.url) as client:
+        yield World(running, client)
+
+
+@pytest.fixture
+async def mortal(open_path: Path) -> AsyncIterator[tuple[str, postgres_process.RunningPostgres]]:
+    """A PostgreSQL that nobody starts again."""
+    cluster = postgres_cluster.cluster_of(open_path / "external", postgres_cluster.find_account())
+    programs = postgres_programs.find_programs(cluster, "")
+    await postgres._initialise(cluster, programs, durable=False)
+    running = await postgres_process.start(cluster, programs, durable=True)
+    try:
+        yield cluster.url, running
+    finally:
+        await postgres_process.stop(running)
+
+
+def kill(running: postgres_process.RunningPostgres) -> None:
+    assert running.process is not None
+    os.kill(running.pid, signal.SIGKILL)
+    running.process.wait()
+
+
+async def test_requests_health_and_stop_without_database(
+    mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path
+) -> None:
+    url, running = mortal
+    clock = FakeClock()
+    async with server(open_path, url, clock) as world:
+        await world.first_user()
+        assert (await world.get("/healthz")).text == "OK"
+        kill(running)
+        refused = await world.get("/api/v2/users")
+        assert (refused.status_code, refused.json()["message"]) == (503, "The database does not answer.")
+        assert (await world.get("/healthz")).status_code == 200, "a restart takes that long, too"
+        clock.advance(11)
+        health = await world.get("/healthz")
+        assert (health.status_code, health.text) == (503, "the database does not answer")
+        assert (await world.get("/latency-check")).status_code == 200, "the process lives"
+    # The block ends without an error: a stop in order needs no database.
+
+
+async def test_an_external_database_that_is_back(
+    mortal: tuple[str, postgres_process.RunningPostgres], open_path: Path
+) -> None:
+    url, running = mortal
+    clock = FakeClock()
+    async with server(open_path, url, clock) as world:
+        await world.first_user()
+        kill(running)
+        assert (await world.get("/api/v2/users")).status_code == 503
+        clock.advance(11)
+        assert (await world.get("/healthz")).status_code == 503
+        cluster = postgres_cluster.cluster_of(open_path / "external", postgres_cluster.find_account())
+        programs = postgres_programs.find_programs(cluster, "")
+        again = await postgres_process.start(cluster, programs, durable=True)
+        running.pid, running.process = again.pid, again.process
+
+        async def is_healthy() -> bool:
+            return (await world.get("/healthz")).status_code == 200
+
+        await eventually(is_healthy)
+        assert (await world.get("/api/v2/users/me")).json()["username"] == "admin"
+
+
+async def test_a_killed_builtin_database_returns(open_path: Path) -> None:
+    """What was acknowledged before is there, and a build's watchers hear of changes again."""
+    async with server(open_path) as world:
+        await world.first_user()
+        made = await world.post("/api/v2/users/me/secrets", {"name": "a", "value": "v", "env_name": "A"})
+        assert made.status_code == 201
+        pid_file = world.ctx.config.data_path / "postgres/data/postmaster.pid"
+        os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
+
+        async def answers() -> Any:
+            return (await world.get("/api/v2/users/me/secrets")).json()
+
+        async def is_back() -> bool:
+            return isinstance(await answers(), list)
+
+        async def listens() -> bool:
+            return world.ctx.db.is_listening
+
+        await eventually(is_back)
+        assert [secret["name"] for secret in await answers()] == ["a"]
+        await eventually(listens)
+
+
+async def test_a_database_lost_for_good_ends_the_server(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what `coder server` prints before it exits with status 1."""
+    monkeypatch.setattr(postgres_supervisor, "TRIES", 1)
+    monkeypatch.setattr(postgres_supervisor, "_LEAVE_TIMEOUT", 0.0)
+    with trio.fail_after(60), pytest.raises(CoderError, match="PostgreSQL ended \\(killed by SIGKILL\\) and 1"):
+        async with server(open_path) as world:
+            data = world.ctx.config.data_path / "postgres/data"
+            pid = int((data / "postmaster.pid").read_text().splitlines()[0])
+            (data / "PG_VERSION").write_text("broken\n")
+            os.kill(pid, signal.SIGKILL)
+            await trio.sleep_forever()

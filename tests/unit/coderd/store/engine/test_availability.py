@@ -1,0 +1,70 @@
+"""Since when the database has not answered, by a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from coder.base.clock import FakeClock
+from coder.coderd.store.engine.availability import Availability, DatabaseAwayError, means_away
+
+
+def test_away_counts_from_the_first_failure() -> None:
+    clock = FakeClock()
+    availability = Availability(clock.monotonic)
+    assert availability.away_for() == 0
+    availability.failed(OSError())
+    clock.advance(4)
+    availability.failed(OSError())
+    clock.advance(4)
+    assert availability.away_for() == 8
+    availability.answered()
+    assert availability.away_for() == 0
+
+
+def test_a_question_without_an_answer_counts() -> None:
+    clock = FakeClock()
+    availability = Availability(clock.monotonic)
+    availability.asked()
+    clock.advance(7)
+    availability.asked()
+    assert availability.away_for() == 7
+    clock.advance(1)
+    availability.failed(TimeoutError())
+    assert availability.away_for() == 8
+    availability.answered()
+    clock.advance(5)
+    assert availability.away_for() == 0
+
+
+def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
+    return DBAPIError("SELECT", {}, cause, connection_invalidated=invalidated)
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (ConnectionRefusedError(), True),
+        (TimeoutError(), True),
+        (asyncpg.CannotConnectNowError(), True),
+        (asyncpg.InternalClientError(), True),
+        (asyncpg.InterfaceError("connection is closed"), True),
+        (asyncpg.InvalidPasswordError(), False),
+        (asyncpg.TooManyConnectionsError(), False),
+        (_wrapped(asyncpg.AdminShutdownError()), True),
+        (_wrapped(asyncpg.CrashShutdownError()), True),
+        (_wrapped(asyncpg.ConnectionDoesNotExistError()), True),
+        (_wrapped(Exception(), invalidated=True), True),
+        (_wrapped(asyncpg.UniqueViolationError()), False),
+        (_wrapped(asyncpg.DiskFullError()), False),
+    ],
+)
+def test_errors_mean_away_or_refused(error: Exception, away: bool) -> None:
+    assert means_away(error) is away
+
+
+def test_the_reason_stays_out_of_the_causes() -> None:
+    reason = OSError("Connect call failed ('10.0.0.5', 5432)")
+    error = DatabaseAwayError(reason)
+    assert error.reason is reason and error.__cause__ is None and "10.0.0.5" not in str(error)
