@@ -19,6 +19,7 @@ from pathlib import Path
 
 from coder.agent.upgrade.signals import take_told, told_to_a_pipe
 from coder.base.errors import CoderError, explain_error
+from coder.base.open_files import lowered_open_files
 
 FORMAT = 1
 """Of the document: a program is asked for it before it is trusted with one. Raised when another would misread it."""
@@ -150,7 +151,8 @@ def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
         for number in [document, *descriptors(handover)]:
             os.set_inheritable(number, True)
         _leave_launcher_lock()
-        os.execve(argv[0], argv, {**env, VARIABLE: str(document)})  # noqa: S606 - that is what this is for
+        with lowered_open_files():
+            os.execve(argv[0], argv, {**env, VARIABLE: str(document)})  # noqa: S606 - that is what this is for
     finally:
         os.close(document)
 

@@ -37,6 +37,7 @@ def _run(invocation: Invocation) -> int:
     refuse_agent_on_windows()
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.agent.upgrade.signals import held_outside_of_receivers
+    from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
 
@@ -53,6 +54,7 @@ def _run(invocation: Invocation) -> int:
         # Whatever we start is given the token we use, not the one we were started with.
         os.environ.pop("CODER_AGENT_TOKEN", None)
         restart = Restart(tuple(sys.argv[1:]), env, _keep_signals_for_children())
+        raise_open_files()
         with held_outside_of_receivers():
             while (left := run_trio(_main, config, kept)) is not None:
                 kept = replace_program(left, restart)

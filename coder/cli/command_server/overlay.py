@@ -51,6 +51,7 @@ class OverlayChild:
         return True
 
     def _run(self) -> None:
+        from coder.base.open_files import raise_open_files
         from coder.base.threads import run_trio
         from coder.client.overlay_process import serve_overlay
 
@@ -58,6 +59,7 @@ class OverlayChild:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             os.setpgid(0, 0)
+            raise_open_files()
             run_trio(serve_overlay, self.socket, self._watched)
         except BaseException:
             traceback.print_exc()

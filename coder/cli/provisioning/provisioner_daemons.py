@@ -36,6 +36,7 @@ PROVIDERS = ("builtin", "upstream")
 
 
 def _start(invocation: Invocation) -> int:
+    from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
     from coder.cli.unsupported import DAEMON, judge_settings
@@ -45,6 +46,7 @@ def _start(invocation: Invocation) -> int:
     judge_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
+    raise_open_files()
     run_trio(_serve, invocation)
     return 0
 

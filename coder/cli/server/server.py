@@ -15,6 +15,7 @@ from coder.coderd.config.options import OPTIONS
 
 
 def _run(invocation: Invocation) -> int:
+    from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.coderd.app import run_server
     from coder.coderd.config.reading import server_config
@@ -39,6 +40,7 @@ def _run(invocation: Invocation) -> int:
     async def main() -> None:
         await run_server(config, builtin_daemons, announce=announce)
 
+    raise_open_files()
     run_trio(main)
     announce("Shut down cleanly.")
     return 0

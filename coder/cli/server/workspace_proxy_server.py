@@ -12,6 +12,7 @@ from coder.wsproxy.config import PROXY_OPTIONS, WITHOUT_EFFECT, proxy_config
 
 
 def _run(invocation: Invocation) -> int:
+    from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.wsproxy.server import run_proxy
 
@@ -28,6 +29,7 @@ def _run(invocation: Invocation) -> int:
     async def main() -> None:
         await run_proxy(config, announce=announce)
 
+    raise_open_files()
     run_trio(main)
     announce("Shut down cleanly.")
     return 0
