@@ -6,6 +6,7 @@ so.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -103,7 +104,10 @@ class HttpConnection:
             self._socket.sendall(head + body)
             return
         self._socket.sendall(head)
-        self._socket.sendall(body)
+        # A server that refuses a large body answers before it has come, and closes (RFC 9112 section 9.6): its answer
+        # can be read, and without one the reading fails, too.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(body)
 
     def _ask_for_tunnel(self, authority: str, fields: dict[str, str]) -> None:
         self._send(f"CONNECT {authority} HTTP/1.1", {"Host": authority, **fields}, b"")

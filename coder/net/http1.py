@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
@@ -201,9 +201,12 @@ class HttpClient:
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields.append(("Content-Length", str(len(body or b""))))
         await connection.send(h11.Request(method=method, target=target_of(self.policy, path), headers=fields))
-        if body:
-            await connection.send(h11.Data(data=body))
-        await connection.send(h11.EndOfMessage())
+        # A server that refuses a large body answers before it has come, and closes (RFC 9112 section 9.6): its answer
+        # can be read, and without one the reading fails as the sending did.
+        with suppress(trio.BrokenResourceError):
+            if body:
+                await connection.send(h11.Data(data=body))
+            await connection.send(h11.EndOfMessage())
         with trio.move_on_after(head_timeout):
             while True:
                 event = await connection.next_event()

@@ -19,6 +19,7 @@ GOOD = {
     "after early hints": (b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + HEAD + b"Content-Length: 0\r\n\r\n", 200, b""),
     "nothing": (b"HTTP/1.1 204 \r\nX: 1\r\n\r\n", 204, b""),
 }
+TOO_LARGE = b"HTTP/1.1 413 \r\nConnection: close\r\nContent-Length: 5\r\n\r\nlarge"
 BAD = {
     "silence": b"",
     "no HTTP": b"SSH-2.0-something\r\n",
@@ -77,6 +78,14 @@ def test_what_is_no_answer(name: str) -> None:
         client.request("GET", "/")
     assert failed.value.code in {"protocol", "unreachable"}
     assert client._connection is None
+
+
+def test_early_answer_to_large_body_is_read() -> None:
+    """The server closes under the body, which breaks the sending; what it said is there."""
+    client = BlockingClient(Peer(TOO_LARGE).policy)
+    answer = client.request("POST", "/", body=bytes(30 << 20), expect=(413,))
+    assert (answer.status, answer.body) == (413, b"large")
+    client.close()
 
 
 def test_a_kept_connection_that_was_closed_is_opened_again() -> None:

@@ -71,3 +71,21 @@ async def test_a_request_may_be_given_longer_than_a_head_is(
 ) -> None:
     async with client_of(monkeypatch, (10 * REQUEST_TIMEOUT, HEAD + b"ok")) as client:
         assert (await client.request("GET", "/", timeout=20 * REQUEST_TIMEOUT)).body == b"ok"
+
+
+async def test_early_answer_to_large_body_is_read() -> None:
+    """The server closes under the body, which breaks the sending; what it said is there."""
+
+    async def refuse(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(b"HTTP/1.1 413 \r\nConnection: close\r\nContent-Length: 5\r\n\r\nlarge")
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, refuse, [listener])
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        async with http1.HttpClient(DialPolicy(url, proxies={})) as client:
+            answer = await client.request("POST", "/", body=bytes(30 << 20), expect=(413,))
+        assert answer.body == b"large"
+        nursery.cancel_scope.cancel()

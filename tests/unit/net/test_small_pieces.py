@@ -15,7 +15,6 @@ import h11
 import pytest
 import trio
 import trio.testing
-from hypercorn.events import RawData
 from hypercorn.protocol.ws_stream import WebsocketBuffer
 from wsproto.connection import Connection, ConnectionType
 
@@ -24,7 +23,6 @@ from coder.base.groups import single_failure
 from coder.coderd.apps.proxy import BadUpstreamAnswerError as AppAnswerError
 from coder.coderd.apps.proxy import _answer
 from coder.coderd.apps.upstream import AppConnection
-from coder.coderd.http.server.hypercorn_fixes import OneWriteH11, _OneFraming
 from coder.coderd.http.server.websocket_bounds import BoundedWSStream
 from coder.coderd.services.agents.agent_containers import _upgrade
 from coder.coderd.services.foundation.errors import BadGateway
@@ -80,18 +78,8 @@ async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
     await _answer(cast("Any", visit), cast("Any", asked), to_app)
 
 
-async def by_what_drops_the_rest_of_a_body() -> None:
-    protocol = OneWriteH11.__new__(OneWriteH11)
-    protocol._framing = _OneFraming(h11.SERVER)
-    protocol._dropped, protocol._lingering = 0, trio.Event()
-    await protocol.handle(RawData(data=REQUEST[: REQUEST.index(b"\r\n\r\n") + 4]))
-    protocol._framing.next_event()
-    await protocol.handle(RawData(data=BODY))
-
-
 READERS: list[Callable[[], Awaitable[None]]] = [
     by_an_exchange, by_the_refusal_of_an_upgrade, by_the_client, by_an_agent, by_the_proxy_of_applications,
-    by_what_drops_the_rest_of_a_body,
 ]  # fmt: skip
 
 
@@ -270,7 +258,8 @@ def test_every_reader_of_http_rests() -> None:
     """Whoever does not let `read_event` take its events leaves others their turns by itself."""
     taking = []
     for path in SOURCES:
-        if ".next_event()" in (text := path.read_text()) and path.name != "bounded_http.py":
+        text = path.read_text().replace("super().next_event()", "")  # passes on what its caller takes
+        if ".next_event()" in text and path.name != "bounded_http.py":
             tree = ast.parse(text)
             awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}
             calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and id(node) not in awaited]
