@@ -160,6 +160,8 @@ def _shown(name: str, value: Any) -> Any:
     lowered = name.lower()
     if value and any(word in lowered for word in _MASKED) and isinstance(value, str | bytes):
         return "***"
+    if isinstance(value, BaseExceptionGroup):
+        return "; ".join(str(_shown(name, inner)) for inner in value.exceptions)  # its own text names none of them
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     if isinstance(value, str | int | float | bool) or value is None:

@@ -25,8 +25,8 @@ CALLED_BY_LIBRARIES = {
     # the import system, MkDocs
     "create_module", "exec_module", "get_code", "get_source", "get_resource_reader", "on_config", "on_page_markdown",
     # Quart's and Hypercorn's connections, SQLAlchemy
-    "_handle_events", "_send_pings",
-    "spawn_app", "_check_protocol", "process_result_value",
+    "_send_pings",
+    "_check_protocol", "process_result_value",
 }  # fmt: skip
 FOR_TESTS = {
     "start_handshake": "tests begin handshakes when they want them, the product when there is data",

@@ -21,3 +21,11 @@ def test_a_line_for_cloud_logging() -> None:
         "workspace": "dev",
         "token": "***",
     }
+
+
+def test_group_of_errors_names_its_members() -> None:
+    out = io.StringIO()
+    with log.also(log.stackdriver_sink(out)):
+        group = ExceptionGroup("tasks", [OSError("no file"), ExceptionGroup("more", [ValueError("no number")])])
+        log.get_logger("server").warn("failed", error=group)
+    assert json.loads(out.getvalue())["error"] == "OSError: no file; ValueError: no number"

@@ -11,6 +11,8 @@
 7. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
    fast path (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
 8. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
+9. After a failed write the pipelined requests of the connection were still parsed and served.
+10. An application that answers without reading its body never got rid of its connection once ten pieces had come.
 h2 is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
 
 Not here: our own paths of raw streams (`http/server/listener.py`), WebSockets (`websocket_bounds.py`).
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +34,13 @@ from hypercorn.logging import Logger as HypercornLogger
 from hypercorn.protocol.events import EndBody, Response
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
-from hypercorn.trio.tcp_server import TCPServer
-from hypercorn.typing import H11SendableEvent
+from hypercorn.trio.task_group import TaskGroup, _handle
+from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
+from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, Scope
 
 from coder.base.log import get_logger
 from coder.coderd.http.server.websocket_bounds import PING, BoundedWSStream
-from coder.net.bounded_http import BoundedHttp
+from coder.net.bounded_http import PIECES, BoundedHttp
 
 WRITE_TIMEOUT = 20.0
 "Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
@@ -50,8 +54,13 @@ KEEP_ALIVE_IDLE = 120.0
 HELD_BYTES = 1 << 16
 "Bytes of a response collected before the first write."
 LINGER_SECONDS = 1.0
-LINGER_BYTES = 1 << 24
-"What is still taken, and dropped, of a body that was answered before it had come whole."
+"How long a connection stays open after an early answer, so that its client can read that."
+LINGER_BYTES = 256 << 10
+"""What is read, and dropped unparsed, of a body that was answered before it had come whole; as much as Go's server.
+Beyond that the sender is held up by its own socket."""
+FRAMING_SLACK = 16 << 10
+"""Bytes of chunk headers and ends a body may have besides one for each byte of data. A chunk of one byte takes as long
+to parse as a large one: this ends a body of such chunks after four thousand of them, some 30 ms."""
 HEADER_LIMIT = 1 << 16
 "Bytes of a request head before 431: nobody is known yet, and this is what strangers may send."
 HEAD_PATIENCE = 30.0
@@ -104,8 +113,13 @@ class HeadBegun(Event):
 
 
 @dataclass(frozen=True)
-class HeadRefused(Event):
-    """A head was answered before it had come whole."""
+class RequestRefused(Event):
+    """What came is no HTTP, or too much of it; it was answered, and the rest of it is not parsed."""
+
+
+@dataclass(frozen=True)
+class AnsweredEarly(Event):
+    """The answer is out before the request's body has come whole: nothing more will be sent."""
 
 
 class PatientServer(TCPServer):
@@ -116,6 +130,8 @@ class PatientServer(TCPServer):
         self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
         self._watch = trio.CancelScope()
         self._busy = False
+        self._broken = False
+        "A write failed: the connection is closed, and what an application still sends is dropped."
 
     async def watch_idle(self) -> None:
         """Closes the connection when it was idle too long, or is idle at shutdown. Runs beside `_read_data`."""
@@ -139,7 +155,11 @@ class PatientServer(TCPServer):
         if isinstance(event, HeadBegun):
             self._idle_timer.deadline = min(self._idle_timer.deadline, trio.current_time() + HEAD_PATIENCE)
             return
-        if isinstance(event, HeadRefused):
+        if isinstance(event, AnsweredEarly):
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._half_close()
+            return
+        if isinstance(event, RequestRefused):
             await self._drop_the_rest()
             return
         if not isinstance(event, RawData):
@@ -148,18 +168,22 @@ class PatientServer(TCPServer):
                 await super().protocol_send(event)
             return
         async with self.send_lock:
-            try:
-                await self._send_pieces(event.data)
+            if self._broken or await self._is_sent(event.data):
                 return
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass  # the peer left: told below
-            except trio.TooSlowError:
-                await self._abandon()
-            except trio.Cancelled:
-                # Half a response may be out: the connection is of no more use to anybody.
-                await self._abandon()
-                raise
+            # Also when the peer left: what it had sent before may be megabytes of requests, which nobody waits for.
+            await self._abandon()
         await self.protocol.handle(Closed())
+
+    async def _is_sent(self, data: bytes) -> bool:
+        try:
+            await self._send_pieces(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            return False
+        except trio.Cancelled:
+            # Half a response may be out: the connection is of no more use to anybody.
+            await self._abandon()
+            raise
+        return True
 
     async def _send_pieces(self, data: bytes) -> None:
         """The deadline is for a piece: a large download on a slow line is slow, not stalled."""
@@ -174,24 +198,110 @@ class PatientServer(TCPServer):
             contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError),
             trio.move_on_after(LINGER_SECONDS),
         ):
-            send_eof = getattr(self.stream, "send_eof", None)
-            if send_eof is not None:  # TLS has no half close
+            await self._half_close()
+            left = LINGER_BYTES
+            while left > 0:
+                data = await self.stream.receive_some(min(MAX_RECV, left))
+                if not data:
+                    return
+                left -= len(data)
+            await trio.sleep_forever()  # the rest stays unread: reading without end would keep the sender going
+
+    async def _half_close(self) -> None:
+        """Tells the client that no more comes. TLS has no half close."""
+        send_eof = getattr(self.stream, "send_eof", None)
+        if send_eof is not None:
+            async with self.send_lock:
                 await send_eof()
-            dropped = 0
-            while dropped < LINGER_BYTES and (data := await self.stream.receive_some(WRITE_PIECE)):
-                dropped += len(data)
 
     async def _abandon(self) -> None:
+        self._broken = True
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(self.stream)
 
 
+class ConnectionTasks(TaskGroup):
+    """An application that takes no more messages holds up neither its own end nor the task that reads (10)."""
+
+    async def spawn_app(
+        self, app: AppWrapper, config: Config, scope: Scope, send: Callable[[ASGISendEvent | None], Awaitable[None]]
+    ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
+        queue, messages = trio.open_memory_channel[ASGIReceiveEvent](config.max_app_queue_size)
+
+        async def run() -> None:
+            with messages:
+                await _handle(app, config, scope, messages.receive, send, trio.to_thread.run_sync, trio.from_thread.run)
+
+        async def put(message: ASGIReceiveEvent) -> None:
+            with contextlib.suppress(trio.BrokenResourceError):  # the application has ended
+                if message["type"] != "http.disconnect":
+                    await queue.send(message)
+                    return
+                # The application itself may be here, so nothing is waited for. Without room all pieces go: a body never
+                # arrives with a hole in it.
+                if queue.statistics().current_buffer_used >= config.max_app_queue_size:
+                    with contextlib.suppress(trio.WouldBlock):
+                        while True:
+                            messages.receive_nowait()
+                queue.send_nowait(message)
+
+        self.spawn(run)
+        return put
+
+
 class _OneFraming(BoundedHttp):
-    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise."""
+    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise; and a
+    body that is mostly chunk headers (`FRAMING_SLACK`). After `end` it has no more events."""
+
+    _came = _data = 0
+    "Bytes after the head, and those of them that are the body's own."
+    _ended = False
+    _waiting: object = None
+    "The event behind a piece of a body, taken already."
+
+    def end(self) -> None:
+        """Drops what has come and is not parsed."""
+        self._ended = True
+        self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
+
+    def receive_data(self, data: bytes) -> None:
+        if not self._ended:
+            self._came += len(data)
+            super().receive_data(data)
 
     def next_event(self) -> Any:
+        """Up to PIECES chunks of a body at once: passing one on costs as much as parsing twenty."""
+        if self._ended:
+            return h11.NEED_DATA
+        event, self._waiting = self._waiting or self._checked_event(), None
+        if type(event) is not h11.Data or not self._receive_buffer:
+            return event
+        pieces = [event.data]
+        while self._waiting is None and len(pieces) < PIECES and self._receive_buffer:
+            following = self._checked_event()
+            if type(following) is h11.Data:
+                pieces.append(following.data)
+            else:
+                self._waiting = following
+        if self._waiting is h11.NEED_DATA:
+            self._waiting = None
+        return event if len(pieces) == 1 else h11.Data(data=b"".join(pieces))
+
+    def start_next_cycle(self) -> None:
+        self._waiting = None  # of a request that was answered before its reader came to it
+        super().start_next_cycle()
+
+    def _checked_event(self) -> object:
         event = super().next_event()
-        if type(event) is h11.Request:  # isinstance asks an abstract base class, several times for each request
+        kind = type(event)  # isinstance asks an abstract base class, several times for each request
+        if kind is h11.Data:
+            self._data += len(event.data)
+            parsed = self._came - len(self._receive_buffer)
+            if parsed - self._data > self._data + FRAMING_SLACK:
+                self._process_error(self.their_role)
+                raise h11.RemoteProtocolError("a body of next to nothing but chunk headers", error_status_hint=413)
+        elif kind is h11.Request:
+            self._came, self._data = len(self._receive_buffer), 0
             names = {name for _, name, _ in event.headers._full_items}
             if b"content-length" in names and b"transfer-encoding" in names:
                 raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
@@ -208,17 +318,28 @@ class OneWriteH11(H11Protocol):
         self._held = b""
         self._holding = False
         self._lingering: trio.Event | None = None
+        "Set when the client has closed, or is not waited for."
+        self._closed = trio.Event()
+        self._parsing = trio.CancelScope()
         self._dropped = 0
         self._inside_head = False
 
     async def handle(self, event: Event) -> None:
+        if isinstance(event, Closed):
+            self._framing.end()
+            self._closed.set()
+            await self.can_read.set()
         if self._lingering is None:
             await super().handle(event)
             await self._watch_head()
-            return
-        if isinstance(event, RawData) and event.data and await self._drop(event.data):
-            return
-        self._lingering.set()
+        elif isinstance(event, RawData) and event.data:
+            await self._drop(len(event.data))
+        else:
+            self._lingering.set()
+
+    async def _handle_events(self) -> None:
+        with trio.CancelScope() as self._parsing:
+            await super()._handle_events()
 
     async def _watch_head(self) -> None:
         """Says once for each request that its head has begun and not ended."""
@@ -230,21 +351,17 @@ class OneWriteH11(H11Protocol):
             await self.send(HeadBegun())
         self._inside_head = inside
 
-    async def _drop(self, data: bytes) -> bool:
-        """Whether more of the body is to come."""
-        self._dropped += len(data)
-        try:
-            if data:
-                self._framing.receive_data(data)
-            while isinstance(self._framing.next_event(), h11.Data):
-                await self._framing.rest()
-        except h11.RemoteProtocolError:
-            return False
-        return self._dropped <= LINGER_BYTES and self._framing.their_state is h11.SEND_BODY
+    async def _drop(self, size: int) -> None:
+        """Holds the reader up as soon as its next bytes could be more than are dropped."""
+        self._dropped += size
+        if self._dropped > LINGER_BYTES - MAX_RECV:
+            await self._closed.wait()
 
     async def _send_error_response(self, status_code: int) -> None:
         await super()._send_error_response(status_code)
-        await self.send(HeadRefused())
+        self._framing.end()
+        await self._close_stream()
+        await self.send(RequestRefused())
 
     async def _maybe_recycle(self) -> None:
         if self.connection.our_state in {h11.DONE, h11.MUST_CLOSE} and self.connection.their_state is h11.SEND_BODY:
@@ -253,11 +370,14 @@ class OneWriteH11(H11Protocol):
 
     async def _linger(self) -> None:
         """Drops what still comes of a body that was answered early (RFC 9112 section 9.6): a socket closed with unread
-        bytes resets the connection, and the answer would be lost on its way."""
+        bytes resets the connection, and the answer would be lost on its way. Nothing of it is parsed: who sends it may
+        have gone, and would cost more than it cost them."""
         self._lingering = trio.Event()
-        if await self._drop(b""):
-            with trio.move_on_after(LINGER_SECONDS):
-                await self._lingering.wait()
+        self._framing.end()
+        self._parsing.cancel()  # the reader may be waiting for the application to take a piece
+        await self.send(AnsweredEarly())
+        with trio.move_on_after(LINGER_SECONDS):
+            await self._lingering.wait()
 
     async def stream_send(self, event: StreamEvent) -> None:
         rejected = isinstance(self.connection, H11WSConnection)

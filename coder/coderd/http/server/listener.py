@@ -9,6 +9,8 @@ Requests for workspace applications leave the same way and come back: their prox
 from __future__ import annotations
 
 import contextlib
+import errno
+import math
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -19,14 +21,13 @@ import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.events import RawData
-from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.http.server.hypercorn_fixes import OneWriteH11, PatientServer, server_config
+from coder.coderd.http.server.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
 from coder.domain.access.session_cookies import renamed
 from coder.domain.network.tls_ciphers import cipher_list
 
@@ -35,6 +36,13 @@ _log = get_logger("http.listener")
 HANDSHAKE_TIMEOUT = 15.0
 SHUTDOWN_GRACE = 10.0
 "Seconds running requests get after shutdown began."
+
+RETRY_ACCEPT = 0.1
+"Seconds; as `trio.serve_listeners`."
+_NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
+"What `accept` says while the process or the system has no room for one connection more."
+TELL_EVERY = 60.0
+"Seconds between two log lines about connections that cannot be accepted."
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 "Seconds of silence before the first probe, between probes, and how many may go unanswered."
@@ -101,7 +109,7 @@ class AcceptedConnection(PatientServer):
             await trio.aclose_forcefully(self.stream)
             return None
         try:
-            async with TaskGroup() as task_group:
+            async with ConnectionTasks() as task_group:
                 self._task_group = task_group
                 self.protocol = self._new_protocol(task_group, remote, secure)
                 task_group.spawn(self.watch_idle)
@@ -191,7 +199,8 @@ class HttpServer:
             self._drained.set()
 
     async def _accept(self, listeners: list[Any], connections: trio.Nursery) -> None:
-        await trio.serve_listeners(self._handle, listeners, handler_nursery=connections)
+        patient = [PatientListener(listener) for listener in listeners]
+        await trio.serve_listeners(self._handle, patient, handler_nursery=connections)
 
     async def _handle(self, stream: Any) -> None:
         _notice_dead_peers(stream)
@@ -203,6 +212,34 @@ class HttpServer:
             # One connection must never take the server with it.
             _log.error("a connection failed", error=error)
             await trio.aclose_forcefully(stream)
+
+
+class PatientListener(trio.abc.Listener[trio.abc.Stream]):
+    """Waits when the process has no file left for another connection. `trio.serve_listeners` does as well, and writes a
+    traceback ten times a second."""
+
+    def __init__(self, listener: trio.abc.Listener[trio.abc.Stream]) -> None:
+        self._listener = listener
+        self._told_at = -math.inf
+
+    async def accept(self) -> trio.abc.Stream:
+        while True:
+            try:
+                return await self._listener.accept()
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                self._tell(error)
+            await trio.sleep(RETRY_ACCEPT)
+
+    def _tell(self, error: OSError) -> None:
+        now = trio.current_time()
+        if now - self._told_at >= TELL_EVERY:
+            self._told_at = now
+            _log.error("new connections wait until others have closed", error=error)
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
 
 
 def _notice_dead_peers(stream: Any) -> None:

@@ -1,0 +1,340 @@
+"""Connections that cost more than they are worth: bodies behind an answer, bodies in tiny chunks, peers that are gone.
+
+What the server does is counted: events parsed, requests served, bytes read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import h11
+import pytest
+import trio
+import trio.testing
+
+from coder.base import log
+from coder.coderd.http.server import listener
+from coder.coderd.http.server.hypercorn_fixes import FRAMING_SLACK, LINGER_BYTES, AnsweredEarly, PatientServer
+from coder.coderd.http.server.listener import HttpServer, PatientListener
+from coder.net.bounded_http import PIECES, BoundedHttp
+from tests.unit.coderd.http.server.test_tls import certificate
+
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+TINY = b"1\r\n \r\n"
+QUEUED = 11
+"Pieces of a body after which its application has to take one, or the reader waits."
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Application, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """The port of a server. At the end all its connections must close without being cancelled."""
+
+    async def no_links(*_: Any) -> None:
+        raise AssertionError
+
+    server = HttpServer(app, lambda _: False, no_links)
+    (tcp,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port, stopping = tcp.socket.getsockname()[1], trio.Event()
+    opened = tcp if tls is None else trio.SSLListener(tcp, tls, https_compatible=True)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(server.serve, [opened], stopping)
+        yield port
+        stopping.set()
+        with trio.fail_after(60):
+            await server.drained()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture(autouse=True)
+def endless_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """All that servers parse."""
+    parsed: list[Any] = []
+    plain = BoundedHttp.next_event
+
+    def next_event(connection: BoundedHttp) -> Any:
+        event = plain(connection)
+        if connection.our_role is h11.SERVER and event is not h11.NEED_DATA:
+            parsed.append(event)
+        return event
+
+    monkeypatch.setattr(BoundedHttp, "next_event", next_event)
+    return parsed
+
+
+async def answer(send: Any, status: int = 200, body: bytes = b"done") -> None:
+    headers = [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def refusing(_scope: Any, _receive: Any, send: Any) -> None:
+    """Never looks at a body."""
+    await answer(send, 413, b"too much")
+
+
+async def reading(_scope: Any, receive: Any, send: Any) -> None:
+    while (message := await receive())["type"] == "http.request" and message["more_body"]:
+        pass
+    if message["type"] == "http.request":
+        await answer(send)
+
+
+async def everything(stream: trio.abc.ReceiveStream) -> bytes:
+    said = bytearray()
+    with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
+        async for piece in stream:
+            said += piece
+    return bytes(said)
+
+
+async def send_if_taken(stream: trio.abc.SendStream, data: bytes) -> None:
+    with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await stream.send_all(data)
+
+
+async def close_hard(stream: trio.SocketStream) -> None:
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await trio.aclose_forcefully(stream)
+
+
+# ---- bodies
+
+
+async def test_rest_of_answered_body_is_not_parsed(events: list[Any]) -> None:
+    async with serving(refusing) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await send_if_taken(stream, CHUNKED + TINY * 60_000)
+        assert (await everything(stream)).startswith(b"HTTP/1.1 413 ")
+    assert len(events) <= 2 * PIECES * QUEUED
+
+
+async def test_body_behind_answer_is_read_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes are counted from the moment the answer is out."""
+    read: list[int] = []
+    answered_at: list[int] = []
+    plain_receive, plain_send = trio.SocketStream.receive_some, PatientServer.protocol_send
+
+    async def receive_some(stream: Any, max_bytes: int | None = None) -> Any:
+        data = await plain_receive(stream, max_bytes)
+        read.append(len(data))
+        return data
+
+    async def protocol_send(server: PatientServer, event: Any) -> None:
+        await plain_send(server, event)
+        if isinstance(event, AnsweredEarly):
+            answered_at.append(len(read))
+
+    monkeypatch.setattr(PatientServer, "protocol_send", protocol_send)
+    monkeypatch.setattr(trio.SocketStream, "receive_some", receive_some)
+    async with serving(refusing) as port:
+        client = trio.socket.socket()  # no stream: its reads are not the server's
+        with client:
+            await client.connect(("127.0.0.1", port))
+            await client.send(POST + b"Content-Length: 100000000\r\n\r\n")
+            with contextlib.suppress(OSError):
+                while True:
+                    await client.send(bytes(1 << 20))
+            assert (await client.recv(1 << 16)).startswith(b"HTTP/1.1 413 ")
+    (start,) = answered_at
+    assert 0 < sum(read[start:]) <= LINGER_BYTES
+
+
+@pytest.mark.parametrize("size", [1_000_000, 30_000_000])
+@pytest.mark.parametrize("secure", [False, True])
+async def test_answer_reaches_client_that_is_uploading(secure: bool, size: int, tmp_path: Path) -> None:
+    context, trusting = None, ssl.create_default_context()
+    if secure:
+        files = certificate(tmp_path, "one.test")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*files)
+        trusting.load_verify_locations(files[0])
+    async with serving(refusing, context) as port:
+        stream: Any = await trio.open_tcp_stream("127.0.0.1", port)
+        if secure:
+            stream = trio.SSLStream(stream, trusting, server_hostname="one.test", https_compatible=True)
+        async with trio.open_nursery() as nursery:
+            await stream.send_all(POST + b"Content-Length: %d\r\n\r\n" % size)
+            nursery.start_soon(send_if_taken, stream, bytes(size))
+            said = b""
+            with trio.fail_after(60):
+                while not said.endswith(b"too much"):
+                    said += (piece := await stream.receive_some())
+                    assert piece, said
+            assert said.startswith(b"HTTP/1.1 413 ") and b"connection: close" in said
+            nursery.cancel_scope.cancel()
+        await trio.aclose_forcefully(stream)
+
+
+async def test_body_of_tiny_chunks_is_refused(events: list[Any]) -> None:
+    async with serving(reading) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await send_if_taken(stream, CHUNKED + TINY * 60_000)
+        assert (await everything(stream)).startswith(b"HTTP/1.1 413 ")
+    assert len(events) <= FRAMING_SLACK // 4 + 2
+
+
+async def test_small_chunks_reach_application_together() -> None:
+    """A message to the application costs as much as parsing twenty chunks."""
+    taken: list[bytes] = []
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        while (message := await receive())["more_body"]:
+            taken.append(message["body"])
+        await answer(send)
+
+    async with serving(app) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(CHUNKED + b"6\r\n123456\r\n" * 10 * PIECES + b"0\r\n\r\n")
+        with trio.fail_after(60):
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+    assert b"".join(taken) == b"123456" * 10 * PIECES
+    assert len(taken) <= 12  # and one for each read
+
+
+@pytest.mark.parametrize(
+    "chunk", [b"1\r\n \r\n" * 1000, b"6\r\n123456\r\n" * 10_000, b"10000\r\n%s\r\n" % bytes(65_536)]
+)
+async def test_body_of_ordinary_chunks_is_served(chunk: bytes) -> None:
+    async with serving(reading) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        for _ in range(2):  # on one connection: each body is measured by itself
+            await stream.send_all(CHUNKED + chunk + b"0\r\n\r\n")
+            with trio.fail_after(60):
+                assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("count", [PIECES * pieces + 1 for pieces in range(QUEUED - 3, QUEUED + 2)])
+async def test_whole_unread_body_frees_its_reader(count: int) -> None:
+    """It came whole, and its application took none of the pieces, of which as many wait as there is room for."""
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        await answer(send)
+
+    async with serving(app) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(CHUNKED + TINY * count + b"0\r\n\r\n")
+        with trio.fail_after(60):
+            said = await stream.receive_some()
+            assert said.startswith(b"HTTP/1.1 200 ")
+            if b"connection: close" not in said:
+                await stream.send_all(GET)
+                assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("count", [1, PIECES * QUEUED + 30])
+async def test_unread_body_frees_its_connection(count: int) -> None:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await trio.testing.wait_all_tasks_blocked()  # the reader waits for room, too
+        await answer(send, 413, b"too much")
+
+    async with serving(app) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(CHUNKED + TINY * count)
+        assert (await everything(stream)).endswith(b"too much")
+
+
+# ---- peers that are gone
+
+
+@pytest.mark.parametrize("count", [0, PIECES * QUEUED + 30])
+async def test_failed_answer_frees_its_connection(count: int) -> None:
+    """Nobody takes the pieces of its body."""
+    begun, gone = trio.Event(), trio.Event()
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        begun.set()
+        await gone.wait()
+        await trio.testing.wait_all_tasks_blocked()  # the reader waits for room, too
+        await answer(send, body=bytes(1 << 20))
+
+    async with serving(app) as port:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        await stream.send_all(CHUNKED + TINY * count)
+        await begun.wait()
+        await close_hard(stream)
+        gone.set()
+
+
+async def test_broken_connection_serves_no_more_requests(events: list[Any]) -> None:
+    served: list[int] = []
+    begun, gone = trio.Event(), trio.Event()
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        served.append(1)
+        begun.set()
+        await gone.wait()
+        await answer(send)
+
+    async with serving(app) as port:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        await stream.send_all(GET * 1500)
+        await begun.wait()
+        await close_hard(stream)
+        gone.set()
+    assert len(served) == 1
+    assert len(events) <= 3
+
+
+async def test_interrupted_download_frees_pipelined_connection() -> None:
+    """The reader waits for the end of the first answer before it takes the second request."""
+    begun = trio.Event()
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            while True:
+                await send({"type": "http.response.body", "body": bytes(1 << 16), "more_body": True})
+
+    async with serving(app) as port:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        await stream.send_all(GET * 2)
+        await begun.wait()
+        await close_hard(stream)
+
+
+# ---- no file left
+
+
+class _FullListener(trio.abc.Listener[trio.abc.Stream]):
+    def __init__(self, refusals: list[int]) -> None:
+        self.refusals, self.accepted = refusals, trio.testing.memory_stream_pair()[0]
+
+    async def accept(self) -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        if self.refusals:
+            raise OSError(self.refusals.pop(), "no room")
+        return self.accepted
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_full_process_waits_with_one_log_line(autojump_clock: trio.testing.MockClock) -> None:
+    lines: list[str] = []
+    full = _FullListener([errno.EMFILE] * 50)
+    with log.also(lambda _level, _at, _name, message, _fields: lines.append(message)):
+        assert await PatientListener(full).accept() is full.accepted
+        full.refusals = [errno.ENFILE] * int(listener.TELL_EVERY / listener.RETRY_ACCEPT)
+        assert await PatientListener(full).accept() is full.accepted
+    assert lines == ["new connections wait until others have closed"] * 2
+    full.refusals = [errno.EBADF]
+    with pytest.raises(OSError, match="no room"):
+        await PatientListener(full).accept()
