@@ -17,19 +17,29 @@ from uuid import UUID
 import h11
 import trio
 
+from coder.appproxy.apps import upstream
+from coder.appproxy.apps.app_proxy import AppProxy
+from coder.appproxy.http.client_address import TrustedProxies
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.listener import HttpServer, open_listeners
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.metrics.open_links import UPGRADED
+from coder.appproxy.upgrades.raw_links import (
+    EndpointTable,
+    Upgrade,
+    draw_on,
+    path_of,
+    serve_endpoint,
+    upgrade_request,
+)
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.apps import upstream
-from coder.coderd.apps.app_proxy import AppProxy
-from coder.coderd.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.config.checks import idle_connections
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import build_application, make_application
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.listener import HttpServer, open_listeners
 from coder.coderd.http.server.middleware import response_headers
 from coder.coderd.http.server.query import has_too_many
 from coder.coderd.loops import (
@@ -45,25 +55,16 @@ from coder.coderd.loops import (
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
-from coder.coderd.rpc_endpoints.raw_links import (
-    EndpointTable,
-    Upgrade,
-    draw_on,
-    path_of,
-    serve_endpoint,
-    upgrade_request,
-)
-from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
-from coder.coderd.services.access.rate_limits import RateLimits
+from coder.coderd.rpc_endpoints.carried import TunnelledUpgrade, is_carried
 from coder.coderd.services.apps import app_usage
-from coder.coderd.services.events import metrics_endpoint, tracing, web_push
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.events.open_links import UPGRADED
+from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
-from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import agent_dialer, coordinator, relay, replicas
+from coder.coderd.services.notifications import web_push
+from coder.coderd.services.telemetry import metrics_endpoint, tracing
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate

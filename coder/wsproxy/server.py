@@ -17,17 +17,15 @@ import h11
 import trio
 
 from coder.api.proxies.proxies import RegisterWorkspaceProxyResponse
-from coder.base import garbage
-from coder.base.clock import Clock, SystemClock
-from coder.base.groups import single_failure
-from coder.coderd.apps.app_proxy import AppProxy
-from coder.coderd.apps.authorizer import AppProxySettings
-from coder.coderd.apps.upstream import keep_tidy
-from coder.coderd.config.settings import ServerConfig
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.listener import HttpServer, open_listeners
-from coder.coderd.http.server.query import has_too_many
-from coder.coderd.rpc_endpoints.raw_links import (
+from coder.appproxy.apps.app_proxy import AppProxy
+from coder.appproxy.apps.authorizer import AppProxySettings
+from coder.appproxy.apps.upstream import keep_tidy
+from coder.appproxy.http.client_address import TrustedProxies
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.listener import HttpServer, open_listeners
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.metrics.metrics_listener import Exposition, open_metrics_listeners, serve_metrics
+from coder.appproxy.upgrades.raw_links import (
     EndpointTable,
     Upgrade,
     draw_on,
@@ -35,9 +33,11 @@ from coder.coderd.rpc_endpoints.raw_links import (
     serve_endpoint,
     upgrade_request,
 )
-from coder.coderd.services.access.rate_limits import RateLimits
-from coder.coderd.services.events.metrics_listener import Exposition, open_metrics_listeners, serve_metrics
-from coder.coderd.services.foundation.client_address import TrustedProxies
+from coder.base import garbage
+from coder.base.clock import Clock, SystemClock
+from coder.base.groups import single_failure
+from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.query import has_too_many
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer

@@ -44,8 +44,8 @@ TERMS = (
     Term("rpc_endpoints", modules="links"),
     Term("allowed_actions", names="ways_out", prose=r"\bways_out\b"),
     Term("ProxyRequest, UpstreamRequest", words="errand", prose=r"\berrands?\b"),
-    Term("ProxyRequest", words="visit", inside="coder/coderd/apps"),
-    Term("Target", names="Place", inside="coder/coderd/apps"),
+    Term("ProxyRequest", words="visit", inside="coder/appproxy/apps"),
+    Term("Target", names="Place", inside="coder/appproxy/apps"),
     Term("spec", words="wish wishes"),
     Term("BuildRequest, enqueue_build, QueuedBuild", names="BuildOrder place_build Placed read_placed"),
     Term("ViewContext, ModuleScope, OidcClaims", names="Scene World Told", words="scene"),
@@ -70,7 +70,7 @@ TERMS = (
     Term("unsupported, no_provisioner", modules="not_offered unmatched", words="unmatched", prose=r"\bnot_offered\b"),
 )
 KEPT = {
-    "coder/net/http_tunnel.py: CARRIER": "the name of the header `Coder-Carrier`, which is on the wire",
+    "coder/net/carried_stream.py: CARRIER": "the name of the header `Coder-Carrier`, which is on the wire",
 }
 
 

@@ -19,21 +19,21 @@ import pytest
 import trio
 import trio.testing
 
+from coder.api.proxies.proxy_token import TOKEN_HEADER
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.app import ENDPOINTS
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.people import scim
 from coder.coderd.http.server.declarations import route_of
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
-from coder.coderd.services.access.rate_limits import RateLimits
-from coder.coderd.services.network.http_tunnels import HttpTunnels
+from coder.coderd.services.network.carried_streams import HttpTunnels
 from coder.coderd.services.people import scim as provisioning
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.rate_budgets import API, GUESSES, Budget, budgets_of
 from coder.domain.access.route_scopes import AGENT, APPLICATION, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
-from coder.net.http_tunnel import MODE, WAIT
+from coder.net.carried_stream import MODE, WAIT
 from tests.kit.agents import AgentWorld, workspace_world
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application

@@ -1,6 +1,6 @@
 """What Quart-Trio 0.12 gets wrong for a long-lived server, put right by subclasses.
 
-Hypercorn's part is in `hypercorn_fixes.py`.
+Hypercorn's part is in `appproxy/http/hypercorn_fixes.py`.
 
 1. A request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
 2. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
@@ -25,8 +25,8 @@ from quart_trio.wrappers.request import TrioBody, TrioRequest
 from werkzeug.exceptions import BadHost
 from werkzeug.routing import MapAdapter
 
+from coder.appproxy.http.websocket_bounds import ExactWebsocketConnection
 from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
-from coder.coderd.http.server.websocket_bounds import ExactWebsocketConnection
 
 BODY_HIGH_WATER = 1 << 17
 "Bytes of a request body kept before the socket is left unread: nobody has said yet who counts them."

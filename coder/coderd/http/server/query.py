@@ -9,7 +9,7 @@ from uuid import UUID
 
 from quart import request
 
-from coder.coderd.services.foundation.errors import Invalid
+from coder.api.base.refusals import Invalid
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.search import (
     int_fault,

@@ -1,7 +1,8 @@
 """What a provisioner daemon may do with a job: receive it, report on it, end it.
 
 Reference: docs/protocol/provisioners.md#calls. Every function takes the `Worker` that asks; a job answers only to
-the worker that holds it. What the end of a build means is `build_results.py`, of an import `import_work.py`.
+the worker that holds it. What the end of a build means is `services/workspaces/build_results.py`, of an import
+`services/templates/import_work.py`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from uuid import UUID
 
 from google.protobuf.message import Message
 
-from coder.coderd.services.events import record_event
-from coder.coderd.services.foundation.errors import Invalid
-from coder.coderd.services.provisioning import build_results, build_work, import_work, quotas
+from coder.api.base.refusals import Invalid
+from coder.coderd.services.audit import record_event
+from coder.coderd.services.people import quotas
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import tell
-from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
 from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.services.templates import import_work
+from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.workspaces import build_results, build_work
 from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.people import users as user_store
