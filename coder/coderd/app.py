@@ -17,12 +17,12 @@ from uuid import UUID
 import h11
 import trio
 
-from coder.appproxy.apps import upstream
 from coder.appproxy.apps.app_proxy import AppProxy
 from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.listener import HttpServer, open_listeners
 from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.open_links import UPGRADED
 from coder.appproxy.upgrades.raw_links import (
     EndpointTable,
@@ -41,7 +41,6 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import build_application, make_application
 from coder.coderd.http.server.middleware import response_headers
-from coder.coderd.http.server.query import has_too_many
 from coder.coderd.loops import (
     autobuild,
     key_rotation,
@@ -56,7 +55,7 @@ from coder.coderd.loops import (
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
 from coder.coderd.rpc_endpoints.carried import TunnelledUpgrade, is_carried
-from coder.coderd.services.apps import app_usage
+from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
 from coder.coderd.services.foundation.context import Context
@@ -90,7 +89,7 @@ PARTS = (
     metrics_endpoint.run,
     wireguard_gateway.run,
     app_usage.run,
-    upstream.run,
+    local_authorizer.run,
 )
 """`async def run(ctx, *, task_status)`: long-lived parts, started in this order before the server listens."""
 

@@ -24,7 +24,9 @@ from coder.appproxy.http.client_address import TrustedProxies
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.listener import HttpServer, open_listeners
 from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.http.request_bounds import has_too_many
 from coder.appproxy.metrics.metrics_listener import Exposition, open_metrics_listeners, serve_metrics
+from coder.appproxy.settings import RateLimitSettings
 from coder.appproxy.upgrades.raw_links import (
     EndpointTable,
     Upgrade,
@@ -36,8 +38,6 @@ from coder.appproxy.upgrades.raw_links import (
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
-from coder.coderd.config.settings import ServerConfig
-from coder.coderd.http.server.query import has_too_many
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer
@@ -184,7 +184,7 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _LimitedProxy:
-    config: ServerConfig
+    config: RateLimitSettings
     clock: Clock
 
 

@@ -9,11 +9,15 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from coder.api.base.struct import ApiStruct
-from coder.api.site.deployment import ConnectionLatency
 from coder.api.templates.parameters import TemplateParameterUsage
 from coder.api.templates.templates import TemplateAppUsage
 
 InsightsReportInterval = Literal["day", "week"]
+
+
+class ConnectionLatency(ApiStruct):
+    p50: float
+    p95: float
 
 
 class DAUEntry(ApiStruct):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from coder.appproxy.apps.upstream import AppPool
     from coder.appproxy.http.rate_limits import RateLimits
-    from coder.coderd.config.settings import ServerConfig
+    from coder.appproxy.settings import AppCookieSettings
     from coder.domain.apps.app_addresses import AppRequest
 
 
@@ -52,7 +52,7 @@ class AppProxySettings:
         return self.dashboard_url != self.own_url
 
     @classmethod
-    def of(cls, config: ServerConfig, *, dashboard_url: str, own_url: str) -> AppProxySettings:
+    def of(cls, config: AppCookieSettings, *, dashboard_url: str, own_url: str) -> AppProxySettings:
         return cls(
             dashboard_url=dashboard_url,
             own_url=own_url,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import h11
@@ -18,9 +17,6 @@ import trio
 from coder.appproxy.agents import dialing
 from coder.appproxy.agents.dialing import Dials
 from coder.net.bounded_http import BoundedHttp
-
-if TYPE_CHECKING:
-    from coder.coderd.services.foundation.context import Context
 
 MAX_HEAD = 256 << 10
 """Bytes of a response head. Some frameworks put whole sessions into cookies."""
@@ -137,12 +133,6 @@ def _unverified() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: closes what nobody uses any more."""
-    task_status.started()
-    await keep_tidy(ctx.part(AppPool), ctx.stopping)
 
 
 async def keep_tidy(pool: AppPool, stopping: trio.Event) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 
+from coder.appproxy.settings import TrustedProxySettings
 from coder.base.errors import CoderError
-from coder.coderd.config.settings import ServerConfig
 from coder.domain.apps.app_headers import Headers, joined
 
 
 class TrustedProxies:
     """`--proxy-trusted-origins` and `--proxy-trusted-headers`. Raises CoderError `bad_option`."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: TrustedProxySettings) -> None:
         try:
             self._networks = [ipaddress.ip_network(origin, strict=False) for origin in config.proxy_trusted_origins]
         except ValueError as error:

@@ -24,9 +24,9 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from coder.appproxy.http.hypercorn_fixes import OneWriteH11, PatientServer, server_config
+from coder.appproxy.settings import ListenerSettings
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.config.settings import ServerConfig
 from coder.domain.access.session_cookies import renamed
 from coder.domain.network.tls_ciphers import cipher_list
 
@@ -217,7 +217,7 @@ def _notice_dead_peers(stream: Any) -> None:
                 connection.setsockopt(level, number, value)
 
 
-async def open_listeners(config: ServerConfig) -> list[tuple[str, Any]]:
+async def open_listeners(config: ListenerSettings) -> list[tuple[str, Any]]:
     """Binds every configured address; pairs of URL and listener, plain HTTP first.
 
     Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
@@ -261,7 +261,7 @@ def _shown(listener: trio.SocketListener) -> str:
 _VERSIONS = {"tls10": ssl.TLSVersion.TLSv1, "tls11": ssl.TLSVersion.TLSv1_1, "tls12": ssl.TLSVersion.TLSv1_2}
 
 
-def tls_context(config: ServerConfig) -> ssl.SSLContext:
+def tls_context(config: ListenerSettings) -> ssl.SSLContext:
     """Server-side TLS with every configured certificate, chosen by server name. Raises CoderError."""
     contexts = []
     for certificate, key in zip(config.tls_cert_file, config.tls_key_file, strict=True):
@@ -285,7 +285,7 @@ def tls_context(config: ServerConfig) -> ssl.SSLContext:
     return first
 
 
-def _choose_ciphers(context: ssl.SSLContext, config: ServerConfig) -> None:
+def _choose_ciphers(context: ssl.SSLContext, config: ListenerSettings) -> None:
     """The suites of TLS 1.2 that are offered. Raises CoderError."""
     if not config.tls_ciphers:
         return
@@ -303,7 +303,7 @@ def _choose_ciphers(context: ssl.SSLContext, config: ServerConfig) -> None:
         ) from error
 
 
-def _ask_clients(context: ssl.SSLContext, config: ServerConfig) -> None:
+def _ask_clients(context: ssl.SSLContext, config: ListenerSettings) -> None:
     """Whether clients may or must show a certificate of the configured authority."""
     if not config.tls_client_ca_file:
         return

@@ -21,11 +21,12 @@ from coder.domain.access.rate_budgets import API, Budget
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from coder.appproxy.settings import RateLimitSettings
     from coder.base.clock import Clock
-    from coder.coderd.config.settings import ServerConfig
-    from coder.coderd.services.access.authentication import Caller
+    from coder.domain.access.policy import Subject
 
 T = TypeVar("T")
+Who = TypeVar("Who")
 
 WINDOW = 60.0
 "Seconds."
@@ -46,11 +47,18 @@ NO_ANSWER = 0
 "In a status's place: whoever asked has left, and learned nothing."
 
 
+class SignedIn(Protocol):
+    """A caller that the process knows."""
+
+    @property
+    def subject(self) -> Subject: ...
+
+
 class Limited(Protocol):
     """The server, or a workspace proxy."""
 
     @property
-    def config(self) -> ServerConfig: ...
+    def config(self) -> RateLimitSettings: ...
     @property
     def clock(self) -> Clock: ...
 
@@ -267,7 +275,7 @@ def _spent(limit: int, window: int, elapsed: float) -> RateLimited:
 
 
 async def counted(
-    found: Awaitable[T], name: Callable[[T], Caller | str], count: Callable[[Caller | str | None], Awaitable[None]]
+    found: Awaitable[T], name: Callable[[T], Who | str], count: Callable[[Who | str | None], Awaitable[None]]
 ) -> T:
     """Looks who shows a random secret, and then counts: the right one as whom it names (empty: not at all), a wrong
     one by its address.
@@ -285,7 +293,7 @@ async def counted(
     return known
 
 
-def key_of(who: Caller | str | None, remote_ip: str, wants_bypass: bool) -> str:
+def key_of(who: SignedIn | str | None, remote_ip: str, wants_bypass: bool) -> str:
     """Whom a request is counted for: a user, an account by its name, else an address.
 
     Raises PreconditionRequired for a bypass that is not allowed.
@@ -296,7 +304,7 @@ def key_of(who: Caller | str | None, remote_ip: str, wants_bypass: bool) -> str:
         return BYPASS
     if isinstance(who, str):
         return who
-    return user_key(who.user.id) if who is not None else address_key(remote_ip)
+    return user_key(who.subject.user_id) if who is not None else address_key(remote_ip)
 
 
 def user_key(user_id: UUID) -> str:

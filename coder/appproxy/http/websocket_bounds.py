@@ -1,17 +1,16 @@
-"""Hypercorn's and Quart's WebSockets for a long-lived server: bounded, uncompressed, closed when they should be.
+"""Hypercorn's WebSockets for a long-lived server: bounded, uncompressed, closed when they should be.
 
 1. Compression was agreed to, and a frame was unpacked before anybody counted: 16 KiB became 16 MiB. None is offered.
 2. A message above the limit was refused, and its rest went on being collected. Here the connection ends with 1009.
 3. A frame against the protocol ended the connection without a close frame that says so.
 4. One limit of 16 MiB held for all, with twenty messages on their way. Here the route says how large a message may be
-   (`limit`), and three are on their way. Streams that only tell declare none: what they are sent is dropped, where
-   the eleventh message hid the end of the connection from everybody.
-5. An empty binary message arrived as None and broke the handler.
-6. The task that pings slept on when the peer had gone, and the connection with it.
-7. Frames without anything in them counted for nothing, and eleven thousand that came with one read, or as many pongs,
+   (`limit`), and three are on their way.
+5. The task that pings slept on when the peer had gone, and the connection with it.
+6. Frames without anything in them counted for nothing, and eleven thousand that came with one read, or as many pongs,
    let nobody else run. A message has so many at most; others run in between.
 
-What flows through our own endpoints (`rpc_endpoints`) is framed by `coder/net/websocket.py`.
+Quart's side is `coderd/http/server/quart_fixes.py`. What flows through our own endpoints (`rpc_endpoints`) is framed by
+`coder/net/websocket.py`.
 """
 
 from __future__ import annotations
@@ -25,12 +24,10 @@ import hypercorn.protocol.h11
 import trio
 from hypercorn.protocol.events import Event, Request, StreamClosed
 from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
-from quart.signals import websocket_received
-from quart_trio.asgi import TrioASGIWebsocketConnection
 from wsproto.events import CloseConnection, Message, Ping, Pong
 from wsproto.frame_protocol import CloseReason
 
-from coder.coderd.http.server.declarations import PUBLIC_LIMIT
+from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.net.bounded_http import PIECES
 from coder.net.websocket import MAX_FRAMES
 
@@ -90,7 +87,7 @@ class BoundedWSStream(WSStream):
         await self.send(StreamClosed(stream_id=self.stream_id))
 
     async def _send_pings(self) -> None:
-        """Until the stream is closed: its task would hold up the end of the connection (6)."""
+        """Until the stream is closed: its task would hold up the end of the connection (5)."""
         with self.pinging:
             while not self.closed:
                 self._probed("timeout")
@@ -108,25 +105,3 @@ class BoundedWSStream(WSStream):
 
 
 vars(hypercorn.protocol.h11)["WSStream"] = BoundedWSStream  # hypercorn makes its streams itself
-
-
-class ExactWebsocketConnection(TrioASGIWebsocketConnection):
-    """Delivers empty binary messages as such (5), and holds few (4)."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.send_channel, self.receive_channel = trio.open_memory_channel["bytes | str"](1)
-
-    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
-        while True:
-            event = await receive()
-            if event["type"] == "websocket.receive":
-                if not self.scope.get("coder_message_limit"):
-                    continue
-                data = event.get("bytes")
-                message = data if data is not None else event["text"]
-                await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
-                await self.send_channel.send(message)
-            elif event["type"] == "websocket.disconnect":
-                break
-        nursery.cancel_scope.cancel()

@@ -27,7 +27,7 @@ from coder.domain.access.signed_in import is_for_signed_in
 from coder.net.stream_wrapper import StreamWrapper
 
 if TYPE_CHECKING:
-    from coder.coderd.services.access.authentication import Caller
+    from coder.appproxy.http.rate_limits import SignedIn
     from coder.net.websocket import WebSocketStream
 
 _log = get_logger("rpc_endpoints")
@@ -171,14 +171,14 @@ class Upgrade:
         self.on_answer(status)
 
 
-async def _by_nobody(who: Caller | str | None, *, guess: bool = False) -> None:
+async def _by_nobody(who: SignedIn | str | None, *, guess: bool = False) -> None:
     pass
 
 
 class Count(Protocol):
     """Counts one request, see `draw_on`."""
 
-    async def __call__(self, who: Caller | str | None, *, guess: bool = False) -> None: ...
+    async def __call__(self, who: SignedIn | str | None, *, guess: bool = False) -> None: ...
 
 
 _REASONS = {
@@ -291,7 +291,7 @@ def draw_on(limits: RateLimits, endpoint: RpcEndpoint, upgrade: Upgrade) -> None
     refusals, before the secret is looked at that people choose; everything else on the others."""
     request = upgrade.request
 
-    async def count(who: Caller | str | None, *, guess: bool = False) -> None:
+    async def count(who: SignedIn | str | None, *, guess: bool = False) -> None:
         if not limits.enabled:
             return
         wants_bypass = who is not None and request.headers.get(BYPASS_HEADER.lower()) == "true"

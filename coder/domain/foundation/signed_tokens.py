@@ -1,6 +1,7 @@
 """Short-lived tokens this deployment signs: compact JWS (RFC 7515), HS512. Whoever has the key can check one.
 
-Pure: the time comes in as an argument. Where keys come from is `services/foundation/signing_keys.py`, for a workspace proxy its own.
+Pure: the time comes in as an argument. Keys come from `services/foundation/signing_keys.py`, those of a workspace proxy
+from `coder/wsproxy/keys.py`.
 """
 
 from __future__ import annotations

@@ -147,20 +147,6 @@ def go_int(text: str) -> int | None:
     return None if int_fault(text) else int(text)
 
 
-MAX_PARAMETERS = 1000
-"Of an address, ours. Ten thousand fit into a head, and taking them apart keeps everybody waiting for ten milliseconds."
-
-TOO_MANY_PARAMETERS = (
-    b'{"message":"The address has too many parameters.","detail":"At most %d are read."}' % MAX_PARAMETERS
-)
-"What a client is told of it, with status 414."
-
-
-def has_too_many(raw: bytes) -> bool:
-    """Whether an address has more parameters than anybody means. `raw` may hold its path, too."""
-    return raw.count(b"&") >= MAX_PARAMETERS
-
-
 def read_arguments(raw: bytes) -> dict[str, list[str]]:
     """A query string, as Quart reads it."""
     return parse_qs(raw.decode("latin-1"), keep_blank_values=True) if raw else {}

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+import trio
+
 from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.apps.authorizer import AppAdmission, AppProxySettings, KnownVisitors, count_admission
-from coder.appproxy.apps.upstream import AppPool
+from coder.appproxy.apps.upstream import AppPool, keep_tidy
 from coder.appproxy.http.rate_limits import RateLimits
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.apps import app_access, app_tokens
@@ -19,8 +21,6 @@ from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-    import trio
 
     from coder.appproxy.apps.app_tickets import Ticket
     from coder.appproxy.apps.app_visitor import Visitor
@@ -107,3 +107,9 @@ class LocalAppAuthorizer:
     def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
         with self._usage.counted(ticket), self._open.in_app(visitor, ticket) as scope:
             yield scope
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: closes connections to applications that nothing uses any more."""
+    task_status.started()
+    await keep_tidy(ctx.part(AppPool), ctx.stopping)

@@ -14,12 +14,12 @@ from msgspec import UNSET
 
 from coder.api.base.refusals import Forbidden, NotFound
 from coder.api.site.deployment import (
-    ConnectionLatency,
     DeploymentStats,
     SessionCountDeploymentStats,
     WorkspaceDeploymentStats,
 )
 from coder.api.templates.insights import (
+    ConnectionLatency,
     DAUEntry,
     DAUsResponse,
     TemplateInsightsIntervalReport,

@@ -1,7 +1,7 @@
 """What the end of a build's job means: state, resources, agents, deadline, deletion.
 
-Called inside the transaction that completes or fails the job (`services/provisioning/job_work.py`), which also stores timings, ends the
-job and tells watchers. Nothing here may wait for anything but the database.
+Called inside the transaction that completes or fails the job (`services/provisioning/job_work.py`), which also stores
+timings, ends the job and tells watchers. Nothing here may wait for anything but the database.
 """
 
 from __future__ import annotations

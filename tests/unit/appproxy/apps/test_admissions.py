@@ -25,9 +25,9 @@ from coder.appproxy.apps.app_visitor import Visitor
 from coder.appproxy.apps.authorizer import AppAuthorizer, KnownVisitors
 from coder.appproxy.http import listener
 from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.http.request_bounds import MAX_PARAMETERS
 from coder.base.clock import FakeClock
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.http.server.query import MAX_PARAMETERS
 from coder.coderd.services.apps import app_access
 from coder.coderd.services.apps.app_usage import LOG_AGAIN, AppUsage
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from coder.appproxy.http import listener, websocket_bounds
-from coder.coderd.http.server.declarations import LIMIT, PUBLIC_LIMIT, route_of
-from coder.coderd.http.server.query import MAX_PARAMETERS
+from coder.appproxy.http.request_bounds import MAX_PARAMETERS, PUBLIC_LIMIT
+from coder.coderd.http.server.declarations import LIMIT, route_of
 from coder.coderd.services.telemetry.metrics import Metrics
 from tests.kit.agents import eventually
 from tests.kit.coderd import World, running_coderd
