@@ -62,13 +62,17 @@ from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import agent_dialer, coordinator, relay, replicas
 from coder.coderd.services.notifications import web_push
+from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
 from coder.coderd.services.telemetry import metrics_endpoint, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.templates.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
+from coder.coderd.services.workspaces.build_jobs import BuildJobs
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site
+from coder.domain.provisioning.jobs import JobType
 
 _log = get_logger("coderd")
 
@@ -95,6 +99,13 @@ PARTS = (
 
 ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
 """Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
+
+JOB_HANDLERS: dict[JobType, Callable[[Context], JobHandler]] = {
+    "template_version_import": ImportJobs,
+    "template_version_dry_run": DryRunJobs,
+    "workspace_build": BuildJobs,
+}
+"""What each kind of job means to the noun it is about; the queue itself knows daemons alone."""
 
 LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     reaper.run,
@@ -231,6 +242,7 @@ async def new_context(
         deployment_id=deployment_id,
         clock=clock,
     )
+    context.parts[JobHandlers] = JobHandlers({kind: handler(context) for kind, handler in JOB_HANDLERS.items()})
     context.webpush_public_key = await web_push.public_key(context)
     return context
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
 from coder.base.ids import new_uuid
+from coder.coderd.services.provisioning.job_handlers import JobUpdate
 from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -93,16 +93,7 @@ async def variable_values(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """What parsing settled."""
-
-    values: list[provisioner_pb2.VariableValue]
-    missing: list[str]
-    "Required variables nobody gave a value."
-
-
-async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> Parsed:
+async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
     """Stores what an update says about the template; absent parts leave what is there."""
     version = await _version(tx, job)
     if request.readme:
@@ -111,7 +102,7 @@ async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobR
     if request.workspace_tags:
         await store.replace_workspace_tags(tx, version.id, dict(request.workspace_tags))
     if not request.template_variables:
-        return Parsed([], [])
+        return JobUpdate()
     given = _user_values(job) | {item.name: item.value for item in request.user_variable_values}
     rows = [
         VariableRow(
@@ -128,7 +119,7 @@ async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobR
     ]
     await store.replace_variables(tx, version.id, rows)
     values = [provisioner_pb2.VariableValue(name=row.name, value=row.value, sensitive=row.sensitive) for row in rows]
-    return Parsed(values, [row.name for row in rows if row.required and not row.value])
+    return JobUpdate(values, [row.name for row in rows if row.required and not row.value])
 
 
 async def complete_import(

@@ -1,21 +1,22 @@
 """What the end of a build's job means: state, resources, agents, deadline, deletion.
 
-Called inside the transaction that completes or fails the job (`services/provisioning/job_work.py`), which also stores
-timings, ends the job and tells watchers. Nothing here may wait for anything but the database.
+Called inside the transaction that completes or fails the job (`services/provisioning/job_work.py`), which also ends
+the job and tells watchers. Nothing here may wait for anything but the database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from coder.coderd.services.activity.deadlines import build_deadlines
 from coder.coderd.services.provisioning.resources import insert_resources
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.engine.pubsub import notify
-from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning.jobs import JobRow, TimingRow
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import templates as template_store
@@ -23,8 +24,9 @@ from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.coderd.store.workspaces.prebuilds import CLAIMED
+from coder.domain.provisioning.jobs import clean_text
 from coder.domain.workspaces.workspaces import next_start
-from coder.rpc.proto import provisionerd_pb2
+from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -120,3 +122,30 @@ async def _settle_workspace(
     elif workspace.autostart_schedule:
         following = next_start(workspace.autostart_schedule, now, allowed_days=autostart_days)
         await workspace_store.update_workspace(tx, workspace.id, next_start_at=following)
+
+
+async def insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:
+    """How long the steps of a build took, as its daemon measured them."""
+    rows = (
+        TimingRow(
+            job_id=job.id,
+            started_at=timing.start.ToDatetime(UTC),
+            ended_at=timing.end.ToDatetime(UTC),
+            stage=clean_text(timing.stage),
+            source=clean_text(timing.source),
+            action=clean_text(timing.action),
+            resource=clean_text(timing.resource),
+        )
+        for timing in timings
+        # Without both ends there is nothing to measure (a step that was cut off).
+        if _is_time(timing, "start") and _is_time(timing, "end")
+    )
+    await job_store.insert_timings(tx, rows)
+
+
+def _is_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
+    """Whether it is there, and in a calendar."""
+    try:
+        return timing.HasField(name) and bool(getattr(timing, name).ToDatetime(UTC))
+    except (ValueError, OverflowError):
+        return False
