@@ -54,7 +54,7 @@ from coder.coderd.loops import (
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
-from coder.coderd.rpc_endpoints.carried import TunnelledUpgrade, is_carried
+from coder.coderd.rpc_endpoints.carried import CarriedUpgrade, is_carried
 from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
@@ -284,7 +284,7 @@ def _http_server(context: Context) -> HttpServer:
     ) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=trusted.address(remote_ip, list(head.headers)))
-        if apps.claims(head):
+        if apps.takes(head):
             ours = response_headers()
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
@@ -293,7 +293,7 @@ def _http_server(context: Context) -> HttpServer:
         endpoint, params = found
         with metrics.links.counted(request.method, endpoint.pattern) as on_answer:
             if is_carried(request):
-                carried = TunnelledUpgrade(context, request, params, stream, response_headers())
+                carried = CarriedUpgrade(context, request, params, stream, response_headers())
                 carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
                 draw_on(limits, endpoint, carried)
                 try:
@@ -309,7 +309,7 @@ def _http_server(context: Context) -> HttpServer:
 
     def is_upgrade(head: h11.Request) -> bool:
         # With too many parameters it is refused like any other request (middleware.py).
-        return not has_too_many(head.target) and (apps.claims(head) or table.find(path_of(head)) is not None)
+        return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
         build_application(context, BLUEPRINTS, table.endpoints), is_upgrade, open_endpoint,

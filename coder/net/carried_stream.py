@@ -91,7 +91,7 @@ class RetransmitBuffer:
             self.start = offset
 
 
-class HttpTunnelStream(trio.abc.HalfCloseableStream):
+class CarriedStream(trio.abc.HalfCloseableStream):
     """The client's end; made by `connect_carried`. Requests go out when somebody sends or receives."""
 
     def __init__(self, policy: DialPolicy, ident: str) -> None:
@@ -306,7 +306,7 @@ class HttpTunnelStream(trio.abc.HalfCloseableStream):
 
 async def connect_carried(
     policy: DialPolicy, path: str, protocol: str, *, headers: Headers = ()
-) -> tuple[HttpTunnelStream, dict[str, str]]:
+) -> tuple[CarriedStream, dict[str, str]]:
     """Opens the link at `path` without any upgrade. Returns (stream, headers of the answer).
 
     Raises HttpError when the server refuses (as it would have refused the upgrade, or because it is another make),
@@ -319,4 +319,4 @@ async def connect_carried(
     ident = answer.headers.get(CARRIER.lower(), "")
     if len(ident) != 32 or not ident.isalnum():
         raise NetError("protocol", f"{masked(policy.url)} does not carry streams over plain requests")
-    return HttpTunnelStream(policy, ident), dict(answer.headers)
+    return CarriedStream(policy, ident), dict(answer.headers)

@@ -199,14 +199,14 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
             proxied.status, proxied.method, BY_HOST if by_host else BY_PATH
         )
 
-    def claims(head: h11.Request) -> bool:
-        return apps is not None and apps.claims(head)
+    def takes(head: h11.Request) -> bool:
+        return apps is not None and apps.takes(head)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, list(head.headers)))
         ours = response_headers(world)
-        if apps is not None and claims(head):
+        if apps is not None and takes(head):
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
         if found is None:  # the HTTP server asked the same table a moment ago
@@ -220,7 +220,7 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
 
     def is_upgrade(head: h11.Request) -> bool:
         # With too many parameters it is nobody's: `ProxySite` refuses it.
-        return not has_too_many(head.target) and (claims(head) or table.find(path_of(head)) is not None)
+        return not has_too_many(head.target) and (takes(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie
     return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed)

@@ -57,7 +57,7 @@ TERMS = (
     Term("session_revocation", names="open_sessions", modules="open_sessions", prose=r"\bopen_sessions\b"),
     Term("prepared_statements, queue_queries, build_owner, user_assets", modules="hot waiting owners belongings"),
     Term("orphaning, encryption_at_rest", words="abandonment", modules="sealing", prose=r"\babandonment\b"),
-    Term("http_tunnel", words="carrier carriers", modules="carriers carrier"),
+    Term("carried_stream", names="HttpTunnels", words="carrier carriers", modules="carriers http_tunnel http_tunnels"),
     Term("transport; probe size", words="rung rungs", prose=r"(?<!`)\brungs?\b(?!`)"),
     Term("wireguard_gateway", words="hub", prose=r"\bhubs?\b"),
     Term("middleware", modules="frame"),

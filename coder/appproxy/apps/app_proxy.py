@@ -1,6 +1,6 @@
 """The proxy of applications: which requests are theirs, who may come in, and what they hear if not.
 
-The HTTP server asks `claims` about every request head and hands claimed ones to `serve`, which gives the connection
+The HTTP server asks `takes` about every request head and hands those it takes to `serve`, which gives the connection
 back afterwards: under a path, applications and dashboard share connections. Bytes are `proxy.py`, words
 `appproxy/apps/app_pages.py`, decisions its `AppAuthorizer`'s.
 """
@@ -71,7 +71,7 @@ class AppProxy:
 
     # ---- whose request is it
 
-    def claims(self, head: h11.Request) -> bool:
+    def takes(self, head: h11.Request) -> bool:
         """Is this request an application's? Cheap: every request of the server is asked about, if its address does not
         have too many parameters."""
         if self._hosts is not None and self._label(head) is not None:
@@ -140,7 +140,7 @@ class AppProxy:
     async def _let_through(self, proxied: ProxyRequest, label: str | None) -> None:
         if label is None:
             found = parse_app_path(proxied.path)
-            if found is None:  # `claims` looked a moment ago
+            if found is None:  # `takes` looked a moment ago
                 raise LookupError(proxied.path)
             request, rest = found
             if self._settings.is_away and await self._takes_key(proxied, app_headers.PATH_SESSION_COOKIE):

@@ -9,7 +9,7 @@ from coder.coderd.http.agents import agents, health, init_script, terminals
 from coder.coderd.http.apps import applications
 from coder.coderd.http.audit import audit
 from coder.coderd.http.login import external_auth, oauth2, oauth2_apps, oauth2_registration, provider_logins, sessions
-from coder.coderd.http.network import carried_streams as http_tunnels
+from coder.coderd.http.network import carried_streams
 from coder.coderd.http.notifications import inbox, notifications, web_push
 from coder.coderd.http.people import (
     groups,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
     root.blueprint,
-    http_tunnels.blueprint,
+    carried_streams.blueprint,
     sessions.blueprint,
     users.blueprint,
     keys.blueprint,

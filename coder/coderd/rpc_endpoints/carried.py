@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.appproxy.upgrades.raw_links import Upgrade, UpgradeRequest
-from coder.coderd.services.network.carried_streams import HttpTunnels
+from coder.coderd.services.network.carried_streams import CarriedStreams
 from coder.net.carried_stream import CARRIER, CARRY
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.services.network.carried_streams import TunnelServerStream
+    from coder.coderd.services.network.carried_streams import CarriedServerStream
 
 _HOP_BY_HOP = {"upgrade", "connection", "sec-websocket-accept"}
 
@@ -29,7 +29,7 @@ def is_carried(request: UpgradeRequest) -> bool:
     return request.method == "POST" and CARRY.lower() in request.headers
 
 
-class TunnelledUpgrade(Upgrade):
+class CarriedUpgrade(Upgrade):
     """Accepting answers 200 with the stream's id; what follows is what would have followed a 101."""
 
     def __init__(
@@ -41,14 +41,14 @@ class TunnelledUpgrade(Upgrade):
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(_as_upgrade(request), params, stream, b"", headers)
-        self._tunnels: HttpTunnels = ctx.part(HttpTunnels)
-        self._carried: TunnelServerStream | None = None
+        self._streams: CarriedStreams = ctx.part(CarriedStreams)
+        self._carried: CarriedServerStream | None = None
 
     async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
         if status != 101:
             await super()._answer(status, fields)
             return
-        ident, carried = self._tunnels.open(self.request.remote_ip, anonymous=self.anonymous)
+        ident, carried = self._streams.open(self.request.remote_ip, anonymous=self.anonymous)
         self._carried = carried
         kept = [(name, value) for name, value in fields if name.lower() not in _HOP_BY_HOP]
         try:

@@ -9,12 +9,12 @@ from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.body_reading import read_for
 from coder.coderd.http.server.declarations import BYTES, NOTHING, OCTETS
 from coder.coderd.http.server.route import route
-from coder.coderd.services.network.carried_streams import FIRST_WAIT, HttpTunnels, TunnelServerStream
+from coder.coderd.services.network.carried_streams import FIRST_WAIT, CarriedServerStream, CarriedStreams
 from coder.domain.access.rate_budgets import CARRIED
 from coder.domain.access.route_scopes import STREAM
 from coder.net.carried_stream import ENDED, MODE, OFFSET, RECEIVED, STREAMS, WAIT, WINDOW
 
-blueprint = Blueprint("http_tunnels", __name__)
+blueprint = Blueprint("carried_streams", __name__)
 
 _PATH = f"{STREAMS}<secret>"
 _HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
@@ -54,10 +54,10 @@ async def end(secret: str) -> Response:
     return Response(b"", 204, _HEADERS)
 
 
-async def _find(ident: str) -> TunnelServerStream:
-    tunnels: HttpTunnels = context().part(HttpTunnels)
+async def _find(ident: str) -> CarriedServerStream:
+    streams: CarriedStreams = context().part(CarriedStreams)
     try:
-        return tunnels.find(ident)
+        return streams.find(ident)
     except NotFound:
         await count_request(None)
         raise

@@ -44,7 +44,7 @@ _ENDED = "The stream has ended."
 class Coming:
     """The bytes of one request on its way."""
 
-    stream: TunnelServerStream
+    stream: CarriedServerStream
     size: int = 0
 
     def take(self, count: int) -> None:
@@ -53,7 +53,7 @@ class Coming:
         self.stream.come(count)
 
 
-class TunnelServerStream(trio.abc.HalfCloseableStream):
+class CarriedServerStream(trio.abc.HalfCloseableStream):
     """One stream as its link handler sees it."""
 
     def __init__(self, pool: Pool | None = None, address: str = "") -> None:
@@ -256,23 +256,23 @@ class Pool:
     """Streams of one kind, and what they may take."""
 
     def __init__(self) -> None:
-        self._streams: set[TunnelServerStream] = set()
+        self._streams: set[CarriedServerStream] = set()
         self._of_address: dict[str, int] = {}
         self._held = 0
 
-    def open(self, remote_ip: str) -> TunnelServerStream:
+    def open(self, remote_ip: str) -> CarriedServerStream:
         """Raises Unavailable when there are too many."""
         address = network_of(remote_ip)
         if len(self._streams) >= MOST_STREAMS:
             raise Unavailable("Too many carried streams are open.")
         if self._of_address.get(address, 0) >= MOST_OF_ADDRESS:
             raise Unavailable("Too many carried streams are open from this address.")
-        stream = TunnelServerStream(self, address)
+        stream = CarriedServerStream(self, address)
         self._streams.add(stream)
         self._of_address[address] = self._of_address.get(address, 0) + 1
         return stream
 
-    def forget(self, stream: TunnelServerStream) -> None:
+    def forget(self, stream: CarriedServerStream) -> None:
         self._streams.discard(stream)
         self._of_address[stream.address] -= 1
         if not self._of_address[stream.address]:
@@ -292,15 +292,15 @@ class Pool:
             largest.abort()
 
 
-class HttpTunnels:
+class CarriedStreams:
     """All carried streams of this process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._streams: dict[str, TunnelServerStream] = {}
+        self._streams: dict[str, CarriedServerStream] = {}
         self._known, self._anonymous = Pool(), Pool()
 
-    def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, TunnelServerStream]:
+    def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, CarriedServerStream]:
         """A new stream and its id. `anonymous`: nobody had to log in for it. Raises Unavailable for too many."""
         pool = self._anonymous if anonymous else self._known
         ident, stream = secrets.token_hex(16), pool.open(remote_ip)
@@ -308,14 +308,14 @@ class HttpTunnels:
         self._ctx.nursery.start_soon(self._watch, ident, stream, pool)
         return ident, stream
 
-    def find(self, ident: str) -> TunnelServerStream:
+    def find(self, ident: str) -> CarriedServerStream:
         """Raises NotFound."""
         stream = self._streams.get(ident)
         if stream is None:
             raise NotFound("No such stream.")
         return stream
 
-    async def _watch(self, ident: str, stream: TunnelServerStream, pool: Pool) -> None:
+    async def _watch(self, ident: str, stream: CarriedServerStream, pool: Pool) -> None:
         while not stream.is_finished(trio.current_time()):  # noqa: ASYNC110 - silence makes no event
             await trio.sleep(LINGER / 10)
         stream.abort()
@@ -323,4 +323,4 @@ class HttpTunnels:
         del self._streams[ident]
 
 
-__all__ = ["FIRST_WAIT", "HttpTunnels", "TunnelServerStream"]
+__all__ = ["FIRST_WAIT", "CarriedStreams", "CarriedServerStream"]

@@ -11,11 +11,11 @@ import trio
 from coder.api.base.refusals import Conflict, NotFound, Unavailable
 from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.coderd.http.server import body_bounds
-from coder.coderd.services.network import carried_streams as http_tunnels
-from coder.coderd.services.network.carried_streams import HttpTunnels, Pool, TunnelServerStream
+from coder.coderd.services.network import carried_streams
+from coder.coderd.services.network.carried_streams import CarriedServerStream, CarriedStreams, Pool
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PUBLIC
-from coder.net import carried_stream as http_tunnel
+from coder.net import carried_stream
 from coder.net.carried_stream import (
     CARRIER,
     CARRY,
@@ -48,7 +48,7 @@ def test_an_outbox_keeps_what_is_not_acknowledged() -> None:
 
 
 async def test_repeated_and_missing_bytes(autojump_clock: trio.testing.MockClock) -> None:
-    stream = TunnelServerStream()
+    stream = CarriedServerStream()
     await stream.feed(0, b"abc", 0, ended=False)
     await stream.feed(0, b"abcdef", 0, ended=False)  # the first answer was lost, so it came again with more
     await stream.feed(3, b"def", 0, ended=False)
@@ -62,7 +62,7 @@ async def test_repeated_and_missing_bytes(autojump_clock: trio.testing.MockClock
 
 
 async def test_memory_is_bounded_both_ways(autojump_clock: trio.testing.MockClock) -> None:
-    stream = TunnelServerStream()
+    stream = CarriedServerStream()
     with trio.move_on_after(5) as sending:
         while True:
             await stream.send_all(bytes(100_000))
@@ -78,7 +78,7 @@ async def test_memory_is_bounded_both_ways(autojump_clock: trio.testing.MockCloc
 
 async def test_only_the_last_of_repeated_requests_waits(autojump_clock: trio.testing.MockClock) -> None:
     """Each holds a body: their number must not be the client's choice."""
-    stream = TunnelServerStream()
+    stream = CarriedServerStream()
     await stream.feed(0, bytes(WINDOW + 1), 0, ended=False)
     refused_at: list[float] = []
 
@@ -91,7 +91,7 @@ async def test_only_the_last_of_repeated_requests_waits(autojump_clock: trio.tes
     async with trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(repeat)
-    assert [at - began >= http_tunnels.ROOM_TIMEOUT for at in refused_at] == [False, False, True]
+    assert [at - began >= carried_streams.ROOM_TIMEOUT for at in refused_at] == [False, False, True]
 
 
 async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.MockClock) -> None:
@@ -102,11 +102,11 @@ async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.Moc
 
         ctx: Any = Ctx()
         ctx.nursery = nursery
-        book = HttpTunnels(ctx)
+        book = CarriedStreams(ctx)
         ident, stream = book.open()
-        await trio.sleep(http_tunnels.LINGER - 5)
+        await trio.sleep(carried_streams.LINGER - 5)
         assert await book.find(ident).poll(0, 1.0) == MARK
-        await trio.sleep(http_tunnels.LINGER - 5)
+        await trio.sleep(carried_streams.LINGER - 5)
         assert book.find(ident) is stream
         await trio.sleep(15)
         with pytest.raises(NotFound):
@@ -116,9 +116,9 @@ async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.Moc
 
 
 async def test_strangers_and_hoarders_take_nobody_elses_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_tunnels, "MOST_STREAMS", 4)
-    monkeypatch.setattr(http_tunnels, "MOST_OF_ADDRESS", 3)
-    monkeypatch.setattr(http_tunnels, "BUDGET", 1000)
+    monkeypatch.setattr(carried_streams, "MOST_STREAMS", 4)
+    monkeypatch.setattr(carried_streams, "MOST_OF_ADDRESS", 3)
+    monkeypatch.setattr(carried_streams, "BUDGET", 1000)
     strangers, known = Pool(), Pool()
     hoard = [strangers.open(f"2001:db8::{number}") for number in range(3)]
     with pytest.raises(Unavailable, match="from this address"):
@@ -139,7 +139,7 @@ async def test_strangers_and_hoarders_take_nobody_elses_place(monkeypatch: pytes
 
 
 async def test_bytes_on_their_way_count_for_their_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_tunnels, "BUDGET", 1000)
+    monkeypatch.setattr(carried_streams, "BUDGET", 1000)
     pool = Pool()
     hoarder, other = pool.open("192.0.2.1"), pool.open("192.0.2.2")
     with hoarder.receiving() as many, other.receiving() as few:
@@ -173,7 +173,7 @@ def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_whoever_has_a_stream_shares_no_budget_with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     """An office behind one address is many streams, and sign-ins beside them."""
     monkeypatch.setattr(body_bounds, "ADDRESS_BYTES", 1000)
-    monkeypatch.setattr(http_tunnel, "PAUSES", (0.0,))
+    monkeypatch.setattr(carried_stream, "PAUSES", (0.0,))
     echo_world(monkeypatch)
     async with running_coderd() as world:
         stream, _ = await connect_carried(DialPolicy(world.url), "/echo", "echo")
@@ -193,8 +193,8 @@ async def test_many_bytes_over_connections_that_are_cut(monkeypatch: pytest.Monk
         host, port = world.url.removeprefix("http://").rsplit(":", 1)
         box = IdleCutter((host, int(port)), 0.5)
         policy = DialPolicy(f"http://127.0.0.1:{await nursery.start(serve_box, box)}")
-        monkeypatch.setattr(http_tunnel, "LEAST_WAIT", 0.1)
-        monkeypatch.setattr(http_tunnels, "LEAST_WAIT", 0.1)
+        monkeypatch.setattr(carried_stream, "LEAST_WAIT", 0.1)
+        monkeypatch.setattr(carried_streams, "LEAST_WAIT", 0.1)
         stream, _ = await connect_carried(policy, "/echo", "echo")
         data = b"".join(number.to_bytes(4, "big") for number in range(750_000))
 
@@ -220,7 +220,7 @@ async def raw(world: World, method: str, path: str, **headers: str) -> httpx.Res
 
 
 async def test_the_doors() -> None:
-    """What `TunnelledUpgrade` makes of an ordinary request, and how its streams are asked for."""
+    """What `CarriedUpgrade` makes of an ordinary request, and how its streams are asked for."""
     async with running_coderd(first_user=True) as world:
         opened = await raw(world, "POST", "/derp", **{CARRY: "DERP"})
         assert opened.status_code == 200
