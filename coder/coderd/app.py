@@ -17,21 +17,30 @@ from uuid import UUID
 import h11
 import trio
 
+from coder.appproxy.apps.app_proxy import AppProxy
+from coder.appproxy.http.client_address import TrustedProxies
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.listener import HttpServer, open_listeners
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.http.request_bounds import has_too_many
+from coder.appproxy.metrics.open_links import UPGRADED
+from coder.appproxy.upgrades.raw_links import (
+    EndpointTable,
+    Upgrade,
+    draw_on,
+    path_of,
+    serve_endpoint,
+    upgrade_request,
+)
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.apps import upstream
-from coder.coderd.apps.app_proxy import AppProxy
-from coder.coderd.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.config.checks import idle_connections
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import build_application, make_application
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.listener import HttpServer, open_listeners
 from coder.coderd.http.server.middleware import response_headers
-from coder.coderd.http.server.query import has_too_many
 from coder.coderd.loops import (
     autobuild,
     key_rotation,
@@ -45,31 +54,26 @@ from coder.coderd.loops import (
 )
 from coder.coderd.rpc_endpoints import agents, coordination, provisioners, proxies
 from coder.coderd.rpc_endpoints import relay as relay_endpoint
-from coder.coderd.rpc_endpoints.raw_links import (
-    EndpointTable,
-    Upgrade,
-    draw_on,
-    path_of,
-    serve_endpoint,
-    upgrade_request,
-)
-from coder.coderd.rpc_endpoints.tunnelled import TunnelledUpgrade, is_carried
-from coder.coderd.services.access.rate_limits import RateLimits
-from coder.coderd.services.apps import app_usage
-from coder.coderd.services.events import metrics_endpoint, tracing, web_push
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.events.open_links import UPGRADED
+from coder.coderd.rpc_endpoints.carried import CarriedUpgrade, is_carried
+from coder.coderd.services.apps import app_usage, local_authorizer
+from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
-from coder.coderd.services.foundation.client_address import TrustedProxies
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import agent_dialer, coordinator, relay, replicas
+from coder.coderd.services.notifications import web_push
+from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
+from coder.coderd.services.telemetry import metrics_endpoint, tracing
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.templates.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
+from coder.coderd.services.workspaces.build_jobs import BuildJobs
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site
+from coder.domain.provisioning.jobs import JobType
 
 _log = get_logger("coderd")
 
@@ -90,12 +94,19 @@ PARTS = (
     metrics_endpoint.run,
     wireguard_gateway.run,
     app_usage.run,
-    upstream.run,
+    local_authorizer.run,
 )
 """`async def run(ctx, *, task_status)`: long-lived parts, started in this order before the server listens."""
 
 ENDPOINTS = (provisioners, agents, coordination, relay_endpoint, proxies)
 """Modules of `coderd/rpc_endpoints` with `def register(table: EndpointTable)`."""
+
+JOB_HANDLERS: dict[JobType, Callable[[Context], JobHandler]] = {
+    "template_version_import": ImportJobs,
+    "template_version_dry_run": DryRunJobs,
+    "workspace_build": BuildJobs,
+}
+"""What each kind of job means to the noun it is about; the queue itself knows daemons alone."""
 
 LOOPS: tuple[Callable[[Context], Awaitable[None]], ...] = (
     reaper.run,
@@ -244,6 +255,7 @@ async def new_context(
         deployment_id=deployment_id,
         clock=clock,
     )
+    context.parts[JobHandlers] = JobHandlers({kind: handler(context) for kind, handler in JOB_HANDLERS.items()})
     context.webpush_public_key = await web_push.public_key(context)
     return context
 
@@ -285,7 +297,7 @@ def _http_server(context: Context) -> HttpServer:
     ) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=trusted.address(remote_ip, list(head.headers)))
-        if apps.claims(head):
+        if apps.takes(head):
             ours = response_headers()
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
@@ -294,7 +306,7 @@ def _http_server(context: Context) -> HttpServer:
         endpoint, params = found
         with metrics.links.counted(request.method, endpoint.pattern) as on_answer:
             if is_carried(request):
-                carried = TunnelledUpgrade(context, request, params, stream, response_headers())
+                carried = CarriedUpgrade(context, request, params, stream, response_headers())
                 carried.on_answer = lambda status: on_answer(UPGRADED if status == 200 else status)
                 draw_on(limits, endpoint, carried)
                 try:
@@ -310,7 +322,7 @@ def _http_server(context: Context) -> HttpServer:
 
     def is_upgrade(head: h11.Request) -> bool:
         # With too many parameters it is refused like any other request (middleware.py).
-        return not has_too_many(head.target) and (apps.claims(head) or table.find(path_of(head)) is not None)
+        return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
         build_application(context, BLUEPRINTS, table.endpoints), is_upgrade, open_endpoint,

@@ -343,7 +343,7 @@ async def _upgraded(
 async def _carried(
     policy: DialPolicy, path: str, headers: Headers, offered: list[str], max_message: int | None
 ) -> WebSocketStream:
-    from coder.net.http_tunnel import connect_carried
+    from coder.net.carried_stream import connect_carried
 
     stream, answer = await connect_carried(policy, path, "websocket", headers=_offer(headers, offered))
     chosen = answer.get("sec-websocket-protocol", "")

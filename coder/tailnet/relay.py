@@ -176,7 +176,7 @@ class RelayDialer:
         return DerpTransport(socket, await _first_bytes(socket, WEBSOCKET), reason, WEBSOCKET)
 
     async def _stream(self, policy: DialPolicy, reason: str) -> DerpTransport:
-        from coder.net.http_tunnel import connect_carried
+        from coder.net.carried_stream import connect_carried
 
         stream, _ = await connect_carried(policy, "/derp", "DERP")
         policy.learned.on_stripped(policy.origin.netloc, trio.current_time())

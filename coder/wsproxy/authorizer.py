@@ -19,18 +19,18 @@ from uuid import UUID
 import trio
 
 from coder.api.proxies.proxies import IssueTokenRequest, MayStayRequest, SignedAppRequest
+from coder.appproxy.apps import app_tickets
+from coder.appproxy.apps.app_refusals import AppRefusedError, Reason, from_fields
+from coder.appproxy.apps.app_sessions import REPORT_EVERY, AppSessions
+from coder.appproxy.apps.app_tickets import Ticket
+from coder.appproxy.apps.app_visitor import Visitor
+from coder.appproxy.apps.authorizer import AppAdmission, KnownVisitors, count_admission
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.apps.authorizer import AppAdmission, KnownVisitors, count_admission
-from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.apps import app_tickets
-from coder.coderd.services.apps.app_refusals import AppRefusedError, Reason, from_fields
-from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
-from coder.coderd.services.apps.app_tickets import Ticket
-from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.foundation.signed_tokens import TokenRefused
+from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import NIL
 from coder.domain.apps.app_addresses import AppRequest
+from coder.domain.foundation.signed_tokens import TokenRefused
 from coder.net.errors import HttpError, NetError
 from coder.wsproxy.primary import is_token_refused
 from coder.wsproxy.world import ProxyWorld
@@ -53,7 +53,7 @@ _log = get_logger("apps")
 
 
 class RemoteAppAuthorizer:
-    """See `coderd.apps.authorizer.AppAuthorizer`."""
+    """See `AppAuthorizer` in `appproxy/apps/authorizer.py`."""
 
     def __init__(self, world: ProxyWorld) -> None:
         self._world = world

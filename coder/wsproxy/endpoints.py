@@ -12,23 +12,23 @@ from uuid import UUID
 
 import trio
 
-from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
-from coder.coderd.services.access.credentials import Credentials, cookie_value
-from coder.coderd.services.access.origins import foreign_origin
-from coder.coderd.services.agents import terminals
-from coder.coderd.services.apps import app_pages as pages
-from coder.coderd.services.apps.app_refusals import AppRefusedError
-from coder.coderd.services.apps.app_tickets import opens_terminal_untrusted, terminal_request
-from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.foundation.errors import BadGateway
+from coder.api.base.refusals import BadGateway
+from coder.appproxy.agents import terminals
+from coder.appproxy.apps import app_pages as pages
+from coder.appproxy.apps.app_refusals import AppRefusedError
+from coder.appproxy.apps.app_tickets import opens_terminal_untrusted, terminal_request
+from coder.appproxy.apps.app_visitor import Visitor
+from coder.appproxy.upgrades.derp import PLAIN, serve_derp
+from coder.domain.access.credentials import Credentials, cookie_value
+from coder.domain.access.origins import foreign_origin
 from coder.domain.access.rate_budgets import API, RELAY
 from coder.domain.apps.app_headers import PATH_SESSION_COOKIE, SIGNED_TOKEN_QUERY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from coder.coderd.rpc_endpoints.raw_links import Upgrade
-    from coder.coderd.services.apps.app_tickets import Ticket
+    from coder.appproxy.apps.app_tickets import Ticket
+    from coder.appproxy.upgrades.raw_links import Upgrade
     from coder.domain.access.rate_budgets import Budget
     from coder.net.websocket import WebSocketStream
     from coder.wsproxy.authorizer import RemoteAppAuthorizer

@@ -11,10 +11,10 @@ from datetime import datetime
 import trio
 
 from coder.api.proxies.proxies import CryptoKey
+from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE
-from coder.coderd.services.foundation.signed_tokens import SigningKey, TokenRefused
+from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused
 from coder.domain.foundation.zero import ZERO_TIME
 
 REFRESH = 600.0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coder.appproxy.metrics.metric_families import Declaration, Family, exposition
+from coder.appproxy.metrics.open_links import OpenLinks, shown_method
+from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.events.metric_families import Declaration, Family, exposition
-from coder.coderd.services.events.open_links import OpenLinks, shown_method
-from coder.coderd.services.events.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 
 if TYPE_CHECKING:
     from coder.mesh.relay import DerpServer

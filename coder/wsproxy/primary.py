@@ -25,9 +25,9 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
+from coder.api.proxies.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
 from coder.api.site.build_info import BuildInfoResponse
 from coder.base.secret import Secret
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER, TOKEN_MISSING, TOKEN_REFUSED
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy

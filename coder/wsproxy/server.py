@@ -17,17 +17,17 @@ import h11
 import trio
 
 from coder.api.proxies.proxies import RegisterWorkspaceProxyResponse
-from coder.base import garbage
-from coder.base.clock import Clock, SystemClock
-from coder.base.groups import single_failure
-from coder.coderd.apps.app_proxy import AppProxy
-from coder.coderd.apps.authorizer import AppProxySettings
-from coder.coderd.apps.upstream import keep_tidy
-from coder.coderd.config.settings import ServerConfig
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.listener import HttpServer, open_listeners
-from coder.coderd.http.server.query import has_too_many
-from coder.coderd.rpc_endpoints.raw_links import (
+from coder.appproxy.apps.app_proxy import AppProxy
+from coder.appproxy.apps.authorizer import AppProxySettings
+from coder.appproxy.apps.upstream import keep_tidy
+from coder.appproxy.http.client_address import TrustedProxies
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.listener import HttpServer, open_listeners
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.http.request_bounds import has_too_many
+from coder.appproxy.metrics.metrics_listener import Exposition, open_metrics_listeners, serve_metrics
+from coder.appproxy.settings import RateLimitSettings
+from coder.appproxy.upgrades.raw_links import (
     EndpointTable,
     Upgrade,
     draw_on,
@@ -35,9 +35,9 @@ from coder.coderd.rpc_endpoints.raw_links import (
     serve_endpoint,
     upgrade_request,
 )
-from coder.coderd.services.access.rate_limits import RateLimits
-from coder.coderd.services.events.metrics_listener import Exposition, open_metrics_listeners, serve_metrics
-from coder.coderd.services.foundation.client_address import TrustedProxies
+from coder.base import garbage
+from coder.base.clock import Clock, SystemClock
+from coder.base.groups import single_failure
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer
@@ -184,7 +184,7 @@ async def _keep_registered(world: ProxyWorld, nursery: trio.Nursery) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _LimitedProxy:
-    config: ServerConfig
+    config: RateLimitSettings
     clock: Clock
 
 
@@ -199,14 +199,14 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
             proxied.status, proxied.method, BY_HOST if by_host else BY_PATH
         )
 
-    def claims(head: h11.Request) -> bool:
-        return apps is not None and apps.claims(head)
+    def takes(head: h11.Request) -> bool:
+        return apps is not None and apps.takes(head)
 
     async def open_link(head: h11.Request, remote_ip: str, secure: bool, stream: Any, trailing: bytes) -> bytes | None:
         request = upgrade_request(head, remote_ip, secure)
         request = replace(request, remote_ip=proxies.address(remote_ip, list(head.headers)))
         ours = response_headers(world)
-        if apps is not None and claims(head):
+        if apps is not None and takes(head):
             return await apps.serve(head, stream, trailing, remote_ip=request.remote_ip, secure=secure, ours=ours)
         found = table.find(request.path)
         if found is None:  # the HTTP server asked the same table a moment ago
@@ -220,7 +220,7 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
 
     def is_upgrade(head: h11.Request) -> bool:
         # With too many parameters it is nobody's: `ProxySite` refuses it.
-        return not has_too_many(head.target) and (claims(head) or table.find(path_of(head)) is not None)
+        return not has_too_many(head.target) and (takes(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie
     return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed)

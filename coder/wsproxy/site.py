@@ -13,8 +13,8 @@ from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.site.build_info import BuildInfoResponse
 from coder.api.site.health import ProxyHealthReport
+from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
-from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
 from coder.domain.access.policy import NIL
 from coder.wsproxy.metrics import ELSEWHERE
 from coder.wsproxy.world import ProxyWorld

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import trio
 
+from coder.appproxy.apps.authorizer import AppProxySettings
+from coder.appproxy.apps.upstream import AppPool
+from coder.appproxy.http.rate_limits import RateLimits
 from coder.base.clock import Clock
-from coder.coderd.apps.authorizer import AppProxySettings
-from coder.coderd.apps.upstream import AppPool
-from coder.coderd.services.access.rate_limits import RateLimits
 from coder.mesh.relay import DerpServer
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.wsproxy.config import ProxyConfig

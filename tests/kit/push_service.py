@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from coder.coderd.services.events.web_push import PushServices
-from coder.domain.events.web_push import base64url
+from coder.coderd.services.notifications.web_push import PushServices
+from coder.domain.notifications.web_push import base64url
 from tests.kit.certificates import Authority
 from tests.kit.coderd import World
 

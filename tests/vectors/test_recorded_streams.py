@@ -15,7 +15,7 @@ import trio.testing
 
 from coder.api.agents import agent_streams, agents
 from coder.api.base import codec
-from coder.api.events import notifications
+from coder.api.notifications import notifications
 from coder.api.provisioning import jobs
 from coder.api.workspaces import workspaces
 from coder.coderd.http.server.streams import _event, _twin

@@ -71,11 +71,6 @@ class AvailableExperiments(ApiStruct):
     safe: list[Experiment]
 
 
-class ConnectionLatency(ApiStruct):
-    p50: float
-    p95: float
-
-
 class DebugProfileOptions(ApiStruct):
     Duration: int
     Profiles: list[str]

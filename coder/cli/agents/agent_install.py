@@ -1,6 +1,6 @@
 """`coder agent install` and `uninstall`: the agent as a service of this machine.
 
-What is done is `domain/agents/service_units.py`; here it is shown (`--dry-run`) or carried out.
+What is done is `cli/agents/service_units.py`; here it is shown (`--dry-run`) or carried out.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.output import say
 
 if TYPE_CHECKING:
-    from coder.domain.agents.service_units import InstallSpec, Platform, Step, WriteFile
+    from coder.cli.agents.service_units import InstallSpec, Platform, Step, WriteFile
 
 _PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
 def _install(invocation: Invocation) -> int:
     refuse_agent_on_windows()
-    from coder.domain.agents.service_units import install_steps
+    from coder.cli.agents.service_units import install_steps
 
     url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.normal_url(url))
@@ -45,14 +45,14 @@ def _install(invocation: Invocation) -> int:
 
 def _uninstall(invocation: Invocation) -> int:
     refuse_agent_on_windows()
-    from coder.domain.agents.service_units import uninstall_steps
+    from coder.cli.agents.service_units import uninstall_steps
 
     _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
     return 0
 
 
 def _spec(invocation: Invocation, url: str) -> InstallSpec:
-    from coder.domain.agents.service_units import NAME, InstallSpec
+    from coder.cli.agents.service_units import NAME, InstallSpec
 
     platform = _PLATFORMS.get(sys.platform)
     if platform is None:
@@ -88,7 +88,7 @@ def _carry_out(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
 
 
 def _shown(step: Step) -> str:
-    from coder.domain.agents.service_units import CopyFile, RemoveFile, WriteFile
+    from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
 
     if isinstance(step, WriteFile):
         text = "(the token)" if step.text is None else step.text.rstrip("\n")
@@ -101,7 +101,7 @@ def _shown(step: Step) -> str:
 
 
 def _do(step: Step, token: str) -> None:
-    from coder.domain.agents.service_units import CopyFile, RemoveFile, WriteFile
+    from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
 
     try:
         if isinstance(step, WriteFile):

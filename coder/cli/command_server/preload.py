@@ -16,7 +16,7 @@ LATE = (
     "coder.client.network_info", "coder.client.overlay_process", "coder.client.raw",
     "coder.client.ready", "coder.client.shell", "coder.client.speedtest", "coder.client.tracing",
     "coder.client.udp_forward", "coder.client.usage", "coder.client.web_terminal", "coder.net.blocking",
-    "coder.net.http1", "coder.net.http_tunnel", "coder.net.websocket", "coder.tailnet.verdicts", "csv", "getpass",
+    "coder.net.http1", "coder.net.carried_stream", "coder.net.websocket", "coder.tailnet.verdicts", "csv", "getpass",
     "http.client", "json", "msgspec", "secrets", "ssl", "subprocess", "tarfile", "tempfile", "textwrap", "traceback",
     "unicodedata", "uuid", "zoneinfo",
 )  # fmt: skip

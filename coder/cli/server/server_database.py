@@ -216,7 +216,7 @@ def _fix_links(invocation: Invocation) -> int:
 
 def _new_push_keys(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
-    from coder.coderd.store.events import web_push
+    from coder.coderd.store.notifications import web_push
 
     confirm(
         invocation,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from coder.coderd.http.access import keys
 from coder.coderd.http.agents import agents, health, init_script, terminals
 from coder.coderd.http.apps import applications
-from coder.coderd.http.events import audit, inbox, insights, notifications, web_push
+from coder.coderd.http.audit import audit
 from coder.coderd.http.login import external_auth, oauth2, oauth2_apps, oauth2_registration, provider_logins, sessions
-from coder.coderd.http.network import http_tunnels
+from coder.coderd.http.network import carried_streams
+from coder.coderd.http.notifications import inbox, notifications, web_push
 from coder.coderd.http.people import (
     groups,
     organization_settings,
@@ -26,7 +27,7 @@ from coder.coderd.http.proxies import proxy_calls, workspace_proxies
 from coder.coderd.http.server import swagger, unsupported
 from coder.coderd.http.site import binaries, debug, deployment, experiments, root, site
 from coder.coderd.http.tasks import tasks
-from coder.coderd.http.templates import files, template_versions, templates
+from coder.coderd.http.templates import files, insights, template_versions, templates
 from coder.coderd.http.wireguard import wireguard_clients
 from coder.coderd.http.workspaces import builds, external_agents, orphaning, prebuilds, workspace_settings, workspaces
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
     root.blueprint,
-    http_tunnels.blueprint,
+    carried_streams.blueprint,
     sessions.blueprint,
     users.blueprint,
     keys.blueprint,

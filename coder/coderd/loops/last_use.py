@@ -1,4 +1,4 @@
-"""Writes when workspaces were last used, by `services/provisioning/last_use.py`; once more when the server stops."""
+"""Writes when workspaces were last used, by `services/activity/last_use.py`; once more when the server stops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import trio
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.services.activity.last_use import LastUse
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -1,5 +1,5 @@
 """Sends queued messages: at once when one is queued, and again when a try is due, by
-`services/events/notification_delivery.py`.
+`services/notifications/notification_delivery.py`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.events.notification_delivery import QUEUED, deliver_due, rest_until_due
+from coder.coderd.services.notifications.notification_delivery import QUEUED, deliver_due, rest_until_due
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

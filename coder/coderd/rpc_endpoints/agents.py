@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from coder.appproxy.http.rate_limits import counted
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.rpc_endpoints.versions import agent_api_version
-from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.agents.agent_connections import monitored, watched
 from coder.coderd.services.agents.agent_rpc import AgentService
 from coder.coderd.services.agents.agents import authenticate_agent
@@ -26,7 +26,7 @@ from coder.rpc.calls import Handlers
 from coder.rpc.session import Session, open_session
 
 if TYPE_CHECKING:
-    from coder.coderd.rpc_endpoints.raw_links import Upgrade
+    from coder.appproxy.upgrades.raw_links import Upgrade
     from coder.coderd.services.foundation.context import Context
 
 _log = get_logger("agents")

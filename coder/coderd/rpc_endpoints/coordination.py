@@ -12,14 +12,15 @@ from uuid import UUID, uuid4
 
 import trio
 
+from coder.api.base.refusals import Conflict, Failed, Invalid, NotFound, Unauthenticated
+from coder.appproxy.http.rate_limits import counted
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.absent_clients import AbsentClients
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
 from coder.coderd.services.access.authorization import may, require_scope
-from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import (
     CLOSE_CODE,
@@ -30,7 +31,6 @@ from coder.coderd.services.access.session_revocation import (
 )
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents.agents import find_agent_place
-from coder.coderd.services.foundation.errors import Conflict, Failed, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
 from coder.coderd.services.network.node_keys import user_owner
@@ -49,7 +49,7 @@ from coder.tailnet.resume_tokens import RESUME_HEADER
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from coder.coderd.rpc_endpoints.raw_links import Upgrade, UpgradeRequest
+    from coder.appproxy.upgrades.raw_links import Upgrade, UpgradeRequest
     from coder.coderd.services.foundation.context import Context
     from coder.net.websocket import WebSocketStream
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import trio
 from google.protobuf.message import Message
 
+from coder.api.base.refusals import Refusal
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.errors import Refusal
-from coder.coderd.services.provisioning import job_work, module_files
+from coder.coderd.services.provisioning import job_work
 from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
 from coder.coderd.services.provisioning.job_work import JobRow
-from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.services.templates import module_files
+from coder.coderd.services.templates.module_files import ModuleFiles
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError

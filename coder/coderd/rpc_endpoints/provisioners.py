@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from coder.api.base.refusals import Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
+from coder.appproxy.http.rate_limits import counted
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
-from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import LOOK_EVERY, SessionEndedError, SessionRegistry
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, InvalidFields, NotFound, Unauthenticated
 from coder.coderd.services.provisioning import daemon_admission, job_work, provisioners
 from coder.coderd.services.provisioning.daemon_admission import (
     DaemonAdmission,
@@ -32,8 +32,8 @@ from coder.coderd.services.provisioning.daemon_admission import (
 )
 from coder.coderd.services.provisioning.daemon_health import DaemonMesh
 from coder.coderd.services.provisioning.job_queue import RequireRight
-from coder.coderd.services.provisioning.module_files import ModuleFiles
 from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.services.templates.module_files import ModuleFiles
 from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import API, GUESSES
 from coder.domain.access.route_scopes import PROVISIONER
@@ -45,7 +45,7 @@ from coder.rpc.session import Session, open_session
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, UpgradeRequest
+    from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, UpgradeRequest
     from coder.coderd.services.access.authentication import Caller
     from coder.coderd.services.foundation.context import Context
 

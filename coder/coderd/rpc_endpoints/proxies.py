@@ -7,22 +7,22 @@ from uuid import UUID, uuid4
 
 import trio
 
+from coder.api.base.refusals import Unauthenticated
+from coder.api.proxies.proxy_token import TOKEN_HEADER
+from coder.appproxy.http.rate_limits import counted
 from coder.base.groups import single_failure
 from coder.coderd.rpc_endpoints.coordination import ClientConnection
 from coder.coderd.rpc_endpoints.versions import agent_api_version
-from coder.coderd.services.access.rate_limits import counted
-from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.node_keys import proxy_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.route_scopes import PROXY
 from coder.domain.network.coordination_rules import FullAccess
 from coder.rpc.session import open_session
 
 if TYPE_CHECKING:
-    from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade
+    from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade
     from coder.coderd.services.foundation.context import Context
 
 LOOK_EVERY = 15.0

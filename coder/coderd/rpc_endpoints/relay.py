@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.coderd.rpc_endpoints.derp import PLAIN, serve_derp
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
+from coder.appproxy.upgrades.derp import PLAIN, serve_derp
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.coderd.services.network.relay import Relay
 from coder.domain.access.rate_budgets import RELAY
 from coder.domain.access.route_scopes import PUBLIC
 
 if TYPE_CHECKING:
-    from coder.coderd.rpc_endpoints.raw_links import Upgrade
+    from coder.appproxy.upgrades.raw_links import Upgrade
     from coder.coderd.services.foundation.context import Context
 
 

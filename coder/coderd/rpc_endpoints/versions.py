@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from coder.api.base.refusals import InvalidFields
+from coder.appproxy.upgrades.raw_links import UpgradeRequest
 from coder.base.version import AGENT_API_VERSION
-from coder.coderd.rpc_endpoints.raw_links import UpgradeRequest
-from coder.coderd.services.foundation.errors import InvalidFields
 from coder.domain.provisioning.provisioners import explain_incompatible
 
 

@@ -1,6 +1,6 @@
 """Which budget of requests a route draws on, named beside every route and every endpoint for our own processes.
 
-What follows from a budget is `coder/coderd/services/access/rate_limits.py`. Routes of the API draw on `API` unless they
+What follows from a budget is `coder/appproxy/http/rate_limits.py`. Routes of the API draw on `API` unless they
 say otherwise, all others have to say.
 """
 
@@ -50,7 +50,7 @@ CARRIED = Budget("carried", whole_route=True)
 ADMISSIONS = Budget("admissions", times=8, whole_route=True)
 """Visitors of applications who bring no valid ticket and are nobody we know: each asks the database, at a workspace
 proxy the server. A ticket lasts a minute; a page that finds its own over asks for many things at once. Whoever is
-known is not counted: see `coder/coderd/apps/authorizer.py`."""
+known is not counted: see `coder/appproxy/apps/authorizer.py`."""
 RELAY = Budget("relay", times=4, whole_route=True)
 "Connections to the relay, which asks for no secret. A thousand agents of one cluster come back at once, some twice."
 

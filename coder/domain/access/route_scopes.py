@@ -1,7 +1,7 @@
 """Who comes in at an address: the scope a key needs, or why none is asked for.
 
 Named beside every route (`http/server/route.py`) and every endpoint for our own processes
-(`rpc_endpoints/raw_links.py`). What scopes grant is `policy.py` and `scopes.py`.
+(`appproxy/upgrades/raw_links.py`). What scopes grant is `policy.py` and `scopes.py`.
 """
 
 from __future__ import annotations

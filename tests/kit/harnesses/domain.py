@@ -28,13 +28,13 @@ def _template_file(data: bytes) -> object:
 
 
 def _push_key(text: str) -> object:
-    from coder.domain.events import web_push
+    from coder.domain.notifications import web_push
 
     return web_push.decode_key_untrusted(text, 16)
 
 
 def _push_point(data: bytes) -> None:
-    from coder.domain.events import web_push
+    from coder.domain.notifications import web_push
 
     web_push.check_point_untrusted(data)
 
@@ -76,10 +76,12 @@ DOMAIN = {
         _text(_yaml), (CoderError,), [b"a: &x [1, yes, 0x1f, 2020-01-01]\nb: {<<: {c: *x}, d: !!str 5}\n"]
     ),
     "domain/rendering/sources.py:_parse_untrusted": Harness(_template_file, (CoderError,), [JSON_HCL]),
-    "domain/events/web_push.py:decode_key_untrusted": Harness(
+    "domain/notifications/web_push.py:decode_key_untrusted": Harness(
         _text(_push_key), (ValueError,), [b"AAECAwQFBgcICQoLDA0ODw"]
     ),
-    "domain/events/web_push.py:check_point_untrusted": Harness(_push_point, (ValueError,), [b"\x04" + bytes(64)]),
+    "domain/notifications/web_push.py:check_point_untrusted": Harness(
+        _push_point, (ValueError,), [b"\x04" + bytes(64)]
+    ),
     "domain/hcl/parser.py:parse_file_untrusted": Harness(_hcl("parse_file_untrusted"), (CoderError,), [HCL]),
     "domain/hcl/parser.py:parse_expression_untrusted": Harness(
         _hcl("parse_expression_untrusted"), (CoderError,), [b'[for x in y : upper("${x}")]', b"a ? b : c[*].d"]

@@ -80,7 +80,7 @@ def _safe_name(text: str) -> object:
 
 def _token(name: str) -> Call:
     def call(text: str) -> object:
-        from coder.coderd.services.foundation import signed_tokens
+        from coder.domain.foundation import signed_tokens
 
         try:
             return getattr(signed_tokens, name)(text)
@@ -92,7 +92,7 @@ def _token(name: str) -> Call:
 
 def _without_waiting(read: Callable[[Any], Any], *refusals: type[Exception]) -> object:
     """Without a database: the key is the part's answer, and the coroutine of `read(context)` never waits."""
-    from coder.coderd.services.foundation.signed_tokens import SigningKey
+    from coder.domain.foundation.signed_tokens import SigningKey
 
     class Keys:
         async def find(self, _feature: str, _id: str) -> SigningKey:
@@ -123,7 +123,7 @@ def _node_keys(data: bytes) -> object:
 def _resume(text: str) -> object:
     from uuid import UUID
 
-    from coder.coderd.services.foundation.errors import Unauthenticated
+    from coder.api.base.refusals import Unauthenticated
     from coder.coderd.services.network import resume_tokens
 
     caller = resume_tokens.ResumeBinding(UUID(int=1), "session")
@@ -132,7 +132,7 @@ def _resume(text: str) -> object:
 
 def _ticket(text: str) -> object:
     from coder.coderd.services.apps import app_tokens
-    from coder.coderd.services.foundation.signed_tokens import TokenRefused
+    from coder.domain.foundation.signed_tokens import TokenRefused
 
     return _without_waiting(lambda ctx: app_tokens.read_ticket_untrusted(ctx, text), TokenRefused)
 
@@ -154,7 +154,7 @@ def _terminal_ticket(text: str) -> object:
 
 def _sealed_key(text: str) -> object:
     from coder.coderd.services.apps import app_tokens
-    from coder.coderd.services.foundation.signed_tokens import TokenRefused
+    from coder.domain.foundation.signed_tokens import TokenRefused
 
     return _without_waiting(lambda ctx: app_tokens.open_key_untrusted(ctx, text), TokenRefused)
 
@@ -199,14 +199,14 @@ SERVER = {
         _text(_safe_name), (), [b"a/b.tf", b"..\\x", b"C:/x"]
     ),
     "coderd/services/templates/template_sources.py:unpack_untrusted": Harness(_template_files, (), [_tar()]),
-    "coderd/services/foundation/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
-    "coderd/services/foundation/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
+    "coder/domain/foundation/signed_tokens.py:header_untrusted": Harness(_token("header_untrusted"), (), [TOKEN]),
+    "coder/domain/foundation/signed_tokens.py:_json_untrusted": Harness(_token("_json_untrusted"), (), [HEAD]),
     "coderd/services/network/node_keys.py:keys_of_untrusted": Harness(_node_keys, (), [b"\x0a\x02ab"]),
     "coderd/services/network/resume_tokens.py:read_untrusted": Harness(_text(_resume), (), [TOKEN]),
-    "coderd/services/apps/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
-    "coderd/services/apps/app_tickets.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
-    "coderd/services/apps/app_tickets.py:opens_terminal_untrusted": Harness(_text(_terminal_ticket), (), [TOKEN]),
-    "coderd/services/apps/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
+    "appproxy/apps/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
+    "appproxy/apps/app_tickets.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
+    "appproxy/apps/app_tickets.py:opens_terminal_untrusted": Harness(_text(_terminal_ticket), (), [TOKEN]),
+    "appproxy/apps/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
     "coderd/services/apps/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
     "coderd/services/apps/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
     "coderd/services/apps/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),

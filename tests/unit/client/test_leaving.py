@@ -12,7 +12,7 @@ from coder.base.secret import Secret
 from coder.client.ready import Preparation, ReadyAgent
 from coder.client.target import choose_agent
 from coder.client.usage import report_usage
-from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.services.activity.last_use import LastUse
 from coder.net.dial import DialPolicy
 from coder.net.http1 import HttpClient
 from tests.kit.agents import eventually, workspace_world

@@ -17,9 +17,9 @@ import msgspec
 import pytest
 import trio
 
+from coder.api.base.refusals import Refusal
 from coder.coderd.http.server.declarations import EVENTS
 from coder.coderd.http.server.json import parse_body
-from coder.coderd.services.foundation.errors import Refusal
 from tests.kit.coderd import World, running_coderd
 from tests.kit.foreign_world import foreign_world
 from tests.kit.id_places import PATH, options, put

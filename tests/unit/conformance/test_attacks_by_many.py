@@ -20,13 +20,13 @@ from sqlalchemy import func, select, text
 
 from coder.base.clock import FakeClock, SystemClock
 from coder.coderd.services.access import keys
-from coder.coderd.services.events.notification_delivery import deliver_due
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.object_limits import LIMITS, ObjectLimit
+from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.services.templates import files
 from coder.coderd.services.workspaces import workspace_settings
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.events import notifications as message_store
+from coder.coderd.store.notifications import notifications as message_store
 from coder.coderd.store.people import object_counts
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.tables.identity import api_keys, inbox_notifications

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import trio
 
-from coder.coderd.services.events.notification_delivery import deliver_due
+from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from tests.kit.foreign_world import foreign_world
 from tests.kit.id_places import BODY, PATH

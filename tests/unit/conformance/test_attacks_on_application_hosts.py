@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kit.agents import eventually
-from tests.unit.coderd.apps.test_apps import view_context
+from tests.unit.appproxy.apps.test_apps import view_context
 
 OPEN = "open--dev--admin.apps.test"
 SAME = (

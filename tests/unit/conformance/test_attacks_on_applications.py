@@ -1,7 +1,7 @@
 """Attacks on applications of a workspace, over the whole way: addresses, cookies, tickets, ports, ambiguous bytes.
 
 Each row is one request by somebody who may not come in, or that must not become two. What comes in is told by the
-application itself, which answers with what it got. What sharing means is `tests/unit/coderd/apps/test_apps.py`.
+application itself, which answers with what it got. What sharing means is `tests/unit/appproxy/apps/test_apps.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 import trio
 
+from coder.appproxy.apps.app_tickets import Ticket, terminal_request
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_tickets import Ticket, terminal_request
 from coder.domain.apps.app_addresses import AppRequest
 from coder.domain.apps.app_headers import API_KEY_QUERY, SIGNED_TOKEN_QUERY
 from tests.kit.agents import eventually
-from tests.unit.coderd.apps.test_apps import Scene, view_context
+from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 MINE = "/@admin/dev/apps/web/echo"
 HOST = "web--dev--admin"

@@ -392,7 +392,7 @@ async def test_a_push_service_is_on_the_public_internet() -> None:
 def _point() -> str:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from coder.domain.events import web_push
+    from coder.domain.notifications import web_push
 
     return web_push.base64url(web_push.public_point(ec.generate_private_key(ec.SECP256R1())))
 

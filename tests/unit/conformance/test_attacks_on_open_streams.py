@@ -36,7 +36,7 @@ from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
 PATIENCE = 60.0
 ELSEWHERE = {
-    "/api/v2/workspaceagents/{agent}/pty": "tests/unit/coderd/apps/test_apps.py",
+    "/api/v2/workspaceagents/{agent}/pty": "tests/unit/appproxy/apps/test_apps.py",
     "/api/v2/workspaceagents/{agent}/coordinate": "tests/unit/coderd/rpc_endpoints/test_coordination.py",
     "/api/v2/organizations/{organization}/provisionerdaemons/serve":
         "tests/unit/coderd/rpc_endpoints/test_provisioners.py",

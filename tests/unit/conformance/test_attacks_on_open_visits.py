@@ -23,7 +23,7 @@ from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
 from tests.kit.coderd import World
 from tests.kit.overtaking import filled
-from tests.unit.coderd.apps.test_apps import Scene, view_context
+from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 PATIENCE = 60.0
 WAYS = (

@@ -19,7 +19,8 @@ from uuid import UUID
 import pytest
 import trio
 
-from coder.coderd.http.server import body_reading, hypercorn_fixes
+from coder.appproxy.http import hypercorn_fixes
+from coder.coderd.http.server import body_reading
 from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES, BodyBudget
 from coder.coderd.store.templates import files
 from tests.kit.coderd import World, running_coderd

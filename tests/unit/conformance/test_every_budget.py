@@ -19,21 +19,21 @@ import pytest
 import trio
 import trio.testing
 
+from coder.api.proxies.proxy_token import TOKEN_HEADER
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.app import ENDPOINTS
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.people import scim
 from coder.coderd.http.server.declarations import route_of
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable, Upgrade, UpgradeRequest, draw_on, serve_endpoint
-from coder.coderd.services.access.rate_limits import RateLimits
-from coder.coderd.services.network.http_tunnels import HttpTunnels
+from coder.coderd.services.network.carried_streams import CarriedStreams
 from coder.coderd.services.people import scim as provisioning
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.rate_budgets import API, GUESSES, Budget, budgets_of
 from coder.domain.access.route_scopes import AGENT, APPLICATION, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
-from coder.net.http_tunnel import MODE, WAIT
+from coder.net.carried_stream import MODE, WAIT
 from tests.kit.agents import AgentWorld, workspace_world
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
@@ -218,7 +218,7 @@ async def test_wrong_secrets_shut_out_nobody_whose_own_cannot_be_guessed(monkeyp
         _limit_all(monkeypatch)
         for door in doors:
             guesses = [await _ask(world, door, number) for number in range(LIMIT + 1)]
-            path = door.path(0).replace("guess-0", world.ctx.part(HttpTunnels).open("127.0.0.1")[0])
+            path = door.path(0).replace("guess-0", world.ctx.part(CarriedStreams).open("127.0.0.1")[0])
             shown = right.get(door.scope, {"Coder-Session-Token": world.token})
             if door.scope is APPLICATION:
                 client = applications.pop()
@@ -271,8 +271,8 @@ def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
 async def test_who_has_the_secret_may_wait_with_many_others() -> None:
     """An id of a carried stream is the right to it: polls that wait are no guesses, however many there are."""
     async with running_coderd(first_user=True, **SETTINGS) as world:
-        tunnels: HttpTunnels = world.ctx.part(HttpTunnels)
-        secrets = [tunnels.open("127.0.0.1")[0] for _ in range(2 * LIMIT)]
+        streams: CarriedStreams = world.ctx.part(CarriedStreams)
+        secrets = [streams.open("127.0.0.1")[0] for _ in range(2 * LIMIT)]
         statuses = []
 
         async def poll(secret: str) -> None:

@@ -16,8 +16,8 @@ from werkzeug.exceptions import HTTPException
 
 from coder.coderd.http.server.declarations import Route, route_of
 from coder.coderd.services.foundation.afterwards import Afterwards
-from coder.coderd.store.events import audit as store
-from coder.coderd.store.events.audit import EntryFilter
+from coder.coderd.store.audit import audit as store
+from coder.coderd.store.audit.audit import EntryFilter
 from tests.conformance.walk import walk
 from tests.conformance.world import Populated, equipped, populated
 from tests.kit.coderd import FIRST_USER

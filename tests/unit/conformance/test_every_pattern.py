@@ -41,7 +41,7 @@ BEHIND = {
     ("coder.cli.completion_names", "_WORD"): "asked of how our own commands are used",
     ("coder.base.duration", "_PART"): "asked of what _WHOLE has matched",
     ("coder.coderd.http.site.page_values", "_META"): "asked of the dashboard's own page",
-    ("coder.domain.events.notification_texts", "_CONDITION"): "asked of our own messages",
+    ("coder.domain.notifications.notification_texts", "_CONDITION"): "asked of our own messages",
 }
 """What no text of others reaches as it is."""
 

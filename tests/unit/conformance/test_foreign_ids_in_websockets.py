@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import trio
 
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.secret import Secret
 from coder.coderd.app import ENDPOINTS
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.net.dial import DialPolicy

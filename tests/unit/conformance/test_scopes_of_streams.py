@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.base.secret import Secret
 from coder.coderd.app import ENDPOINTS
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from coder.domain.access import scopes
 from coder.domain.access.policy import key_reaches
 from coder.domain.access.route_scopes import PROVISIONER, Scope, named

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from coder.domain.foundation import field_rules
-from coder.domain.foundation.field_rules import FieldRule
+from coder.api.field_rules import rules as field_rules
+from coder.api.field_rules.rules import FieldRule
 from tests.kit.paths import ROOT
 
 _WORDS = ROOT / "coder/dashboard/src/ui/forms/rules.ts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coder.coderd.services.access.credentials import SIGNED_OUT
+from coder.domain.access.credentials import SIGNED_OUT
 from tests.kit.paths import ROOT
 
 

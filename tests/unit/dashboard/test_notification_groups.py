@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
-from coder.domain.events import notification_templates
+from coder.domain.notifications import notification_templates
 from tests.kit.paths import ROOT
 
 _GROUPS = ROOT / "coder/dashboard/src/pages/account/notification-groups.ts"

@@ -19,13 +19,13 @@ from hypercorn.protocol.ws_stream import WebsocketBuffer
 from wsproto.connection import Connection, ConnectionType
 
 from coder.agent.network.http_api import MAX_BODY, _read_request
+from coder.api.base.refusals import BadGateway
+from coder.appproxy.apps.proxy import BadUpstreamAnswerError as AppAnswerError
+from coder.appproxy.apps.proxy import _answer
+from coder.appproxy.apps.upstream import AppConnection
+from coder.appproxy.http.websocket_bounds import BoundedWSStream
 from coder.base.groups import single_failure
-from coder.coderd.apps.proxy import BadUpstreamAnswerError as AppAnswerError
-from coder.coderd.apps.proxy import _answer
-from coder.coderd.apps.upstream import AppConnection
-from coder.coderd.http.server.websocket_bounds import BoundedWSStream
 from coder.coderd.services.agents.agent_containers import _upgrade
-from coder.coderd.services.foundation.errors import BadGateway
 from coder.net import http1
 from coder.net.blocking_http import HINTS, BadAnswerError, HttpConnection
 from coder.net.bounded_http import PIECES, BoundedHttp

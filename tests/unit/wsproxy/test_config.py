@@ -14,10 +14,10 @@ from tests.kit.paths import ROOT
 RUN = (
     *(ROOT / "coder/wsproxy").glob("*.py"),
     ROOT / "coder/cli/server/workspace_proxy_server.py",
-    ROOT / "coder/coderd/apps/authorizer.py",
-    ROOT / "coder/coderd/http/server/listener.py",
-    ROOT / "coder/coderd/services/access/rate_limits.py",
-    ROOT / "coder/coderd/services/foundation/client_address.py",
+    ROOT / "coder/appproxy/apps/authorizer.py",
+    ROOT / "coder/appproxy/http/listener.py",
+    ROOT / "coder/appproxy/http/rate_limits.py",
+    ROOT / "coder/appproxy/http/client_address.py",
 )
 BY_THE_COMMAND = {"verbose", "write_config", "address"}
 """Of every command; of the server, which has a file of settings; a former name."""

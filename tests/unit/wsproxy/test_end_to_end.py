@@ -19,17 +19,17 @@ import httpx
 import pytest
 import trio
 
+from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import proxies
-from coder.coderd.services.access.credentials import Credentials
+from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_streams import OpenVisits
-from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
-from coder.coderd.store.events import insights
 from coder.coderd.store.proxies import workspace_proxies as store
+from coder.coderd.store.templates import insights
+from coder.domain.access.credentials import Credentials
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp
 from coder.mesh.drivers.relay_exchange import _Client, exchange

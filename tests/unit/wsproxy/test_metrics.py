@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coder.coderd.services.events.process_metrics import PROCESS, RELAY
+from coder.appproxy.metrics.process_metrics import PROCESS, RELAY
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer
 from coder.wsproxy.metrics import FAMILIES, ProxyMetrics

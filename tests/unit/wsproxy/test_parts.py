@@ -20,22 +20,22 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
 )
 from coder.api.site.build_info import BuildInfoResponse
-from coder.base.config import Inputs
-from coder.base.errors import CoderError
-from coder.base.secret import Secret
-from coder.coderd.config.settings import ServerConfig
-from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.apps import app_pages as pages
-from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
-from coder.coderd.services.apps.app_tickets import (
+from coder.appproxy.apps import app_pages as pages
+from coder.appproxy.apps.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
+from coder.appproxy.apps.app_tickets import (
     TICKET_FEATURE,
     Ticket,
     read_ticket_untrusted,
     terminal_request,
     ticket_claims,
 )
-from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.foundation.signed_tokens import SigningKey, TokenRefused, sign
+from coder.appproxy.apps.app_visitor import Visitor
+from coder.base.config import Inputs
+from coder.base.errors import CoderError
+from coder.base.secret import Secret
+from coder.coderd.config.settings import ServerConfig
+from coder.domain.access.credentials import Credentials
+from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, sign
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.net.errors import HttpError, NetError
 from coder.wsproxy.authorizer import JUDGED_AT_ONCE, RemoteAppAuthorizer

@@ -13,8 +13,11 @@ from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
+from coder.api.base.refusals import Invalid, Unauthenticated
 from coder.api.base.struct import ApiStruct
 from coder.api.login.external_auth import AgentAuth, AgentGitSSHKey
+from coder.api.proxies.proxy_token import TOKEN_HEADER
+from coder.appproxy.http.rate_limits import counted
 from coder.coderd.http.provisioning.job_logs import read_after, wants_follow, wants_text
 from coder.coderd.http.server.auth import context, count_request, credentials, known_as, optional_caller, subject
 from coder.coderd.http.server.declarations import EVENTS, TEXT
@@ -28,16 +31,13 @@ from coder.coderd.http.server.streams import (
     sse,
     while_allowed,
 )
-from coder.coderd.services.access.rate_limits import counted
 from coder.coderd.services.agents import agent_containers, agent_http, agents
 from coder.coderd.services.agents.agents import AgentLogLine, AgentPlace, AppReport
 from coder.coderd.services.agents.instance_identity import Clouds, token_of
-from coder.coderd.services.foundation.errors import Invalid, Unauthenticated
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.network.derp_map import connection_info
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.coderd.services.proxies.proxy_calls import authenticate_proxy
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.coderd.services.workspaces import subscriptions
 from coder.domain.access.route_scopes import AGENT, OPTIONAL, PUBLIC
 from coder.domain.foundation.search import parse_rfc3339

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
+from coder.api.base.refusals import Invalid
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import TEXT
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Invalid
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.agents.init_scripts import content_digest, init_script
 

@@ -11,19 +11,19 @@ from uuid import UUID
 
 from quart import Blueprint, Response, websocket
 
+from coder.api.base.refusals import BadGateway, Forbidden, NotFound
+from coder.appproxy.agents import terminals
+from coder.appproxy.apps.app_visitor import Visitor
 from coder.coderd.http.server.auth import context, optional_caller, while_signed_in
 from coder.coderd.http.server.declarations import HTML, LIMIT, TEXT
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
-from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
-from coder.coderd.services.agents import terminals
 from coder.coderd.services.agents.agents import AgentPlace, load_agent
 from coder.coderd.services.apps import applications
 from coder.coderd.services.apps.app_streams import OpenVisits
-from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.foundation.errors import BadGateway, Forbidden, NotFound
+from coder.domain.access.credentials import Credentials
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
 
 blueprint = Blueprint("terminals", __name__, url_prefix="/api/v2/workspaceagents")

@@ -16,8 +16,8 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.access.credentials import SIGNED_OUT
 from coder.coderd.services.apps import applications
+from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.route_scopes import ANY_KEY
 
 blueprint = Blueprint("applications", __name__, url_prefix="/api/v2/applications")

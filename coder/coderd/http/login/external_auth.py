@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from msgspec import UNSET
 from quart import Blueprint, Response, request
 
+from coder.api.base.refusals import NotFound
 from coder.api.login.external_auth import (
     DeleteExternalAuthByIDResponse,
     ExternalAuth,
@@ -35,10 +36,9 @@ from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site.site import page
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.credentials import SIGNED_OUT
-from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.people.users import user_resource
+from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 
 if TYPE_CHECKING:

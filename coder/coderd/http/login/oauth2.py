@@ -40,11 +40,11 @@ from coder.coderd.http.server.json import no_content, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authentication import Caller, subject_of
-from coder.coderd.services.access.credentials import SIGNED_OUT
 from coder.coderd.services.login import oauth2_apps, oauth2_grants
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.coderd.services.login.oauth2_grants import GrantError, Tokens
 from coder.domain.access import scopes
+from coder.domain.access.credentials import SIGNED_OUT
 from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import APPLICATION, OPTIONAL, PUBLIC
 

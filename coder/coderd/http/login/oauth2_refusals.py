@@ -9,9 +9,9 @@ from typing import ParamSpec
 
 from quart import Response
 
+from coder.api.base.refusals import Forbidden
 from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.declarations import declared
-from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.services.login import oauth2_apps
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.domain.access.route_scopes import APPLICATION

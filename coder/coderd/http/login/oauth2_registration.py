@@ -7,6 +7,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from coder.api.base.refusals import Refusal
 from coder.api.login.oauth2 import (
     OAuth2ClientConfiguration,
     OAuth2ClientRegistrationResponse,
@@ -20,7 +21,6 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import no_content, read_document, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.login import oauth2_clients, oauth2_grants
 from coder.coderd.services.login.oauth2_apps import OAuth2AppRow
 from coder.coderd.services.login.oauth2_grants import GrantError

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, unquote_plus
 
 from quart import request
 
+from coder.api.base.refusals import Refusal
 from coder.coderd.http.server.auth import context, count_request
 from coder.coderd.http.server.body_reading import read_bytes
-from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.login import oauth2_grants
 from coder.coderd.services.login.oauth2_grants import Client, GrantError
 

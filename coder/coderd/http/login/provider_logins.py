@@ -13,20 +13,20 @@ from urllib.parse import quote, urlsplit
 from quart import Blueprint, Response, request
 
 from coder.api.base.enums import LoginType
+from coder.api.base.refusals import Invalid, Unauthenticated
 from coder.api.login.external_auth import ExternalAuthDevice
 from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
 from coder.api.people.passwords import ConvertLoginRequest
+from coder.appproxy.http.errors import STATUS
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import caller, context, remote_ip, subject, user_agent
 from coder.coderd.http.server.declarations import BYTES
-from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site import pages
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Invalid, Unauthenticated
 from coder.coderd.services.login import github_login, oidc, provider_login
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, authorize_url, exchange
 from coder.coderd.services.login.oidc import OidcProvider

@@ -22,9 +22,8 @@ from coder.coderd.http.server.audited import about, do_afterwards
 from coder.coderd.http.server.auth import caller, context, remote_ip, user_agent
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import route
-from coder.coderd.services.events import passcodes
-from coder.coderd.services.events.audit_snapshots import user_with_email
-from coder.coderd.services.login import sessions
+from coder.coderd.services.audit.audit_snapshots import user_with_email
+from coder.coderd.services.login import passcodes, sessions
 from coder.domain.access.passwords import explain_password
 from coder.domain.access.policy import NIL
 from coder.domain.access.rate_budgets import PASSWORDS
@@ -105,7 +104,7 @@ async def post_login() -> Response:
 @route(blueprint, "GET", "/login", scope=ANY_KEY, refuses=(404,))
 async def get_login() -> Response:
     # Upstream's router sees a user called "login" here.
-    from coder.coderd.services.foundation.errors import NotFound
+    from coder.api.base.refusals import NotFound
 
     raise NotFound
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response
 
+from coder.api.base.refusals import Invalid
 from coder.api.login.oauth2 import (
     GroupSyncSettings,
     OrganizationSyncSettings,
@@ -20,7 +21,6 @@ from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.context import Context
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import organization_settings as settings
 from coder.coderd.services.people.organization_settings import (
     GroupSyncChange,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
+from coder.api.base.refusals import Forbidden
 from coder.api.people.organizations import (
     CreateOrganizationRequest,
     Organization,
@@ -23,7 +24,6 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.services.people import organizations, user_views, users
 from coder.coderd.services.people.organizations import OrganizationRow
 from coder.coderd.services.people.users import UserFilter

@@ -8,13 +8,13 @@ from uuid import UUID
 import msgspec
 from quart import Blueprint, Response
 
+from coder.api.base.refusals import Invalid
 from coder.api.people.roles import AssignableRoles, AuthorizationRequest, Role
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import custom_roles, object_checks, organizations, roles, users
 from coder.coderd.services.people.custom_roles import RoleSpec
 from coder.coderd.services.people.object_checks import ObjectCheck

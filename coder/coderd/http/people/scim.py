@@ -9,16 +9,16 @@ from typing import Any, ParamSpec
 
 from quart import Blueprint, Response, request
 
+from coder.api.base.refusals import Invalid, Refusal
 from coder.api.people.users import User
+from coder.appproxy.http.errors import STATUS
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import context, known_as, let_in
 from coder.coderd.http.server.declarations import Content
-from coder.coderd.http.server.errors import STATUS
 from coder.coderd.http.server.json import read_document, reply
 from coder.coderd.http.server.route import route
-from coder.coderd.services.events.audit_snapshots import user_with_email
-from coder.coderd.services.foundation.errors import Invalid, Refusal
+from coder.coderd.services.audit.audit_snapshots import user_with_email
 from coder.coderd.services.people import scim, user_views
 from coder.coderd.services.people.users import UserRow
 from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE

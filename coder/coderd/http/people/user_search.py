@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from coder.api.base.refusals import Invalid
 from coder.coderd.http.server.declarations import search
 from coder.coderd.http.server.query import Query
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.users import UserFilter
 from coder.domain.foundation.search import Terms, parse_query
 

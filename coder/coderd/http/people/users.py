@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
+from coder.api.base.refusals import Forbidden, NotFound
 from coder.api.login.external_auth import GitSSHKey
 from coder.api.people.organizations import Organization
 from coder.api.people.passwords import UpdateUserPasswordRequest, UserLoginType
@@ -20,7 +21,6 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.errors import Forbidden, NotFound
 from coder.coderd.services.people import git_ssh_keys, organizations, user_views, users
 from coder.coderd.services.people.users import user_resource
 from coder.domain.access.rate_budgets import PASSWORDS

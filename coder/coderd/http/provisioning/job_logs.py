@@ -13,11 +13,11 @@ import trio
 from quart import Response, request, websocket
 
 from coder.api.base import codec
+from coder.api.base.refusals import Invalid
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.query import go_int
 from coder.coderd.http.server.streams import needs_upgrade
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.provisioning.job_logs import follow_logs, format_log, present_log, read_logs
 
 

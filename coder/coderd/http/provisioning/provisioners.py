@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from quart import Blueprint, Response, request
 
+from coder.api.base.refusals import Invalid
 from coder.api.provisioning.job_reasons import ParkProvisionerJobRequest, ProvisionerJobWhy
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.api.provisioning.provisioner_keys import (
@@ -17,6 +18,7 @@ from coder.api.provisioning.provisioner_keys import (
     ProvisionerKeyDaemons,
 )
 from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
+from coder.appproxy.http.rate_limits import counted
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.coderd.http.server.audit_rules import Audited
@@ -24,8 +26,6 @@ from coder.coderd.http.server.auth import context, count_request, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.access.rate_limits import counted
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.users import find_person
 from coder.coderd.services.provisioning import daemon_health, job_lists, job_reasons, provisioner_keys, provisioners

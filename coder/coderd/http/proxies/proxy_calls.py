@@ -15,15 +15,15 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     ReportAppStatsRequest,
 )
+from coder.api.proxies.proxy_token import TOKEN_HEADER
+from coder.appproxy.apps.app_refusals import AppRefusedError
+from coder.appproxy.http.rate_limits import counted
 from coder.coderd.http.server.auth import context, count_request, known_as
 from coder.coderd.http.server.json import read_body, reply
 from coder.coderd.http.server.route import route
-from coder.coderd.services.access.rate_limits import counted
-from coder.coderd.services.apps.app_refusals import AppRefusedError
 from coder.coderd.services.proxies import proxy_calls
 from coder.coderd.services.proxies.proxy_calls import ProxyCaller
 from coder.coderd.services.proxies.proxy_pages import browser_answer
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
 from coder.domain.access.route_scopes import PROXY
 
 blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceproxies/me")

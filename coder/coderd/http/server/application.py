@@ -11,15 +11,15 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 
 from coder.api.base import codec
+from coder.api.base.refusals import Refusal
+from coder.appproxy.http.errors import envelope_of
 from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
 from coder.coderd.http.server.declarations import route_of
-from coder.coderd.http.server.errors import envelope_of
 from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.http.server.quart_fixes import Application, new_application
 from coder.coderd.http.server.traced import Traced
 from coder.coderd.services.access.authentication import authenticate
-from coder.coderd.services.events.tracing import Tracing
-from coder.coderd.services.foundation.errors import Refusal
+from coder.coderd.services.telemetry.tracing import Tracing
 from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.signed_in import is_for_signed_in
 

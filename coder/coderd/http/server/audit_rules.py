@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coder.coderd.services.events.audit_snapshots import ReadSettings
+from coder.coderd.services.audit.audit_snapshots import ReadSettings
 
 
 @dataclass(frozen=True, slots=True)

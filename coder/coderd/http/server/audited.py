@@ -1,7 +1,7 @@
 """Audit entries around views: what was there before, what is there afterwards, how it was answered.
 
 Each changing route declares what it changes (`@route(…, audit=Audited(…))`); here the request says which object
-that is. How it stands before and after is read by `services/events/audit_snapshots.py`, and the difference is the
+that is. How it stands before and after is read by `services/audit/audit_snapshots.py`, and the difference is the
 entry. A change that was refused leaves an entry without a difference; what the caller cannot even see (401, 404) leaves
 none.
 """
@@ -17,17 +17,17 @@ from uuid import UUID
 
 from quart import Response, g, request
 
+from coder.api.base.refusals import Refusal
+from coder.appproxy.http.errors import envelope_of
 from coder.base.ids import new_uuid
 from coder.coderd.http.server.audit_rules import LOGIN, Audited
 from coder.coderd.http.server.auth import context, remote_ip
 from coder.coderd.http.server.declarations import declared
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.services.events import audit_snapshots as snapshots
-from coder.coderd.services.events import record_event
-from coder.coderd.services.events.audit import AuditEvent, Origin
-from coder.coderd.services.events.audit_snapshots import AuditSnapshot, Seen
+from coder.coderd.services.audit import audit_snapshots as snapshots
+from coder.coderd.services.audit import record_event
+from coder.coderd.services.audit.audit import AuditEvent, Origin
+from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, Seen
 from coder.coderd.services.foundation.afterwards import Afterwards
-from coder.coderd.services.foundation.errors import Refusal
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:

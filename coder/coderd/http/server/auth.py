@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
+from coder.api.base.refusals import Refusal, Unauthenticated
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.query import read_arguments
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
-from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.access.origins import near_origin
-from coder.coderd.services.access.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of
 from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError, SessionRegistry
-from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
+from coder.domain.access.credentials import Credentials
+from coder.domain.access.origins import near_origin
 from coder.domain.access.policy import Subject
 from coder.domain.access.rate_budgets import API, Budget
 from coder.domain.access.route_scopes import Unscoped

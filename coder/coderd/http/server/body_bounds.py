@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from coder.coderd.services.foundation.client_address import network_of
-from coder.coderd.services.foundation.errors import RateLimited, TooLarge
+from coder.api.base.refusals import RateLimited, TooLarge
+from coder.appproxy.http.client_address import network_of
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

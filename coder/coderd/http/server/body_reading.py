@@ -16,9 +16,9 @@ from typing import BinaryIO, Protocol
 import trio
 from quart import request
 
+from coder.api.base.refusals import TooLarge, TooSlow
 from coder.coderd.http.server.auth import account, context, remote_ip
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget, BodyShare
-from coder.coderd.services.foundation.errors import TooLarge, TooSlow
 
 BODY_PATIENCE = 30.0
 "Seconds a body may take besides what its bytes buy; as long as common reverse proxies wait."

@@ -22,8 +22,6 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 OCTETS = "application/octet-stream"
 
-PUBLIC_LIMIT = 64 << 10
-"Bytes of a body from anybody: what is meant by these routes fits a hundred times."
 LIMIT = 1 << 20
 "Bytes of a body from somebody we know, where the route says nothing else."
 

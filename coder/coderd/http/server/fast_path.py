@@ -12,19 +12,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from coder.api.base import codec
+from coder.api.base.refusals import Unauthenticated
+from coder.appproxy.http.errors import envelope_of
+from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
 from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
-from coder.coderd.http.server.errors import envelope_of
-from coder.coderd.http.server.hypercorn_fixes import FAST_PATHS
 from coder.coderd.http.server.query import Query, read_arguments
 from coder.coderd.http.templates import templates
 from coder.coderd.http.workspaces import workspaces
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.access.authorization import require_scope
-from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.access.rate_limits import BYPASS_HEADER, RateLimits, key_of
-from coder.coderd.services.foundation.errors import Unauthenticated
+from coder.domain.access.credentials import Credentials
 from coder.domain.access.rate_budgets import API
 from coder.domain.access.route_scopes import named
 

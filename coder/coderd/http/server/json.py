@@ -22,13 +22,13 @@ import trio
 from quart import Response, g
 
 from coder.api.base import codec
-from coder.api.field_rules import NEW
+from coder.api.base.refusals import BAD_BODY, Invalid, InvalidFields, Refusal
+from coder.api.field_rules.table import NEW
 from coder.base.errors import causes
 from coder.coderd.http.server.body_bounds import check_json
 from coder.coderd.http.server.body_reading import received
 from coder.coderd.http.server.declarations import declared
 from coder.coderd.http.server.path_objects import require_path_objects
-from coder.coderd.services.foundation.errors import BAD_BODY, Invalid, InvalidFields, Refusal
 from coder.coderd.services.foundation.fields import check_request
 from coder.domain.foundation.go_uuid import NotUuid, parse_uuid
 from coder.domain.foundation.search import explain_time, parse_rfc3339

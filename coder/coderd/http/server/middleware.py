@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
+from coder.appproxy.http.client_address import TrustedProxies
+from coder.appproxy.http.rate_limits import NO_ANSWER
+from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
+from coder.appproxy.metrics.open_links import UPGRADED
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.fast_path import FastPath
-from coder.coderd.http.server.query import TOO_MANY_PARAMETERS, has_too_many
-from coder.coderd.services.access.origins import foreign_origin
-from coder.coderd.services.access.rate_limits import NO_ANSWER
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.events.open_links import UPGRADED
-from coder.coderd.services.foundation.client_address import TrustedProxies
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.domain.access.origins import foreign_origin
 from coder.domain.foundation.web_addresses import canonical_host
 from coder.net.masking import masked_path, shortened
 

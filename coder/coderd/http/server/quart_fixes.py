@@ -1,10 +1,13 @@
 """What Quart-Trio 0.12 gets wrong for a long-lived server, put right by subclasses.
 
-Hypercorn's part is in `hypercorn_fixes.py`.
+Hypercorn's part is in `appproxy/http/hypercorn_fixes.py`.
 
 1. A request body grows without bound while a handler is slow. Here the reader waits above a high-water mark.
 2. Werkzeug compiles two functions for each route at the start, to build URLs that nobody asks for.
 3. A body is closed only if somebody began to send it: who leaves before that leaves what it reads from open.
+4. An empty binary message of a WebSocket arrived as None and broke the handler.
+5. Ten messages of a WebSocket were held for a slow handler; here one is. A stream that only tells drops what it is
+   sent, where the eleventh message hid the end of the connection (`appproxy/http/websocket_bounds.py` has the rest).
 Quart's 60 s limits on bodies and responses are lifted: streams live for hours.
 """
 
@@ -17,16 +20,17 @@ from typing import Any, cast
 import trio
 from quart import request as current_request
 from quart.routing import QuartRule
+from quart.signals import websocket_received
 from quart.wrappers.base import BaseRequestWebsocket
 from quart.wrappers.response import DataBody
 from quart_trio import QuartTrio
-from quart_trio.asgi import TrioASGIHTTPConnection
+from quart_trio.asgi import TrioASGIHTTPConnection, TrioASGIWebsocketConnection
 from quart_trio.wrappers.request import TrioBody, TrioRequest
 from werkzeug.exceptions import BadHost
 from werkzeug.routing import MapAdapter
 
-from coder.coderd.http.server.declarations import PUBLIC_LIMIT, route_of
-from coder.coderd.http.server.websocket_bounds import ExactWebsocketConnection
+from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
+from coder.coderd.http.server.declarations import route_of
 
 BODY_HIGH_WATER = 1 << 17
 "Bytes of a request body kept before the socket is left unread: nobody has said yet who counts them."
@@ -78,6 +82,28 @@ class BoundedRequest(TrioRequest):
 def at_end() -> AsyncExitStack:
     """Of the current request: what a view opens for a body that somebody else will read is pushed here."""
     return cast("BoundedRequest", current_request).at_end
+
+
+class ExactWebsocketConnection(TrioASGIWebsocketConnection):
+    """Delivers empty binary messages as such (4), and holds few (5)."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.send_channel, self.receive_channel = trio.open_memory_channel["bytes | str"](1)
+
+    async def handle_messages(self, nursery: trio.Nursery, receive: Any) -> None:  # type: ignore[override]
+        while True:
+            event = await receive()
+            if event["type"] == "websocket.receive":
+                if not self.scope.get("coder_message_limit"):
+                    continue
+                data = event.get("bytes")
+                message = data if data is not None else event["text"]
+                await websocket_received.send_async(message, _sync_wrapper=self.app.ensure_async)  # type: ignore[arg-type]
+                await self.send_channel.send(message)
+            elif event["type"] == "websocket.disconnect":
+                break
+        nursery.cancel_scope.cancel()
 
 
 class BoundedHTTPConnection(TrioASGIHTTPConnection):

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from quart import request
 
-from coder.coderd.services.foundation.errors import Invalid
+from coder.api.base.refusals import Invalid
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.search import (
     int_fault,
@@ -145,20 +145,6 @@ class Query:
 def go_int(text: str) -> int | None:
     """A number as Go's strconv reads it: no blanks, no underscores, digits of ASCII alone. None for anything else."""
     return None if int_fault(text) else int(text)
-
-
-MAX_PARAMETERS = 1000
-"Of an address, ours. Ten thousand fit into a head, and taking them apart keeps everybody waiting for ten milliseconds."
-
-TOO_MANY_PARAMETERS = (
-    b'{"message":"The address has too many parameters.","detail":"At most %d are read."}' % MAX_PARAMETERS
-)
-"What a client is told of it, with status 414."
-
-
-def has_too_many(raw: bytes) -> bool:
-    """Whether an address has more parameters than anybody means. `raw` may hold its path, too."""
-    return raw.count(b"&") >= MAX_PARAMETERS
 
 
 def read_arguments(raw: bytes) -> dict[str, list[str]]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from quart import Blueprint
 
+from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.coderd.http.server import audited
 from coder.coderd.http.server.auth import authenticated, caller
-from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, PUBLIC_LIMIT, Route
+from coder.coderd.http.server.declarations import JSON, LIMIT, NOTHING, Route
 from coder.coderd.services.access.authorization import require_scope
 from coder.domain.access.rate_budgets import Budget
 from coder.domain.access.route_scopes import BY_SECRET, Scope, Unscoped, named

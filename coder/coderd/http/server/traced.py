@@ -1,4 +1,4 @@
-"""A span around each request, when the server traces; see `coder.coderd.services.events.tracing`."""
+"""A span around each request, when the server traces; see `coder.coderd.services.telemetry.tracing`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from coder.coderd.http.server.middleware import shown_route
-from coder.coderd.services.events.tracing import Tracing
+from coder.coderd.services.telemetry.tracing import Tracing
 
 Message = dict[str, Any]
 _TRACE_CONTEXT = (b"traceparent", b"tracestate")

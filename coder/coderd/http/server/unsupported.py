@@ -10,11 +10,11 @@ from typing import Any
 
 from quart import Blueprint, Response
 
+from coder.api.base.refusals import Forbidden, NotFound
 from coder.coderd.http.server.auth import subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Forbidden, NotFound
 from coder.domain.access.policy import Resource, allowed_organizations
 from coder.domain.access.route_scopes import ANY_KEY
 

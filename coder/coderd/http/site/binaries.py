@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator
 import trio
 from quart import Blueprint, Response, request
 
+from coder.api.base.refusals import NotFound
 from coder.api.site.programs import Program
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.server.declarations import BYTES, NOTHING, TEXT
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site.site import FROM_FILES, framed
-from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinary
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.foundation.numbers import decimal

@@ -14,20 +14,20 @@ from typing import Any, ParamSpec, TypeVar
 
 from quart import Blueprint, Response, redirect, request, websocket
 
+from coder.api.base.refusals import Invalid
 from coder.api.login.oauth2 import OIDCClaimsResponse
 from coder.api.site.deployment import DebugProfileOptions
 from coder.api.site.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
+from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
 from coder.base.config import masked_arguments
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, credentials, subject
-from coder.coderd.http.server.declarations import HTML, NOTHING, PUBLIC_LIMIT, TEXT, Content
+from coder.coderd.http.server.declarations import HTML, NOTHING, TEXT, Content
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.route import WEBSOCKET, route
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.login import provider_login
 from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.services.network.relay import Relay
@@ -35,6 +35,7 @@ from coder.coderd.services.people import users
 from coder.coderd.services.site import health
 from coder.coderd.services.site.health import HealthReports, require_health
 from coder.coderd.services.site.profiling import DEFAULT_SECONDS, Profiling
+from coder.coderd.services.telemetry.metrics import Metrics
 
 blueprint = Blueprint("debug", __name__, url_prefix="/api/v2/debug")
 

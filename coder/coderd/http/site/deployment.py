@@ -10,6 +10,7 @@ from quart import Blueprint, Response, websocket
 
 from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
+from coder.api.base.refusals import Unauthenticated
 from coder.api.proxies.proxies import Replica
 from coder.api.site.deployment import (
     AppearanceConfig,
@@ -26,7 +27,6 @@ from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.agents.agents import authenticate_agent
-from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.network import derp_map, replicas
 from coder.coderd.services.site import deployment, deployment_config, licenses
 from coder.domain.access.route_scopes import ANY_KEY, OPTIONAL, PUBLIC

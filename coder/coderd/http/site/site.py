@@ -24,8 +24,8 @@ from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
 from coder.coderd.services.apps.applications import app_host
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.services.site.install_scripts import install_ps1, install_sh
 from coder.domain.access.rate_budgets import unlimited
-from coder.domain.agents.install_scripts import install_ps1, install_sh
 from coder.domain.apps.app_addresses import frame_source
 
 View = TypeVar("View", bound=Callable[..., Awaitable[Any]])

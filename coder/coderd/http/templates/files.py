@@ -9,6 +9,7 @@ from typing import BinaryIO
 import trio
 from quart import Blueprint, Response, request
 
+from coder.api.base.refusals import Invalid, TooLarge
 from coder.api.site.deployment import UploadResponse
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.body_reading import read_file
@@ -17,7 +18,6 @@ from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.quart_fixes import at_end
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Invalid, TooLarge
 from coder.coderd.services.templates import files
 from coder.domain.access.rate_budgets import FILES
 

@@ -13,6 +13,7 @@ from quart import Blueprint, Response, websocket
 
 from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
+from coder.api.base.refusals import Invalid, TooLarge
 from coder.api.login.external_auth import TemplateVersionExternalAuth
 from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobLog
 from coder.api.templates.parameters import DynamicParametersRequest, Preset, TemplateVersionParameter
@@ -32,7 +33,6 @@ from coder.coderd.http.server.json import decoded, message, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade, while_allowed
-from coder.coderd.services.foundation.errors import Invalid, TooLarge
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.templates import dry_runs, new_template_versions, template_versions
 from coder.coderd.services.templates.dynamic_parameters import ParameterForm, open_form

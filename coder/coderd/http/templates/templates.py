@@ -8,8 +8,8 @@ from uuid import UUID
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
-from coder.api.events.insights import DAUsResponse
 from coder.api.site.deployment import ACLAvailable
+from coder.api.templates.insights import DAUsResponse
 from coder.api.templates.template_versions import (
     ArchiveTemplateVersionsRequest,
     ArchiveTemplateVersionsResponse,

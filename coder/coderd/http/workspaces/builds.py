@@ -9,6 +9,7 @@ from uuid import UUID
 from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
+from coder.api.base.refusals import Invalid
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.templates.parameters import UserParameter, WorkspaceBuildParameter
 from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest, UpdateWorkspaceBuildStateRequest
@@ -22,7 +23,6 @@ from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import while_allowed
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people import users
 from coder.coderd.services.workspaces import builds
 from coder.coderd.services.workspaces.builds import BuildPage

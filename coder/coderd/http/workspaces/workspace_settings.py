@@ -11,6 +11,7 @@ from coder.api.agents.agent_ports import (
     WorkspaceAgentPortShares,
 )
 from coder.api.base.errors import Response as Envelope
+from coder.api.base.refusals import Invalid
 from coder.api.site.deployment import ResolveAutostartResponse
 from coder.api.workspaces.workspace_settings import (
     ExtendWorkspaceRequest,
@@ -29,7 +30,6 @@ from coder.coderd.http.server.declarations import NOTHING
 from coder.coderd.http.server.json import message, no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import route
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.workspaces import workspace_settings
 from coder.domain.foundation.zero import NIL_UUID
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from quart import Blueprint, Response
 
+from coder.api.base.refusals import Invalid
 from coder.api.site.deployment import ExternalAgentCredentials
 from coder.api.workspaces.build_timings import WorkspaceBuildTimings
 from coder.api.workspaces.builds import WorkspaceBuild
@@ -19,10 +20,8 @@ from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import Query, path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import events_over_websocket, needs_upgrade, over_websocket, sse
-from coder.coderd.services.foundation.errors import Invalid
-from coder.coderd.services.people import organizations, users
+from coder.coderd.services.people import organizations, quotas, users
 from coder.coderd.services.people.organizations import resolve_organization
-from coder.coderd.services.provisioning import quotas
 from coder.coderd.services.workspaces import builds, external_agents, subscriptions, workspaces
 from coder.domain.access.route_scopes import ANY_KEY
 from coder.domain.foundation.search import parse_go_bool

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from coder.api.base.refusals import Forbidden, NotFound
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.access.rights_changes import RightsChanges
-from coder.coderd.services.foundation.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -1,7 +1,8 @@
 """Who asks: from a session token to a `Subject`.
 
 Used by HTTP and RPC endpoints alike. The sentences of each refusal and the sliding of sessions are upstream's.
-Where a token is looked for is `credentials.py`; what was found is remembered for a moment in `auth_cache.py`.
+Where a token is looked for is `domain/access/credentials.py`; what was found is remembered for a moment in
+`auth_cache.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.auth_cache import AuthCache
-from coder.coderd.services.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
-from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access import scopes
+from coder.domain.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
 from coder.domain.access.user_agents import kept
 from coder.domain.foundation.names import is_word

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coder.coderd.services.foundation.errors import Forbidden, NotFound
+from coder.api.base.refusals import Forbidden, NotFound
 from coder.domain.access.policy import ALL, Resource, Subject, decide, key_reaches
 
 

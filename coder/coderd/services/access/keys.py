@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, cast
 from msgspec import UNSET
 
 from coder.api.access.keys import APIKey, APIKeyWithOwner, CreateTokenRequest, UserSession
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from coder.base.duration import from_nanoseconds
 from coder.base.ids import random_name
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation import object_limits
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.access import keys as key_store

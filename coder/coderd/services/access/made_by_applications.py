@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.foundation.errors import Forbidden
+from coder.api.base.refusals import Forbidden
 from coder.coderd.store.login.oauth2 import consent_of_key
 from coder.domain.access.made_by_applications import LASTING, Fate
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Forbidden
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject

@@ -8,7 +8,7 @@ import trio
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from coder.coderd.services.foundation.errors import Invalid
+from coder.api.base.refusals import Invalid
 from coder.domain.access.passwords import explain_password
 
 # OWASP's second choice: 19 MiB and two passes, about 20 ms. Two at a time bound the memory.

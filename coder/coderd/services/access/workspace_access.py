@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.agents.agents import AgentPlace
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow

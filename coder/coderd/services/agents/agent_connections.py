@@ -24,11 +24,11 @@ from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agents import find_again
-from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
 from coder.domain.agents.disconnects import Ended
 from coder.rpc.errors import RpcClosed

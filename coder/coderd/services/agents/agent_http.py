@@ -1,7 +1,7 @@
 """Asking an agent over the mesh: its HTTP API on overlay port 4.
 
 An agent that is not connected is refused before it is dialled, in upstream's words; one that does not answer is a bad
-gateway. Dialling is `services/network/dialing.py`.
+gateway. Dialling is `appproxy/agents/dialing.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import trio
 
 from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
 from coder.api.base import codec
+from coder.api.base.refusals import BadGateway, Invalid
+from coder.appproxy.agents.dialing import dial
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.agents.agents import load_agent
-from coder.coderd.services.foundation.errors import BadGateway, Invalid
-from coder.coderd.services.network.dialing import dial
 from coder.coderd.services.network.stream_http import AgentAnswer, exchange
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents.agents import AgentPlace

@@ -18,23 +18,23 @@ from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from coder.appproxy.metrics.metric_families import Kind
+from coder.coderd.services.activity.deadlines import move_deadline
+from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.agents import ready_times
 from coder.coderd.services.agents.agents import AgentLogLine, AppReport, report_app_status, store_logs
-from coder.coderd.services.events import connection_log
-from coder.coderd.services.events.forwarded_metrics import ForwardedSample
-from coder.coderd.services.events.metric_families import Kind
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.provisioning.deadlines import move_deadline
-from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.services.audit import connection_log
+from coder.coderd.services.telemetry.forwarded_metrics import ForwardedSample
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
-from coder.coderd.store.events.change_feed import Kind as Change
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces.change_feed import Kind as Change
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from coder.base.ids import new_uuid
 from coder.base.log import get_logger
-from coder.coderd.services.events import audit
-from coder.coderd.services.events.audit import AuditEvent, Origin
+from coder.coderd.services.audit import audit
+from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.store.agents import agent_tokens as token_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.events import audit as audit_store
+from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.provisioning import jobs as job_store
 
 if TYPE_CHECKING:

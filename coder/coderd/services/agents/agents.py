@@ -14,6 +14,7 @@ from uuid import UUID
 
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent, WorkspaceAgentLogSource
+from coder.api.base.refusals import Forbidden, Invalid, NotFound, TooLarge, Unauthenticated
 from coder.api.login.external_auth import AgentGitSSHKey
 from coder.base.ids import new_uuid
 from coder.coderd.services.access import owner_identity
@@ -21,9 +22,8 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
 from coder.coderd.services.agents.agent_view import AgentParts, present_agent, view_context
-from coder.coderd.services.events import task_notifications
-from coder.coderd.services.events.notifications import NotificationSite, site_of
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound, TooLarge, Unauthenticated
+from coder.coderd.services.notifications import task_notifications
+from coder.coderd.services.notifications.notifications import NotificationSite, site_of
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agent_logs as log_store
@@ -33,15 +33,15 @@ from coder.coderd.store.agents.agent_apps import AppStatusRow
 from coder.coderd.store.agents.agent_logs import AgentLogRow, NewAgentLog
 from coder.coderd.store.agents.agents import AgentPlace as AgentPlace
 from coder.coderd.store.agents.agents import LogSourceRow
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.people import git_ssh_keys as ssh_key_store
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import MAX_LOG_SOURCES, MAX_LOGS_LENGTH, MAX_SOURCE_TEXT
 
 if TYPE_CHECKING:
-    from coder.coderd.services.access.credentials import Credentials
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+    from coder.domain.access.credentials import Credentials
 
 UNKNOWN = "Agent doesn't exist with that id, or you do not have access to it."
 _NOT_AUTHORIZED = (

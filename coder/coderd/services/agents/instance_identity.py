@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.foundation.outgoing import SMALL, fetch
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.foundation.web_addresses import split_untrusted

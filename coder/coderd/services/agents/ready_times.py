@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.events import audit as facts_store
+from coder.coderd.store.audit import audit as facts_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
@@ -19,7 +19,7 @@ from coder.coderd.store.templates import templates as template_store
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from coder.coderd.services.events.metrics import Metrics
+    from coder.coderd.services.telemetry.metrics import Metrics
     from coder.coderd.store.agents.agents import AgentPlace
     from coder.coderd.store.engine.database import Tx
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.events import notifications
-from coder.coderd.services.events.notifications import Notification, NotificationSite
+from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.agents import resource_monitors as store
 from coder.coderd.store.agents.resource_monitors import MonitorRow
 from coder.domain.agents.resource_monitors import QUIET, Reading, State, next_state, reading
-from coder.domain.events.notification_templates import WORKSPACE_OUT_OF_DISK, WORKSPACE_OUT_OF_MEMORY
+from coder.domain.notifications.notification_templates import WORKSPACE_OUT_OF_DISK, WORKSPACE_OUT_OF_MEMORY
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:

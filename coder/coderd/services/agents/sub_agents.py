@@ -15,19 +15,19 @@ from uuid import UUID
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents.agent_reports import uuid_untrusted
 from coder.coderd.services.agents.agents import find_again
-from coder.coderd.services.events import audit
-from coder.coderd.services.events.audit import AuditEvent, Origin
+from coder.coderd.services.audit import audit
+from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.provisioning.resources import new_app_row
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agents import AgentPlace, AgentRow
-from coder.coderd.store.events import audit as audit_store
-from coder.coderd.store.events.audit import AuditSnapshot
-from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.audit import audit as audit_store
+from coder.coderd.store.audit.audit import AuditSnapshot
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares as share_store
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents import sub_agents as laws
 from coder.domain.apps.external_addresses import explain_made_address
 from coder.domain.foundation.share_levels import shared_at_most

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from coder.api.agents.agent_health import AgentLight, AgentLights, AgentVitals, LightValue
+from coder.api.base.refusals import Invalid
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agents import load_agent
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.agents.flight_events import KINDS

@@ -4,7 +4,7 @@ What a level of sharing means is here; so is that an address by path is narrower
 share the dashboard's origin. Where a level comes from: a template's `coder_app`
 (provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py); shares of ports
 (services/workspaces/workspace_settings.py) and what agents make for dev containers (services/agents/sub_agents.py),
-which hold as far as the template lets ports be shared now, whatever it said then. Not here: bytes (`coderd/apps`),
+which hold as far as the template lets ports be shared now, whatever it said then. Not here: bytes (`appproxy/apps`),
 tickets (`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
 """
 
@@ -16,10 +16,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.appproxy.apps.app_refusals import AppRefusedError, AppSpot, Reason, app_port
+from coder.appproxy.apps.app_tickets import Ticket
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents.agent_view import status_of
-from coder.coderd.services.apps.app_refusals import AppRefusedError, AppSpot, Reason, app_port
-from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.engine.names import as_id

@@ -15,19 +15,19 @@ from uuid import UUID
 
 import trio
 
+from coder.api.base.refusals import Forbidden, NotFound, Unauthenticated
+from coder.appproxy.apps.app_refusals import AppRefusedError
+from coder.appproxy.apps.app_tickets import Ticket
+from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.log import get_logger
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.access.authentication import recognize, subject_of
-from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.apps.app_access import open_app
-from coder.coderd.services.apps.app_refusals import AppRefusedError
-from coder.coderd.services.apps.app_tickets import Ticket
 from coder.coderd.services.apps.app_tokens import TICKET_LIFETIME
-from coder.coderd.services.apps.app_visitor import Visitor
-from coder.coderd.services.foundation.errors import Forbidden, NotFound, Unauthenticated
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import ENDED
+from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import NIL, Subject
 
 if TYPE_CHECKING:

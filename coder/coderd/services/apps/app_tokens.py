@@ -1,4 +1,6 @@
-"""Tokens around applications, made and read with this server's keys. What they are is `app_tickets.py`."""
+"""Tokens around applications, made and read with this server's keys. What they are is
+`appproxy/apps/app_tickets.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ import secrets
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.apps import app_tickets
-from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket, ticket_claims
-from coder.coderd.services.foundation.signed_tokens import sign
+from coder.appproxy.apps import app_tickets
+from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket, ticket_claims
 from coder.coderd.services.foundation.signing_keys import SigningKeys
+from coder.domain.foundation.signed_tokens import sign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Use of applications: counted in memory, written every half minute, told to the workspace as activity.
 
-Counting is `app_sessions.py`. Proxies report the same rows for what passes through them. Here also: the
+Counting is `appproxy/apps/app_sessions.py`. Proxies report the same rows for what passes through them. Here also: the
 connection log's line about an application, at most one an hour for the same visitor.
 """
 
@@ -15,20 +15,20 @@ from uuid import UUID
 import trio
 
 from coder.api.proxies.proxies import AppStat
+from coder.appproxy.apps.app_sessions import REPORT_EVERY, AppSessions
+from coder.appproxy.http.client_address import network_of
 from coder.base.ids import new_uuid
-from coder.coderd.services.apps.app_sessions import REPORT_EVERY, AppSessions
-from coder.coderd.services.foundation.client_address import network_of
-from coder.coderd.services.provisioning.deadlines import move_deadline
-from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.services.activity.deadlines import move_deadline
+from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.store.apps import apps as store
 from coder.coderd.store.apps.apps import SessionRow
-from coder.coderd.store.events import connection_log as log_store
-from coder.coderd.store.events.connection_log import ConnectionRow
+from coder.coderd.store.audit import connection_log as log_store
+from coder.coderd.store.audit.connection_log import ConnectionRow
 from coder.domain.access.user_agents import kept
 
 if TYPE_CHECKING:
+    from coder.appproxy.apps.app_tickets import Ticket
     from coder.coderd.services.apps.app_access import AppContext
-    from coder.coderd.services.apps.app_tickets import Ticket
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 

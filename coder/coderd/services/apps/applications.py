@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from uuid import UUID
 
+from coder.api.base.refusals import Invalid
+from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
 from coder.coderd.services.access import keys
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_access import workspace_named
-from coder.coderd.services.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes

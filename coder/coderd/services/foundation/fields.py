@@ -1,4 +1,4 @@
-"""Requests held against the table of field rules (`coder/api/field_rules.py`)."""
+"""Requests held against the table of field rules (`coder/api/field_rules/table.py`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from coder.api.field_rules import Fault, faults
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields, Refusal
-from coder.domain.foundation.field_rules import ITSELF, Rules, first_fault
+from coder.api.base.refusals import Invalid, InvalidFields, Refusal
+from coder.api.field_rules.rules import ITSELF, Rules, first_fault
+from coder.api.field_rules.table import Fault, faults
 
 
 def check_request(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> None:

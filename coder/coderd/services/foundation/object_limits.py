@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.foundation.errors import Conflict
+from coder.api.base.refusals import Conflict
 from coder.coderd.store.people.object_counts import count_objects, forget_expired
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
+from coder.api.base.refusals import Refusal
 from coder.base.log import Logger
-from coder.coderd.services.foundation.errors import Refusal
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 import trio
 
+from coder.api.base.refusals import Failed, Invalid, Refusal
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.threads import in_thread_or_here
-from coder.coderd.services.foundation.errors import Failed, Invalid, Refusal
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

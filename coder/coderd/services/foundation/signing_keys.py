@@ -2,7 +2,7 @@
 
 Whoever has one opens every application and terminal, so they are sealed where the site has encryption keys. One key
 per feature signs; the one before it still verifies for a while, so that tokens outlive the change. Not here: the
-tokens (`signed_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
+tokens (`domain/foundation/signed_tokens.py`), and when the change is looked for (`loops/key_rotation.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.signed_tokens import SigningKey
 from coder.coderd.store.site import site
+from coder.domain.foundation.signed_tokens import SigningKey
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

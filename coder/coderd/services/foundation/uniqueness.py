@@ -2,7 +2,7 @@
 
 Everything a request writes has more than one constraint, and "the name is taken" is wrong for all but one of them. So
 nobody catches `IntegrityError` by itself: of a constraint that was not named a caller hears only that somebody else was
-faster (`http/server/errors.py`), or of an internal error.
+faster (`appproxy/http/errors.py`), or of an internal error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from coder.coderd.services.foundation.errors import Refusal
+from coder.api.base.refusals import Refusal
 from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import BadGateway, Invalid, NotFound
 from coder.api.login.external_auth import (
     ExternalAuth,
     ExternalAuthAppInstallation,
@@ -26,7 +27,6 @@ from coder.api.login.external_auth import (
 )
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.errors import BadGateway, Invalid, NotFound
 from coder.coderd.services.foundation.outgoing import OutgoingReply, fetch
 from coder.coderd.services.login.oauth_exchange import (
     ExchangeRefused,

@@ -10,11 +10,11 @@ import string
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.login.oauth2 import OAuth2ProviderSettings, PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow

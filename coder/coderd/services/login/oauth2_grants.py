@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Unauthenticated
 from coder.base.errors import CoderError
 from coder.coderd.services.access.authentication import hash_secret, split_token
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.keys import new_key
-from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.login.oauth2_apps import new_secret
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store

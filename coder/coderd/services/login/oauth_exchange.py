@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
+from coder.api.base.refusals import Failed
 from coder.base.secret import Secret
-from coder.coderd.services.foundation.errors import Failed
 from coder.coderd.services.foundation.outgoing import OutgoingReply, fetch
 from coder.net.errors import NetError
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import struct_value
-from coder.coderd.services.foundation.errors import BadGateway, Unauthenticated
 from coder.coderd.services.foundation.outgoing import fetch
 from coder.coderd.services.login.oauth_exchange import Granted, ProviderEndpoint
 

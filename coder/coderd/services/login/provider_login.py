@@ -14,12 +14,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import Refusal, Unauthenticated
 from coder.coderd.services.access import keys
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.passwords import verify_password
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
-from coder.coderd.services.foundation.signed_tokens import TokenRefused, sign, verify
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.login import provider_sync, sessions
 from coder.coderd.services.login.oauth_exchange import Granted
@@ -31,6 +30,7 @@ from coder.coderd.store.login.user_links import LinkRow
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
+from coder.domain.foundation.signed_tokens import TokenRefused, sign, verify
 from coder.domain.login.identity import Person
 
 if TYPE_CHECKING:

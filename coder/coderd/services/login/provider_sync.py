@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import Forbidden
 from coder.api.login.oauth2 import OrganizationSyncSettings
 from coder.base.ids import new_uuid
 from coder.coderd.config.settings import struct_value
-from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.services.people.organization_settings import (
     has_organization_sync,
     load_group_sync,

@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 import trio
 from msgspec import UNSET
 
+from coder.api.base.refusals import Conflict, TooSlow
 from coder.api.login.external_auth import AgentAuth
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.errors import Conflict, TooSlow
 from coder.coderd.services.login import external_auth, oidc
 from coder.coderd.services.login.oauth_exchange import renew
 from coder.coderd.services.login.oidc import OidcProvider

@@ -1,4 +1,4 @@
-"""The first user, logging in and out, changing a password by a one-time passcode (`services/events/passcodes.py`)."""
+"""The first user, logging in and out, changing a password by a one-time passcode (`services/login/passcodes.py`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hmac
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, Unauthenticated
 from coder.coderd.services.access import keys
 from coder.coderd.services.access.authentication import Caller, hash_secret
 from coder.coderd.services.access.passwords import check_strength, verify_password
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, Unauthenticated
 from coder.coderd.services.people import users
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import organizations as organization_store

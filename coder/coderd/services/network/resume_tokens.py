@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.foundation.errors import Unauthenticated
-from coder.coderd.services.foundation.signed_tokens import TokenRefused, header_untrusted, sign, verify
+from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.foundation.signing_keys import SigningKeys
+from coder.domain.foundation.signed_tokens import TokenRefused, header_untrusted, sign, verify
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

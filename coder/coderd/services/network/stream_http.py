@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from coder.coderd.services.foundation.errors import BadGateway
+from coder.api.base.refusals import BadGateway
 from coder.net import stream_exchange
 from coder.net.errors import NetError
 from coder.net.stream_exchange import StreamAnswer as AgentAnswer

@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.api.base.struct import ApiStruct
 from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people.custom_roles import CustomRoleRow

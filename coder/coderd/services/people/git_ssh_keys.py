@@ -12,10 +12,10 @@ from uuid import UUID
 
 import trio
 
+from coder.api.base.refusals import NotFound
 from coder.api.login.external_auth import GitSSHKey
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.people import git_ssh_keys as store
 from coder.domain.access.policy import Resource, Subject
 

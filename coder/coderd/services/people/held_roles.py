@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from coder.coderd.services.foundation.errors import Forbidden
+from coder.api.base.refusals import Forbidden
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store

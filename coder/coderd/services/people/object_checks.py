@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Invalid, InvalidFields
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource, workspace_resource
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields
 from coder.coderd.services.people.groups import group_resource
 from coder.coderd.services.people.users import user_resource
 from coder.coderd.store.people import groups as group_store

@@ -13,11 +13,11 @@ from uuid import UUID
 from msgspec import UNSET
 
 from coder.api.base import codec
+from coder.api.base.refusals import BAD_BODY, Forbidden, Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceSharingSettingsRequest, WorkspaceSharingSettings
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import BAD_BODY, Forbidden, Invalid
 from coder.coderd.services.people.organizations import (
     lock_organization,
     organization_resource,

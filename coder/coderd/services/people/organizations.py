@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.api.people.organizations import (
     CreateOrganizationRequest,
     Organization,
@@ -18,7 +19,6 @@ from coder.api.people.organizations import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.held_roles import hold_roles_of_both

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
+from coder.api.base.refusals import Conflict, Invalid, NotFound
+from coder.api.field_rules.rules import is_email
 from coder.coderd.services.people import organization_settings, users
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import SYSTEM
-from coder.domain.foundation.field_rules import is_email
 from coder.domain.login.identity import username_from
 from coder.domain.people import scim_documents
 

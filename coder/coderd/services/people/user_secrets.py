@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import Conflict, InvalidFields, NotFound, Refusal
 from coder.api.people.user_secrets import (
     CreateUserSecretRequest,
     ImportUserSecretsRequest,
@@ -20,7 +21,6 @@ from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
-from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound, Refusal
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.sandbox import (

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import Invalid
 from coder.api.people.user_settings import (
     UpdateUserAppearanceSettingsRequest,
     UpdateUserPreferenceSettingsRequest,
     UserAppearanceSettings,
     UserPreferenceSettings,
 )
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.store.people import users as store
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coder.api.base.refusals import Conflict, InvalidFields, NotFound
 from coder.api.people.user_skills import (
     CreateUserSkillRequest,
     UpdateUserSkillRequest,
@@ -12,7 +13,6 @@ from coder.api.people.user_skills import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Conflict, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.uniqueness import told_as

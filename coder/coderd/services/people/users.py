@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
+from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.api.people.user_requests import UpdateUserProfileRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
-from coder.coderd.services.foundation.errors import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_fields, check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people import git_ssh_keys
@@ -27,7 +28,6 @@ from coder.coderd.store.people.users import UserRow as UserRow
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.policy import Resource, Subject, allowed_ids, scope_allows
 from coder.domain.access.roles import SITE_ROLES
-from coder.domain.foundation.field_rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Forbidden, Unauthenticated
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
-from coder.coderd.services.access.credentials import Credentials
-from coder.coderd.services.foundation.errors import Forbidden, Unauthenticated
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
 from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
@@ -27,6 +26,7 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonRow
+from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import ALL, Resource, Subject, decide
 from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, STALE_AFTER, USER_AUTH_KEY
 from coder.domain.provisioning.queue import Offer

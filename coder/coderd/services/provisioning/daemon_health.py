@@ -18,14 +18,14 @@ import msgspec
 import trio
 
 from coder.api.base import codec
+from coder.api.base.refusals import BadGateway
 from coder.api.base.struct import ApiStruct
 from coder.api.provisioning.provisioners import DaemonHost, DaemonSlots, ProvisionerDaemonHealth
+from coder.appproxy.agents.dialing import open_dialer
 from coder.base.host import HostLoad, HostWatch
 from coder.base.log import get_logger
-from coder.coderd.services.foundation.errors import BadGateway
 from coder.coderd.services.network.coordinator import CoordinateCall
 from coder.coderd.services.network.derp_map import current_map
-from coder.coderd.services.network.dialing import open_dialer
 from coder.coderd.services.network.node_keys import daemon_owner
 from coder.coderd.services.network.stream_http import exchange
 from coder.coderd.services.network.tailnet_rpc import Send, TailnetPeer, TailnetService

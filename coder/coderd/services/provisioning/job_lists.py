@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import NotFound
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places, present_detail
 from coder.coderd.store.provisioning import jobs as store
 from coder.coderd.store.provisioning import provisioners as daemon_store

@@ -17,9 +17,9 @@ from uuid import UUID
 import trio
 
 from coder.base.log import get_logger
-from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.provisioning.jobs import tell
 from coder.coderd.services.provisioning.new_jobs import POSTED
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow

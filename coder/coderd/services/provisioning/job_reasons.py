@@ -15,10 +15,10 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import Invalid, NotFound
 from coder.api.provisioning.job_reasons import ExpectedStart, ProvisionerJobWhy, WaitingDaemon, WaitingRemedy
 from coder.api.provisioning.jobs import ProvisionerJobStatus
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store

@@ -1,34 +1,31 @@
 """What a provisioner daemon may do with a job: receive it, report on it, end it.
 
 Reference: docs/protocol/provisioners.md#calls. Every function takes the `Worker` that asks; a job answers only to
-the worker that holds it. What the end of a build means is `build_results.py`, of an import `import_work.py`.
+the worker that holds it. What the work is and what its end means is the job's handler's (`job_handlers.py`).
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from google.protobuf.message import Message
 
-from coder.coderd.services.events import record_event
-from coder.coderd.services.foundation.errors import Invalid
-from coder.coderd.services.provisioning import build_results, build_work, import_work, quotas
+from coder.api.base.refusals import Invalid
+from coder.coderd.services.people import quotas
+from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers, handlers_of
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import tell
-from coder.coderd.services.provisioning.module_files import ModuleFiles
-from coder.coderd.services.provisioning.resources import BadResultError, insert_resources
+from coder.coderd.services.provisioning.resources import BadResultError
 from coder.coderd.services.provisioning.worker import Worker
 from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow as JobRow
-from coder.coderd.store.provisioning.jobs import TimingRow
 from coder.coderd.store.templates import files as file_store
 from coder.domain.provisioning.jobs import (
     LOST_AFTER,
@@ -41,7 +38,7 @@ from coder.domain.provisioning.jobs import (
     error_code,
     shortened_error,
 )
-from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+from coder.rpc.proto import provisionerd_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -55,16 +52,15 @@ _LEVELS: tuple[LogLevel, ...] = ("trace", "debug", "info", "warn", "error")
 
 async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob:
     """The job as a daemon gets it. Raises Invalid when it cannot be handed out."""
-    acquired = await ctx.db.read(_describe, job, ctx.access_url)
-    if job.type == "workspace_build":
-        acquired.workspace_build.CopyFrom(await build_work.describe_build(ctx, job))
+    acquired = await ctx.db.read(_describe, job)
+    await handlers_of(ctx).of(job).describe(job, acquired)
     size = acquired.ByteSize()
     if size > MAX_MESSAGE:
         raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
     return acquired
 
 
-async def _describe(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.AcquiredJob:
+async def _describe(tx: Tx, job: JobRow) -> provisionerd_pb2.AcquiredJob:
     size = await file_store.get_size(tx, job.file_id)
     if size is not None and size > MAX_MESSAGE:
         raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
@@ -72,25 +68,20 @@ async def _describe(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.Ac
     initiator = await user_store.get_user(tx, job.initiator_id)
     if file is None:
         raise Invalid("get template source archive: the file is gone")
-    acquired = provisionerd_pb2.AcquiredJob(
+    return provisionerd_pb2.AcquiredJob(
         job_id=str(job.id),
         created_at=_unix_ms(job.created_at),
         provisioner=job.provisioner,
         user_name=initiator.username if initiator else "",
         template_source_archive=file.data,
     )
-    if job.type == "template_version_import":
-        acquired.template_import.CopyFrom(await import_work.describe_import(tx, job, access_url))
-    elif job.type == "template_version_dry_run":
-        acquired.template_dry_run.CopyFrom(await import_work.describe_dry_run(tx, job, access_url))
-    return acquired
 
 
 async def update_job(
     ctx: Context, worker: Worker, request: provisionerd_pb2.UpdateJobRequest
 ) -> provisionerd_pb2.UpdateJobResponse:
-    """A heartbeat with what is new: log lines, and what parsing a template found."""
-    update = await ctx.db.run(_update, worker, request, ctx.clock.now())
+    """A heartbeat with what is new: log lines, and what the job's handler takes of it."""
+    update = await ctx.db.run(_update, handlers_of(ctx), worker, request, ctx.clock.now())
     if update.missing:
         # The variables are stored all the same: a page shows which values are asked for.
         raise Invalid(f"required template variables need values: {', '.join(update.missing)}")
@@ -103,21 +94,18 @@ class _Update:
     missing: list[str]
 
 
-async def _update(tx: Tx, worker: Worker, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> _Update:
+async def _update(
+    tx: Tx, handlers: JobHandlers, worker: Worker, request: provisionerd_pb2.UpdateJobRequest, now: datetime
+) -> _Update:
     job = await _own_job(tx, worker, request.job_id)
     if place := await find_zero_byte(request, Turns()):
         raise Invalid(f"{place} contains a zero byte")
     await job_store.update_job(tx, job.id, updated_at=now)
     await append_logs(tx, job, (_log_line(log, now) for log in request.logs))
     response = provisionerd_pb2.UpdateJobResponse(canceled=job.canceled_at is not None)
-    missing: list[str] = []
-    if job.type == "template_version_import":
-        found = await import_work.record_parse(tx, job, request, now)
-        response.variable_values.extend(found.values)
-        missing = found.missing
-    elif job.type == "workspace_build" and request.workspace_state:
-        await build_results.keep_state(tx, job, request.workspace_state)
-    return _Update(response, missing)
+    found = await handlers.of(job).update(tx, job, request, now)
+    response.variable_values.extend(found.values)
+    return _Update(response, found.missing)
 
 
 async def commit_quota(
@@ -137,11 +125,13 @@ async def _commit_quota(
 
 async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
     """The work failed; that is the job's end."""
-    await ctx.db.run(_fail, worker, request, ctx.clock.now())
-    await record_event.build_over(ctx, UUID(request.job_id))
+    job = await ctx.db.run(_fail, handlers_of(ctx), worker, request, ctx.clock.now())
+    await handlers_of(ctx).of(job).ended(job.id, worker)
 
 
-async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now: datetime) -> None:
+async def _fail(
+    tx: Tx, handlers: JobHandlers, worker: Worker, request: provisionerd_pb2.FailedJob, now: datetime
+) -> JobRow:
     job = await _own_job(tx, worker, request.job_id)
     code = clean_text(request.error_code) or error_code(request.error)
     # A canceled job may end without an error: then it is `canceled`, not `failed`.
@@ -151,23 +141,14 @@ async def _fail(tx: Tx, worker: Worker, request: provisionerd_pb2.FailedJob, now
         last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", shortened_error(request.error))
         await job_store.insert_logs(tx, job.id, [last])
     await end_with_error(tx, job, request.error or fallback, code, now)
-    if job.type == "workspace_build":
-        await build_results.fail_build(tx, job, request.workspace_build, now)
-        await _insert_timings(tx, job, request.workspace_build.timings)
+    await handlers.of(job).fail(tx, job, request, now)
+    return job
 
 
 async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.CompletedJob) -> None:
     """The work is done; that is the job's end. A result that cannot be stored fails the job, with its state kept."""
-    files = ctx.part(ModuleFiles)
     try:
-        quiet_hours = ctx.config.default_quiet_hours_schedule
-        configured = frozenset(provider.id for provider in ctx.config.external_auth_providers)
-        await ctx.db.run(_complete, worker, request, ctx.clock.now(), files, quiet_hours, configured)
-        files.forget(worker)
-        if request.WhichOneof("type") == "workspace_build":
-            found = request.workspace_build.resource_replacements
-            replaced = {one.resource: list(one.paths) for one in found}
-            await record_event.build_over(ctx, UUID(request.job_id), replaced)
+        handler = await ctx.db.run(_complete, handlers_of(ctx), worker, request, ctx.clock.now())
     except (BadResultError, DBAPIError) as error:
         if isinstance(error, DBAPIError) and not refuses_the_value(error):
             raise
@@ -177,44 +158,23 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
             failed.workspace_build.state = request.workspace_build.state
             failed.workspace_build.timings.extend(request.workspace_build.timings)
         await fail_job(ctx, worker, failed)
+        return
+    await handler.ended(UUID(request.job_id), worker, request)
 
 
 async def _complete(
-    tx: Tx,
-    worker: Worker,
-    request: provisionerd_pb2.CompletedJob,
-    now: datetime,
-    files: ModuleFiles,
-    quiet_hours: str,
-    configured: frozenset[str],
-) -> None:
+    tx: Tx, handlers: JobHandlers, worker: Worker, request: provisionerd_pb2.CompletedJob, now: datetime
+) -> JobHandler:
     job = await _own_job(tx, worker, request.job_id)
-    _check_kind(job, request)
+    handler = handlers.of(job)
+    if request.WhichOneof("type") != handler.result:
+        raise Invalid(f"the job is a {job.type}, the result is not")
     if place := await find_zero_byte(request, Turns()):
         raise BadResultError(f"{place} contains a zero byte")
-    error = ""
-    if job.type == "template_version_import":
-        completed = request.template_import
-        sent = io.BytesIO(completed.module_files) if completed.module_files else None
-        modules = sent or files.get(worker, completed.module_files_hash)
-        error = await import_work.complete_import(tx, job, completed, modules, now, configured)
-    elif job.type == "template_version_dry_run":
-        await insert_resources(tx, job.id, "start", request.template_dry_run.resources, now)
-    else:
-        await build_results.complete_build(tx, job, request.workspace_build, now, quiet_hours)
-        await _insert_timings(tx, job, request.workspace_build.timings)
+    error = await handler.complete(tx, worker, job, request, now)
     await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=shortened_error(error))
     await tell(tx, job)
-
-
-def _check_kind(job: JobRow, request: provisionerd_pb2.CompletedJob) -> None:
-    wanted = {
-        "template_version_import": "template_import",
-        "template_version_dry_run": "template_dry_run",
-        "workspace_build": "workspace_build",
-    }[job.type]
-    if request.WhichOneof("type") != wanted:
-        raise Invalid(f"the job is a {job.type}, the result is not")
+    return handler
 
 
 async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: datetime) -> None:
@@ -233,17 +193,20 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
 
 async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
     """Fails a job its daemon never got or cannot finish; nothing when it ended already."""
-    await ctx.db.run(_abandon, job_id, error, ctx.clock.now())
-    await record_event.build_over(ctx, job_id)
+    handlers = handlers_of(ctx)
+    job = await ctx.db.run(_abandon, handlers, job_id, error, ctx.clock.now())
+    if job is not None:
+        await handlers.of(job).ended(job.id)
 
 
-async def _abandon(tx: Tx, job_id: UUID, error: str, now: datetime) -> None:
+async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now: datetime) -> JobRow | None:
+    """The job, though it had ended; None when there is none."""
     job = await job_store.get_job(tx, job_id, lock=True)
     if job is None or job.completed_at is not None:
-        return
+        return job
     await end_with_error(tx, job, error, error_code(error), now)
-    if job.type == "workspace_build":
-        await build_results.fail_build(tx, job, None, now)
+    await handlers.of(job).fail(tx, job, None, now)
+    return job
 
 
 async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
@@ -276,32 +239,6 @@ async def end_revoked(ctx: Context, worker: Worker) -> None:
     """Fails what a daemon that lost its right did not end in time."""
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
         await abandon_job(ctx, job.id, REVOKED_ERROR)
-
-
-async def _insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:
-    rows = (
-        TimingRow(
-            job_id=job.id,
-            started_at=timing.start.ToDatetime(UTC),
-            ended_at=timing.end.ToDatetime(UTC),
-            stage=clean_text(timing.stage),
-            source=clean_text(timing.source),
-            action=clean_text(timing.action),
-            resource=clean_text(timing.resource),
-        )
-        for timing in timings
-        # Without both ends there is nothing to measure (a step that was cut off).
-        if _is_time(timing, "start") and _is_time(timing, "end")
-    )
-    await job_store.insert_timings(tx, rows)
-
-
-def _is_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
-    """Whether it is there, and in a calendar."""
-    try:
-        return timing.HasField(name) and bool(getattr(timing, name).ToDatetime(UTC))
-    except (ValueError, OverflowError):
-        return False
 
 
 _CLEANED = frozenset({"logs", "description", "timings"})

@@ -15,14 +15,14 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import Invalid
 from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobInput, ProvisionerJobMetadata
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.store.engine.pubsub import notify
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobDetail, JobRow
 from coder.coderd.store.provisioning.provisioners import DaemonRow
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.provisioning.jobs import JobType
 from coder.domain.provisioning.provisioners import STALE_AFTER, is_stale
 from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted, fits, places

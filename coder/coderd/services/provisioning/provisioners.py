@@ -10,8 +10,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import InvalidFields
 from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonJob
-from coder.coderd.services.foundation.errors import InvalidFields
 from coder.coderd.services.provisioning.job_lists import require_queue
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow

@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.events import record_event
 from coder.coderd.services.foundation.one_by_one import one_by_one
-from coder.coderd.services.provisioning import build_results
+from coder.coderd.services.provisioning.job_handlers import JobHandlers, handlers_of
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.job_work import end_with_error
 from coder.coderd.store.provisioning import jobs as job_store
@@ -37,15 +36,15 @@ if TYPE_CHECKING:
 
 async def reap(ctx: Context) -> list[JobRow]:
     """One turn; returns the jobs it ended."""
-    now = ctx.clock.now()
+    now, handlers = ctx.clock.now(), handlers_of(ctx)
     await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
     silent = await ctx.db.read(job_store.list_silent_jobs, now - HUNG_AFTER, now - PENDING_AFTER)
 
     async def give_up(job_id: UUID) -> JobRow | None:
-        job = await ctx.db.run(_reap, job_id, now)
+        job = await ctx.db.run(_reap, handlers, job_id, now)
         if job is not None:
             # As of a build whose daemon said how it ended: nobody may have looked at it when it fell silent.
-            await record_event.build_over(ctx, job.id)
+            await handlers.of(job).ended(job.id)
         return job
 
     return await one_by_one(
@@ -58,7 +57,7 @@ async def reap(ctx: Context) -> list[JobRow]:
     )
 
 
-async def _reap(tx: Tx, job_id: UUID, now: datetime) -> JobRow | None:
+async def _reap(tx: Tx, handlers: JobHandlers, job_id: UUID, now: datetime) -> JobRow | None:
     """None: somebody else is changing it, or it was heard of meanwhile."""
     job = await job_store.lock_silent_job(tx, job_id, now - HUNG_AFTER, now - PENDING_AFTER)
     if job is None:
@@ -69,6 +68,5 @@ async def _reap(tx: Tx, job_id: UUID, now: datetime) -> JobRow | None:
     outputs = reap_log_outputs(kind)
     await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", output) for output in outputs])
     await end_with_error(tx, job, reap_error(kind), "", now)
-    if job.type == "workspace_build":
-        await build_results.build_ended(tx, job.id, now)
+    await handlers.of(job).fail(tx, job, None, now)
     return job

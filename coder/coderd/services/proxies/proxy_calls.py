@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from coder.api.base.refusals import BadGateway, Invalid, NotFound, Unauthenticated
+from coder.api.field_rules.rules import is_http_url
 from coder.api.proxies.proxies import (
     AppStat,
     CryptoKey,
@@ -24,24 +26,22 @@ from coder.api.proxies.proxies import (
     Replica,
     SignedAppRequest,
 )
+from coder.api.proxies.proxy_token import TOKEN_MISSING, TOKEN_REFUSED
+from coder.appproxy.apps.app_refusals import AppRefusedError, to_fields
+from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
 from coder.coderd.services.access.authentication import authenticate, hash_secret
-from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.apps import app_tokens, app_usage
 from coder.coderd.services.apps.app_access import open_app
-from coder.coderd.services.apps.app_refusals import AppRefusedError, to_fields
 from coder.coderd.services.apps.app_streams import OpenVisits
-from coder.coderd.services.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
-from coder.coderd.services.foundation.errors import BadGateway, Invalid, NotFound, Unauthenticated
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_health import FIRST_REGION, ProxyHealth
-from coder.coderd.services.proxies.proxy_token import TOKEN_MISSING, TOKEN_REFUSED
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyReplicaRow, ProxyRow
+from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import Subject
 from coder.domain.apps.app_addresses import AppRequest, explain_wildcard
-from coder.domain.foundation.field_rules import is_http_url
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.tailnet import derpmap
 

@@ -13,9 +13,9 @@ from coder.api.proxies.proxies import WorkspaceProxyStatus
 from coder.api.site.health import ProxyHealthReport
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.foundation import outgoing
 from coder.coderd.services.network.derp_map import RelayMap, proxy_region
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.proxies import workspace_proxies as store
 
 if TYPE_CHECKING:

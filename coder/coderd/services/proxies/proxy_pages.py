@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlunsplit
 
 from coder.api.proxies.proxies import IssueTokenRequest, SignedAppRequest
-from coder.coderd.services.apps import app_pages
-from coder.coderd.services.apps.app_refusals import AppRefusedError
+from coder.appproxy.apps import app_pages
+from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.domain.foundation.web_addresses import split_untrusted
 
 

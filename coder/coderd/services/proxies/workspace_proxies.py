@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.proxies.proxies import (
     CreateWorkspaceProxyRequest,
     PatchWorkspaceProxy,
@@ -22,7 +23,6 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.apps.applications import app_host
-from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.proxies.proxy_health import ProxyHealth

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from coder.api.base import codec
+from coder.api.base.refusals import Forbidden, Invalid
 from coder.api.site.deployment import (
     AppearanceConfig,
     BannerConfig,
@@ -18,7 +19,6 @@ from coder.api.site.deployment import (
 from coder.base.version import BUILD_VERSION
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Forbidden, Invalid
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site
 from coder.domain.access.policy import Resource, Subject

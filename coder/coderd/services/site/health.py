@@ -17,6 +17,7 @@ import trio
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from coder.api.base.refusals import Failed
 from coder.api.site.health import (
     AccessURLReport,
     DatabaseReport,
@@ -38,7 +39,6 @@ from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.apps.applications import app_host
-from coder.coderd.services.foundation.errors import Failed
 from coder.coderd.services.foundation.outgoing import SMALL
 from coder.coderd.services.provisioning import provisioners
 from coder.coderd.services.proxies import workspace_proxies

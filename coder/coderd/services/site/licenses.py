@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from coder.api.base.refusals import Invalid, NotFound
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.errors import Invalid, NotFound
 from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.domain.access.policy import Resource, Subject
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from coder.coderd.services.foundation.errors import Conflict, Invalid
+from coder.api.base.refusals import Conflict, Invalid
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

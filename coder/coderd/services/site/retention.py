@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.site import purge as store
 from coder.coderd.store.site.purge import BATCH
 

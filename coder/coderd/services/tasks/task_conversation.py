@@ -21,12 +21,12 @@ import msgspec
 import trio
 
 from coder.api.base import codec
+from coder.api.base.refusals import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge
 from coder.api.tasks.tasks import TaskLogEntry, TaskLogsResponse
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents import agent_http
 from coder.coderd.services.agents.agent_view import status_of
-from coder.coderd.services.foundation.errors import BadGateway, Conflict, Invalid, NotFound, Refusal, TooLarge
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.coderd.services.tasks.tasks import load_task, status_of_task
 from coder.coderd.store.agents.agents import AgentPlace

@@ -1,7 +1,7 @@
 """Tasks: a prompt carried out in a workspace made for it. Creating, reading, listing, pausing, resuming, deleting.
 
 What a task and its user say to each other is `task_conversation.py`; whom its progress is told,
-`services/events/task_notifications.py`. A task and its workspace are made in one transaction and go in one.
+`services/notifications/task_notifications.py`. A task and its workspace are made in one transaction and go in one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from uuid import UUID
 from msgspec import UNSET
 
 from coder.api.agents.agents import WorkspaceAgentHealth
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, NotFound
 from coder.api.tasks.tasks import CreateTaskRequest, Task, TasksListResponse, TaskStateEntry
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.base.ids import new_uuid
@@ -27,7 +28,6 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.agents.agent_view import health_of, status_of
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.workspaces.build_metrics import counted

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Forbidden, NotFound, Precondition
 from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob
 from coder.api.templates.template_versions import CreateTemplateVersionDryRunRequest
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Forbidden, NotFound, Precondition
 from coder.coderd.services.provisioning.jobs import cancel_job, load_places, match_provisioners, present_job
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.loaded_versions import load_version

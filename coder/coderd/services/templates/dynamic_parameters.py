@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import Invalid, TooEarly
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Invalid, TooEarly
 from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxEvaluationError
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
-from coder.coderd.store.provisioning import build_owner as owner_store
-from coder.coderd.store.provisioning.build_owner import OwnerFacts
 from coder.coderd.store.templates import template_versions as store
+from coder.coderd.store.workspaces import build_owner as owner_store
+from coder.coderd.store.workspaces.build_owner import OwnerFacts
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import Json, diagnostic

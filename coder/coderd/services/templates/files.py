@@ -10,10 +10,10 @@ from uuid import UUID
 
 import trio
 
+from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound
 from coder.coderd.services.templates import archives
 from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates import templates as template_store

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import template_versions as store

@@ -1,6 +1,6 @@
 """New template versions: from an uploaded file or a bundled example to a queued import.
 
-What the import found is read in `template_versions.py`; the import itself is `services/provisioning/import_work.py`.
+What the import found is read in `template_versions.py`; the import itself is `services/templates/import_work.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, Invalid, NotFound, Refusal
 from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.template_versions import CreateTemplateVersionRequest, TemplateVersion
 from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import lock_template, template_resource
-from coder.coderd.services.foundation.errors import Conflict, Invalid, NotFound, Refusal
 from coder.coderd.services.foundation.sandbox import Documents, SandboxEvaluationError
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.provisioning.jobs import match_provisioners

@@ -9,13 +9,13 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from coder.api.base.refusals import Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
 from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
 from coder.coderd.services.access.workspace_access import load_template, lock_template
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.user_views import reduced_user, user_view
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.acls import AclGroup

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import trio
 
-from coder.coderd.services.foundation.errors import NotFound
+from coder.api.base.refusals import NotFound
 from coder.coderd.services.foundation.sandbox import Documents, NewFile
 from coder.coderd.services.templates.files import copy_stored
 

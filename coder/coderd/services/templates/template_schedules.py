@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from coder.api.base.refusals import InvalidFields, NotFound
 from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
-from coder.coderd.services.events import notifications
-from coder.coderd.services.events.notifications import Notification, NotificationSite
-from coder.coderd.services.foundation.errors import InvalidFields, NotFound
+from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.access.keys import notify_shared_less
-from coder.coderd.store.events.change_feed import notify_changes
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
-from coder.domain.events.notification_templates import WORKSPACE_MARKED_FOR_DELETION
+from coder.coderd.store.workspaces.change_feed import notify_changes
+from coder.domain.notifications.notification_templates import WORKSPACE_MARKED_FOR_DELETION
 from coder.domain.workspaces.autobuild import in_words
 from coder.domain.workspaces.autostop import MAX_WEEKS, Requirement, deadlines, quiet_hours
 from coder.domain.workspaces.workspaces import next_start

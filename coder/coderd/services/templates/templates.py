@@ -13,7 +13,8 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from coder.api.events.insights import DAUsResponse
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields, NotFound
+from coder.api.templates.insights import DAUsResponse
 from coder.api.templates.templates import (
     CreateTemplateRequest,
     Template,
@@ -24,12 +25,11 @@ from coder.api.templates.templates import (
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
-from coder.coderd.services.events.insights import count_daily_users
-from coder.coderd.services.events.notifications import site_of
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, InvalidFields, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.templates.insights import count_daily_users
 from coder.coderd.services.templates.template_figures import Counts, TemplateFigures
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.store.provisioning import jobs as job_store

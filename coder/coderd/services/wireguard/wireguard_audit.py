@@ -17,9 +17,9 @@ from uuid import UUID
 
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
-from coder.coderd.services.events import audit
-from coder.coderd.services.events.audit import AuditEvent, Origin
-from coder.coderd.store.events.audit import AuditSnapshot
+from coder.coderd.services.audit import audit
+from coder.coderd.services.audit.audit import AuditEvent, Origin
+from coder.coderd.store.audit.audit import AuditSnapshot
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import ACTIVE, EXPIRED, Reach, WatchedClient, WireguardClientRow
 from coder.coderd.store.workspaces import workspaces as workspace_store

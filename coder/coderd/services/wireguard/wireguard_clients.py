@@ -14,6 +14,7 @@ from uuid import UUID
 import trio
 from msgspec import UNSET
 
+from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
 from coder.api.wireguard.wireguard_clients import (
     CreateWireguardClientRequest,
     WireguardClient,
@@ -26,9 +27,8 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.keys import check_reach, key_resource
 from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.access.workspace_access import load_workspace
-from coder.coderd.services.events import audit
-from coder.coderd.services.events.audit import AuditEvent, Origin
-from coder.coderd.services.foundation.errors import Conflict, Invalid, InvalidFields, NotFound
+from coder.coderd.services.audit import audit
+from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.wireguard import wireguard_audit

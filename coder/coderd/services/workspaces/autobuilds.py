@@ -13,14 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.coderd.services.events import notifications
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.events.notifications import Notification
 from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications.notifications import Notification
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.tasks import tasks as task_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
@@ -28,9 +27,10 @@ from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM
-from coder.domain.events import notification_templates
+from coder.domain.notifications import notification_templates
 from coder.domain.workspaces.autobuild import AutobuildStep, in_words, next_step
 
 if TYPE_CHECKING:

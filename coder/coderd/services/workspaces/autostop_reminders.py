@@ -8,13 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.events import notifications
-from coder.coderd.services.events.notifications import Notification, NotificationSite
 from coder.coderd.services.foundation.one_by_one import one_by_one
-from coder.coderd.store.events import notification_marks
+from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications.notifications import Notification, NotificationSite
+from coder.coderd.store.notifications import notification_marks
 from coder.coderd.store.workspaces import autobuilds as store
 from coder.coderd.store.workspaces.autobuilds import SoonStopped
-from coder.domain.events.notification_templates import WORKSPACE_AUTOSTOP_REMINDER
+from coder.domain.notifications.notification_templates import WORKSPACE_AUTOSTOP_REMINDER
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.foundation.errors import Refusal
+from coder.api.base.refusals import Refusal
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.build_requests import BuildRequest
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from coder.coderd.services.workspaces.build_requests import (
     PreparedBuild,
     StaleValuesError,
 )
-from coder.coderd.store.provisioning import build_owner as owner_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.domain.rendering.builds import GivenValues
 from coder.domain.rendering.module_scope import RenderRequest

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.events import notifications
-from coder.coderd.services.events.notifications import Notification, NotificationSite
-from coder.coderd.services.events.prebuild_notifications import TEMPLATE_ADMINS
-from coder.coderd.store.events import notification_marks
-from coder.coderd.store.events import notifications as notification_store
+from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications.notifications import Notification, NotificationSite
+from coder.coderd.services.notifications.prebuild_notifications import TEMPLATE_ADMINS
+from coder.coderd.store.notifications import notification_marks
+from coder.coderd.store.notifications import notifications as notification_store
 from coder.coderd.store.workspaces import build_reports as store
 from coder.coderd.store.workspaces.build_reports import FailedBuilds
-from coder.domain.events.notification_templates import REPORT_BUILDS_FAILED
+from coder.domain.notifications.notification_templates import REPORT_BUILDS_FAILED
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -14,13 +14,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, Failed, Forbidden, Invalid
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.services.foundation.errors import Conflict, Failed, Forbidden, Invalid
 from coder.coderd.services.login.required_logins import MissingLogins
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import template_versions as version_store
@@ -29,6 +28,7 @@ from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.provisioning.tags import normalize_tags
@@ -153,7 +153,7 @@ async def enqueue_build(
         log_level=request.log_level,
         deadline=None,
         max_deadline=None,
-        daily_cost=last.daily_cost if last else 0,  # see services/provisioning/quotas.py
+        daily_cost=last.daily_cost if last else 0,  # see services/people/quotas.py
         template_version_preset_id=request.preset_id,
         has_ai_task=None,
         has_external_agent=None,

@@ -14,12 +14,12 @@ from uuid import UUID
 
 import trio
 
+from coder.api.base.refusals import Forbidden
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.log import get_logger
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
-from coder.coderd.services.events.change_feed import WorkspaceChangeFeed
-from coder.coderd.services.foundation.errors import Forbidden
+from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Resource, Subject

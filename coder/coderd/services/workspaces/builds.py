@@ -12,6 +12,14 @@ from uuid import UUID
 from msgspec import UnsetType
 
 from coder.api.agents.agent_timings import AgentConnectionTiming, AgentScriptTiming
+from coder.api.base.refusals import (
+    FORBIDDEN_DETAIL,
+    Forbidden,
+    Invalid,
+    InvalidFields,
+    NotFound,
+    Precondition,
+)
 from coder.api.provisioning.job_timings import ProvisionerTiming
 from coder.api.provisioning.jobs import MatchedProvisioners
 from coder.api.templates.parameters import WorkspaceBuildParameter
@@ -28,21 +36,13 @@ from coder.coderd.services.access.workspace_access import (
 )
 from coder.coderd.services.agents.agent_view import view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
-from coder.coderd.services.events import update_notifications
-from coder.coderd.services.foundation.errors import (
-    FORBIDDEN_DETAIL,
-    Forbidden,
-    Invalid,
-    InvalidFields,
-    NotFound,
-    Precondition,
-)
 from coder.coderd.services.foundation.fields import check_request
+from coder.coderd.services.notifications import update_notifications
 from coder.coderd.services.provisioning import jobs as job_service
-from coder.coderd.services.provisioning.build_results import build_ended
 from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.build_results import build_ended
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, NotFound
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
-from coder.coderd.services.foundation.errors import Conflict, NotFound
 from coder.coderd.store.agents import agent_tokens as token_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_tokens import AgentTokenRow

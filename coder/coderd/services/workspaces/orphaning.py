@@ -10,16 +10,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, Gone, NotFound
 from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
-from coder.coderd.services.events import record_event
-from coder.coderd.services.foundation.errors import Conflict, Gone, NotFound
-from coder.coderd.services.provisioning.build_results import build_ended, complete_build
 from coder.coderd.services.provisioning.job_work import end_with_error
 from coder.coderd.services.provisioning.jobs import cancel_job, tell
+from coder.coderd.services.workspaces import build_events
 from coder.coderd.services.workspaces.build_metrics import counted
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
+from coder.coderd.services.workspaces.build_results import build_ended, complete_build
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import templates as template_store
@@ -54,7 +54,7 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     with counted(ctx, request) as count:
         found, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
         count(job.provisioner)
-    await record_event.build_over(ctx, job.id)
+    await build_events.build_over(ctx, job.id)
     return found
 
 

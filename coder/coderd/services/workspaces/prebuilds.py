@@ -14,32 +14,32 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Refusal
 from coder.api.templates.parameters import InvalidatedPreset
 from coder.api.workspaces.workspace_requests import PrebuildsSettings
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_template, lock_template
-from coder.coderd.services.events import prebuild_notifications
-from coder.coderd.services.events.notifications import NotificationSite, enqueue, site_of
-from coder.coderd.services.foundation.errors import Refusal
 from coder.coderd.services.foundation.one_by_one import one_by_one
-from coder.coderd.services.provisioning import quotas
+from coder.coderd.services.notifications import prebuild_notifications
+from coder.coderd.services.notifications.notifications import NotificationSite, enqueue, site_of
+from coder.coderd.services.people import quotas
 from coder.coderd.services.workspaces.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.build_requests import BuildRequest, BuildRules, enqueue_build
 from coder.coderd.store.access.keys import notify_shared_less
-from coder.coderd.store.events import notification_marks
-from coder.coderd.store.events.change_feed import notify_change
+from coder.coderd.store.notifications import notification_marks
 from coder.coderd.store.site import site
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces import prebuilds as store
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.coderd.store.workspaces.prebuilds import Wanting
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM, Resource, Subject
-from coder.domain.events.notification_templates import PREBUILD_FAILURE_LIMIT
+from coder.domain.notifications.notification_templates import PREBUILD_FAILURE_LIMIT
 from coder.domain.workspaces.prebuilds import Failures, desired_instances, plan
 
 if TYPE_CHECKING:

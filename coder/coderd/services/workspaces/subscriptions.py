@@ -24,13 +24,13 @@ from coder.api.agents.agents import (
     WorkspaceAgentMetadataResult,
 )
 from coder.api.base import codec
+from coder.api.base.refusals import Conflict, NotFound, Unauthenticated
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents.agents import UNKNOWN, find_by_token, load_agent, present_logs
-from coder.coderd.services.events.change_feed import Watch, WorkspaceChangeFeed
-from coder.coderd.services.foundation.errors import Conflict, NotFound, Unauthenticated
 from coder.coderd.services.workspaces.builds import strict_tags
+from coder.coderd.services.workspaces.change_feed import Watch, WorkspaceChangeFeed
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agent_metadata as metadata_store
@@ -38,9 +38,9 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agents import AgentRow
 from coder.coderd.store.engine.listening import RESYNC
-from coder.coderd.store.events.change_feed import Change
 from coder.coderd.store.workspaces import prebuilds as prebuild_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import Change
 from coder.coderd.store.workspaces.prebuilds import CLAIMED
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject

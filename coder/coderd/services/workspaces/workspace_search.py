@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import Invalid
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.foundation.errors import Invalid
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch

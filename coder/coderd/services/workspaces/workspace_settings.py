@@ -18,6 +18,7 @@ from coder.api.agents.agent_ports import (
     WorkspaceAgentPortShare,
     WorkspaceAgentPortShares,
 )
+from coder.api.base.refusals import Conflict, Forbidden, Invalid, NotFound
 from coder.api.workspaces.workspace_settings import (
     ExtendWorkspaceRequest,
     UpdateWorkspaceAutomaticUpdatesRequest,
@@ -31,15 +32,13 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Invalid, NotFound
+from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.foundation.fields import check_request
-from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.services.workspaces.workspaces import present
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.events.change_feed import Kind, notify_change
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.templates import template_versions as version_store
@@ -47,6 +46,7 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import Kind, notify_change
 from coder.coderd.store.workspaces.port_shares import PortShareRow as PortShareRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject

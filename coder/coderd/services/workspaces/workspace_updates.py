@@ -13,9 +13,9 @@ from uuid import UUID
 
 from google.protobuf.message import Message
 
+from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.workspace_access import readers
-from coder.coderd.services.events.change_feed import WorkspaceChangeFeed
-from coder.coderd.services.foundation.errors import NotFound
+from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.agents.agents import list_current_agents
 from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch, list_views
 from coder.domain.access.policy import Subject, allowed_ids, scope_allows

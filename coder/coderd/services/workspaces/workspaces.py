@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.api.base.refusals import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspace_settings import UpdateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
@@ -21,7 +22,6 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.agents.resource_view import LoadedResources
-from coder.coderd.services.foundation.errors import Conflict, Forbidden, Gone, Invalid, NotFound
 from coder.coderd.services.foundation.fields import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.services.workspaces import prebuilds
@@ -40,13 +40,13 @@ from coder.coderd.services.workspaces.builds import (
 from coder.coderd.services.workspaces.workspace_search import read_search
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace
 from coder.coderd.store.engine.names import as_uuid
-from coder.coderd.store.events.change_feed import notify_change
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.coderd.store.workspaces.workspace_search import WorkspacePage, WorkspaceReaders, WorkspaceSearch
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import Resource, Subject, allowed_ids, decide, scope_allows

@@ -11,7 +11,6 @@ from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, litera
 
 from coder.coderd.store.access.keys import notify_shared_less
 from coder.coderd.store.engine.names import as_uuid
-from coder.coderd.store.events.change_feed import notify_changes
 from coder.coderd.store.tables.identity import (
     group_members,
     groups,
@@ -21,6 +20,7 @@ from coder.coderd.store.tables.identity import (
 )
 from coder.coderd.store.tables.templates import templates
 from coder.coderd.store.tables.workspaces import workspaces
+from coder.coderd.store.workspaces.change_feed import notify_changes
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from coder.coderd.store.events import web_push
-from coder.coderd.store.events.web_push import SubscriptionRow
 from coder.coderd.store.login import user_links
 from coder.coderd.store.login.user_links import LinkRow
+from coder.coderd.store.notifications import web_push
+from coder.coderd.store.notifications.web_push import SubscriptionRow
 from coder.coderd.store.tables.identity import git_ssh_keys, site_configs
 from coder.coderd.store.tables.user_assets import user_secrets
 from coder.coderd.store.tables.web_push import webpush_subscriptions

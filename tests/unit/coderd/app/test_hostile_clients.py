@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
+from coder.appproxy.http import hypercorn_fixes
 from coder.base import log
-from coder.coderd.http.server import body_reading, hypercorn_fixes
+from coder.coderd.http.server import body_reading
 from coder.coderd.http.server.declarations import LIMIT
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check

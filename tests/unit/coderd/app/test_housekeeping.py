@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from coder.api.base.refusals import Unauthenticated
 from coder.base.clock import FakeClock
-from coder.coderd.services.foundation.errors import Unauthenticated
 from coder.coderd.services.foundation.signing_keys import SigningKeys, rotate_due
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.site.retention import limits, purge_due

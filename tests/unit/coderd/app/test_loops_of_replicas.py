@@ -17,10 +17,10 @@ from coder.coderd.services.foundation.signing_keys import SigningKeys, rotate_du
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.services.workspaces.prebuilds import reconcile
-from coder.coderd.store.events import notifications
-from coder.coderd.store.events.notifications import MessageRow
+from coder.coderd.store.notifications import notifications
+from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.site import purge
-from coder.domain.events.notification_templates import TEST
+from coder.domain.notifications.notification_templates import TEST
 from tests.kit.coderd import running_coderd
 from tests.kit.daemon import new_version
 from tests.kit.prebuilds import world_with_preset

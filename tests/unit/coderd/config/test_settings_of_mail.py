@@ -17,8 +17,8 @@ from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd import app
 from coder.coderd.config.settings import ServerConfig
-from coder.coderd.services.events import notification_delivery as delivery
-from coder.coderd.store.events.notifications import MessageRow
+from coder.coderd.services.notifications import notification_delivery as delivery
+from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people.users import UserRow
 from tests.kit.certificates import Authority
 from tests.kit.coderd import World, running_coderd

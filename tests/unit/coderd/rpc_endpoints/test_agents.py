@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
+from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.agents import agent_connections, agents
 from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
-from coder.coderd.services.provisioning.last_use import LastUse
 from coder.coderd.store.agents import agent_apps
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.agents import MIN_LINE_BYTES

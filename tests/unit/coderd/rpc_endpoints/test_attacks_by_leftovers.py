@@ -16,19 +16,19 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
+from coder.api.base.refusals import Unauthenticated
+from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
 from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_rpc import GIVE_SECRETS
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
-from coder.coderd.services.foundation.errors import Unauthenticated
-from coder.coderd.services.foundation.signed_tokens import sign
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.resume_tokens import ResumeBinding
 from coder.coderd.store.agents.agents import get_agent
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.domain.foundation.signed_tokens import sign
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2

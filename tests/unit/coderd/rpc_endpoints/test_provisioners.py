@@ -18,7 +18,7 @@ from coder.coderd.rpc_endpoints.provisioners import connect_built_in
 from coder.coderd.services.network import node_keys
 from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, Introduction, Presence, register
 from coder.coderd.services.provisioning.daemon_health import _write
-from coder.coderd.services.provisioning.module_files import ModuleFiles
+from coder.coderd.services.templates.module_files import ModuleFiles
 from coder.coderd.store.provisioning import daemon_health
 from coder.domain.provisioning.jobs import REVOKED_ERROR, REVOKED_LINE
 from coder.domain.provisioning.provisioners import PSK_KEY

@@ -7,8 +7,8 @@ import tree_sitter
 import tree_sitter_powershell as grammar
 
 from coder.cli.completion import SCRIPTS
+from coder.coderd.services.site.install_scripts import install_ps1
 from coder.domain.agents.init_scripts import init_script
-from coder.domain.agents.install_scripts import install_ps1
 
 URL = "https://coder.example.com"
 TEXTS = {

@@ -1,5 +1,5 @@
 // What the server's rules for fields mean: it names a rule by its tag, people are told what to write. The tags are those
-// of coder/domain/foundation/field_rules.py.
+// of coder/api/field_rules/rules.py.
 import type { ApiError } from "../../api/client";
 
 const NAME = "Letters, digits and single hyphens between them, 32 characters at most; some words, like “new”, are taken.";

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from coder.api.base.refusals import Invalid
 from coder.coderd.http.people.user_search import USER_SEARCH, search_filter
-from coder.coderd.services.foundation.errors import Invalid
 from tests.kit.coderd import World, running_coderd
 
 LISTS = {

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from coder.api.proxies.proxy_token import TOKEN_HEADER
 from coder.base.secret import Secret
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget
-from coder.coderd.services.events import record_event
-from coder.coderd.services.proxies.proxy_token import TOKEN_HEADER
+from coder.coderd.services.audit import record_event
 from tests.kit.agents import workspace_world
 from tests.kit.coderd import FIRST_USER, running_coderd
 

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from coder.api.base.refusals import RateLimited, TooLarge
 from coder.coderd.http.server import body_bounds, json
 from coder.coderd.http.server.body_bounds import (
     MAX_DEPTH,
@@ -19,7 +20,6 @@ from coder.coderd.http.server.body_bounds import (
     BodyBudget,
     check_json,
 )
-from coder.coderd.services.foundation.errors import RateLimited, TooLarge
 from tests.kit.coderd import World, running_coderd
 from tests.kit.openapi import application
 

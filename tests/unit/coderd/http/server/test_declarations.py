@@ -18,13 +18,14 @@ import pytest
 import trio
 from msgspec import Struct
 
+from coder.api.base.refusals import Refusal
+from coder.appproxy.http.errors import STATUS
+from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.coderd.app import ENDPOINTS
 from coder.coderd.http.server import fast_path, route
-from coder.coderd.http.server.declarations import PUBLIC_LIMIT, Route, route_of
-from coder.coderd.http.server.errors import STATUS
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
+from coder.coderd.http.server.declarations import Route, route_of
 from coder.coderd.services.access import authorization
-from coder.coderd.services.foundation.errors import Refusal
 from coder.domain.access import scopes
 from coder.domain.access.policy import Subject, key_reaches
 from coder.domain.access.resources import ACTIONS

@@ -10,8 +10,8 @@ import h11
 import pytest
 import trio
 
+from coder.appproxy.http.hypercorn_fixes import _is_more
 from coder.base.clock import FakeClock
-from coder.coderd.http.server.hypercorn_fixes import _is_more
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.people import users as user_store

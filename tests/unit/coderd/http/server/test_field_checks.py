@@ -9,9 +9,10 @@ import msgspec
 
 from coder.api.access import keys
 from coder.api.agents import agent_ports
-from coder.api.events import notifications
-from coder.api.field_rules import NEW, TABLE
+from coder.api.field_rules.rules import ITSELF, FieldRule, first_broken
+from coder.api.field_rules.table import NEW, TABLE
 from coder.api.login import external_auth, oauth2
+from coder.api.notifications import notifications
 from coder.api.people import (
     groups,
     organizations,
@@ -29,7 +30,6 @@ from coder.api.templates import template_versions as versions
 from coder.api.templates import templates as template_shapes
 from coder.api.wireguard import wireguard_clients
 from coder.api.workspaces import build_requests, workspace_requests, workspace_settings
-from coder.domain.foundation.field_rules import ITSELF, FieldRule, first_broken
 from tests.kit.coderd import World, running_coderd
 from tests.kit.schema import check
 from tests.kit.workspaces import new_workspace, workspace_world

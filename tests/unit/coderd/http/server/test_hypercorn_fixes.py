@@ -19,12 +19,12 @@ import pytest
 import trio
 import trio.testing
 
+from coder.appproxy.http import listener
+from coder.appproxy.http.hypercorn_fixes import FRAMING_SLACK, LINGER_BYTES, AnsweredEarly, PatientServer
+from coder.appproxy.http.listener import HttpServer, PatientListener
 from coder.base import log
-from coder.coderd.http.server import listener
-from coder.coderd.http.server.hypercorn_fixes import FRAMING_SLACK, LINGER_BYTES, AnsweredEarly, PatientServer
-from coder.coderd.http.server.listener import HttpServer, PatientListener
 from coder.net.bounded_http import PIECES, BoundedHttp
-from tests.unit.coderd.http.server.test_tls import certificate
+from tests.unit.appproxy.http.test_tls import certificate
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 POST = b"POST / HTTP/1.1\r\nHost: x\r\n"

@@ -10,9 +10,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.json import _decode, parse_body
-from coder.coderd.services.foundation.errors import BAD_BODY, Invalid
 from tests.kit.openapi import application
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import trio
 
 from coder.coderd.http.server.middleware import Middleware
-from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.telemetry.metrics import Metrics
 from tests.kit.coderd import running_coderd
 
 ROUTE = "/api/v2/counted"

@@ -18,9 +18,9 @@ import pytest
 import trio
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from coder.appproxy.upgrades.raw_links import EndpointTable
 from coder.coderd.app import ENDPOINTS
 from coder.coderd.http.server import swagger
-from coder.coderd.rpc_endpoints.raw_links import EndpointTable
 from tests.conformance.scope import in_scope
 from tests.conformance.world import Populated, populated
 from tests.kit import askers

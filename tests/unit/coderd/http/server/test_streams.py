@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from coder.coderd.http.server import streams, websocket_bounds
+from coder.appproxy.http import websocket_bounds
+from coder.coderd.http.server import streams
 from coder.coderd.services.workspaces import subscriptions
 from tests.kit.agents import AgentWorld, workspace_world
 

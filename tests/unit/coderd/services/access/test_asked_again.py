@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
+from coder.api.base.refusals import Forbidden, NotFound
 from coder.coderd.services.access import asked_again
 from coder.coderd.services.access.asked_again import PAUSE, run_while_allowed
-from coder.coderd.services.foundation.errors import Forbidden, NotFound
 
 
 class Asked:

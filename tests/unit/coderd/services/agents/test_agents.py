@@ -15,10 +15,10 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.services.access.credentials import Credentials
 from coder.coderd.services.agents import agents
 from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.store.agents import agent_metadata as metadata_store
+from coder.domain.access.credentials import Credentials
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from tests.kit.coderd import World, running_coderd
@@ -214,7 +214,7 @@ async def test_watching_metadata() -> None:
         async def report() -> None:
             async def store(tx: Any) -> None:
                 await metadata_store.update_metadata(tx, place.agent.id, {"load": ("7", "")}, world.ctx.clock.now())
-                from coder.coderd.store.events.change_feed import notify_change
+                from coder.coderd.store.workspaces.change_feed import notify_change
 
                 await notify_change(
                     tx, "metadata", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id

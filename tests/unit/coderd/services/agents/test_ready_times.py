@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents import AgentWorld, FakeAgent, connected_agent
 from tests.kit.coderd import World

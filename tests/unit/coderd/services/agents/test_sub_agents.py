@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.coderd.services.apps.app_access import open_app
-from coder.coderd.services.apps.app_refusals import AppRefusedError
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces.port_shares import PortShareRow
 from coder.domain.agents import sub_agents as laws

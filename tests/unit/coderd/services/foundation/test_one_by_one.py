@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from coder.api.base.refusals import Conflict
 from coder.base.clock import FakeClock
-from coder.coderd.services.events import notifications
-from coder.coderd.services.foundation.errors import Conflict
 from coder.coderd.services.foundation.one_by_one import one_by_one
+from coder.coderd.services.notifications import notifications
 from coder.coderd.services.workspaces import autostop_reminders
 
 

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import PrimaryKeyConstraint, UniqueConstraint, insert, literal, select
 
 import coder
-from coder.coderd.services.foundation.errors import Conflict
+from coder.api.base.refusals import Conflict
 from coder.coderd.services.foundation.uniqueness import told_as
 from coder.coderd.store import tables
 from coder.coderd.store.engine.errors import IntegrityError

@@ -14,9 +14,9 @@ import httpx
 import pytest
 import trio
 
+from coder.api.base.refusals import Refusal, Unauthenticated
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
-from coder.coderd.services.foundation.errors import Refusal, Unauthenticated
 from coder.coderd.services.login import external_auth, provider_tokens
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
 from coder.coderd.store.login import external_auth as store

@@ -18,8 +18,8 @@ import httpx
 import pytest
 import trio
 
+from coder.appproxy.http.rate_limits import RateLimits
 from coder.coderd.services.access import keys
-from coder.coderd.services.access.rate_limits import RateLimits
 from coder.coderd.services.login.oauth2_clients import _accepted
 from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.access import keys as key_store

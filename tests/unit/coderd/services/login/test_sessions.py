@@ -12,9 +12,10 @@ import trio
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.services.events import passcodes, record_event
-from coder.coderd.services.events.notifications import site_of
+from coder.coderd.services.audit import record_event
 from coder.coderd.services.foundation.afterwards import Afterwards
+from coder.coderd.services.login import passcodes
+from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.events.metrics import Metrics
 from coder.coderd.services.provisioning.reaping import reap
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.provisioning.allowed_actions import SILENT_AFTER
 from coder.domain.provisioning.jobs import HUNG_AFTER
 from tests.kit.coderd import World, running_coderd

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from coder.api.base.refusals import Forbidden
 from coder.base.config import Inputs
 from coder.coderd.config.reading import server_config
 from coder.coderd.services.foundation.context import Context
-from coder.coderd.services.foundation.errors import Forbidden
 from coder.coderd.services.site.deployment_config import configuration, tree
 from coder.domain.access.policy import Subject
 from tests.kit.paths import DATA

@@ -14,13 +14,13 @@ import pytest
 import trio
 
 from coder.agent.counters import FAMILIES as FORWARDED_BY_OURS
+from coder.appproxy.metrics.metric_families import Family, exposition
 from coder.base.secret import Secret
-from coder.coderd.services.events.metric_families import Family, exposition
-from coder.coderd.services.events.metrics import Metrics
-from coder.coderd.services.events.metrics_endpoint import MetricsEndpoint
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.site import health
 from coder.coderd.services.site.health import SECTIONS, HealthReports
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.telemetry.metrics_endpoint import MetricsEndpoint
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from coder.api.own_sentences import MOST_NAMED_WORKSPACES
+from coder.api.field_rules.own_sentences import MOST_NAMED_WORKSPACES
 from coder.base.errors import CoderError
 from coder.coderd.services.wireguard import wireguard_clients
 from coder.coderd.services.wireguard.wireguard_gateway import WireguardService, gateway_of

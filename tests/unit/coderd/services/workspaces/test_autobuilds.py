@@ -12,7 +12,7 @@ import trio
 from sqlalchemy import event
 
 from coder.base.clock import FakeClock
-from coder.coderd.services.provisioning.last_use import LastUse
+from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.workspaces import autobuilds
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces import autobuilds as autobuild_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from coder.coderd.services.events.metrics import Metrics
+from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.build_metrics import FAMILY
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from tests.kit.agents import eventually

@@ -12,10 +12,10 @@ import trio
 
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
-from coder.coderd.services.events.change_feed import WorkspaceChangeFeed
 from coder.coderd.services.workspaces.build_updates import BuildMoves, _Move
-from coder.coderd.store.events.change_feed import Change
+from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces.change_feed import Change
 from coder.domain.access.policy import Resource
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from coder.api.base.refusals import Invalid, InvalidFields
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.coderd.services.foundation.errors import Invalid, InvalidFields
 from coder.coderd.services.workspaces.builds import MAX_VALUES, given_values
 
 

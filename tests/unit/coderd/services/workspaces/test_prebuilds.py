@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 import trio
 
+from coder.api.base.refusals import Conflict
 from coder.base.clock import FakeClock
-from coder.coderd.services.foundation.errors import Conflict
 from coder.coderd.services.workspaces import prebuilds, subscriptions
 from coder.coderd.services.workspaces.prebuilds import Reconciled, is_paused, reconcile
 from coder.coderd.services.workspaces.subscriptions import ClaimWaiter, watch_claim

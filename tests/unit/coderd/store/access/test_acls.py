@@ -7,7 +7,7 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 from coder.coderd.store.access.acls import clear_workspace_acls, revoke_person
-from coder.coderd.store.events.change_feed import parse_change
+from coder.coderd.store.workspaces.change_feed import parse_change
 
 ORGANIZATION, PERSON = uuid4(), uuid4()
 

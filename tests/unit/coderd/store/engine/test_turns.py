@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from coder.coderd.services.provisioning import import_work
 from coder.coderd.services.provisioning.job_work import find_zero_byte
 from coder.coderd.services.provisioning.resources import insert_resources
+from coder.coderd.services.templates import import_work
 from coder.coderd.store.engine import turns
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.engine.turns import ROWS, Turns, insert_rows

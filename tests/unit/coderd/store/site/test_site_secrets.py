@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trio
 
-from coder.coderd.services.events import web_push
 from coder.coderd.services.foundation import signing_keys
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.network import relay
+from coder.coderd.services.notifications import web_push
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from coder.coderd.store.site import site

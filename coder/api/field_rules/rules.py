@@ -1,0 +1,214 @@
+"""Rules for single fields of requests, by the tag clients know each by.
+
+A rule is a predicate with values on both sides of its bound: tests are made of them. Which field obeys which rules is
+the table in `coder/api/field_rules/table.py`; what spans several fields or asks the database is the services'.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from coder.domain.foundation.names import (
+    MAX_DISPLAY_NAME,
+    MAX_NAME,
+    MAX_VERSION_NAME,
+    RESERVED,
+    is_display_name,
+    is_name,
+    is_version_name,
+)
+from coder.domain.foundation.web_addresses import split_untrusted
+
+MAX_REAL_NAME = 128
+MAX_GROUP_NAME = 255
+MAX_DESCRIPTION = 127
+MAX_VERSION_MESSAGE = 1 << 20
+
+Values = tuple[Any, ...]
+Explain = Callable[[Any], str]
+"What is wrong with a value; nothing when it is good."
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+_GROUP_NAME = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """One rule: what breaks it is answered with `tag`."""
+
+    tag: str
+    holds: Callable[[Any], bool]
+    examples: Callable[[], tuple[Values, Values]]
+    "What `inside` and `outside` say; made when asked for: a server that runs needs no texts of a megabyte."
+    says: Explain | None = None
+    "The sentence about a value that breaks the rule, where clients are told one instead of the tag."
+    message: str = ""
+    "What stands above the sentence, where it is not what stands above tags."
+    listed: bool = True
+    "Whether the field is named among the validations, or the sentence is the detail."
+
+    @property
+    def inside(self) -> Values:
+        """Values at the bound that pass."""
+        return self.examples()[0]
+
+    @property
+    def outside(self) -> Values:
+        """Values just past it."""
+        return self.examples()[1]
+
+
+def failed(field: str, tag: str, value: object) -> tuple[str, str]:
+    """The validation of a field that broke the rule `tag`."""
+    return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
+
+
+def first_broken(value: object, rules: Iterable[FieldRule]) -> FieldRule | None:
+    """The first of `rules` the value breaks."""
+    return next((rule for rule in rules if not rule.holds(value)), None)
+
+
+def told(field: str, value: object, rule: FieldRule) -> tuple[str, str]:
+    """The validation of a field whose value breaks the rule."""
+    return failed(field, rule.tag, value) if rule.says is None else (field, rule.says(value))
+
+
+def first_fault(field: str, value: object, rules: Iterable[FieldRule]) -> tuple[str, str] | None:
+    """The first of `rules` the value breaks, as a validation."""
+    rule = first_broken(value, rules)
+    return None if rule is None else told(field, value, rule)
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a decoder that fills what is absent could not tell the value from an absent one."""
+    return value.int == 0 if isinstance(value, UUID) else value in ("", None, 0, [], {})
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "[" + " ".join(map(str, value)) + "]"
+    return "" if value is None else str(value)
+
+
+def is_email(text: str) -> bool:
+    """Something before and after one @, no blanks; a mail server is the real judge."""
+    local, at, host = text.rpartition("@")
+    return bool(at and local and host) and not any(c.isspace() for c in text) and "@" not in local and "." in host
+
+
+def is_real_name(text: str) -> bool:
+    return len(text) <= MAX_REAL_NAME and text == text.strip()
+
+
+def is_group_name(text: str) -> bool:
+    """As other names, pages' addresses too, but longer: identity providers make them."""
+    return len(text) <= MAX_GROUP_NAME and _GROUP_NAME.fullmatch(text) is not None and text not in RESERVED
+
+
+def explain_base64(text: str) -> str:
+    """What is wrong with a text that should be bytes in base64, as Go says it; empty when it is."""
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError:
+        good = _BASE64.match(text)
+        return f"illegal base64 data at input byte {good.end() if good else 0}"
+    return ""
+
+
+def is_http_url(text: str) -> bool:
+    if not text.isprintable() or " " in text:  # the library drops line ends, which a header would not
+        return False
+    parts = split_untrusted(text)
+    return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and not parts.fragment
+
+
+def unless_empty(rule: FieldRule) -> FieldRule:
+    """The rule for a field that may be left out."""
+
+    def examples() -> tuple[Values, Values]:
+        inside, outside = rule.examples()
+        return ("", *inside), tuple(value for value in outside if not is_zero(value))
+
+    return FieldRule(rule.tag, lambda value: is_zero(value) or rule.holds(value), examples)
+
+
+def one_of(*choices: str) -> FieldRule:
+    outside = f"{choices[0]}x", choices[0].upper()
+    return FieldRule("oneof", lambda value: value in choices, lambda: (choices, outside))
+
+
+ITSELF = "itself"
+"""As a rule's message: its sentence stands above, too."""
+
+
+def explained(
+    explain: Explain, inside: Values, outside: Values, message: str = "", *, listed: bool = True
+) -> FieldRule:
+    """A rule with a sentence of its own: `explain` says what is wrong with a value, or nothing."""
+    return FieldRule("", lambda value: not explain(value), lambda: (inside, outside), explain, message, listed)
+
+
+def unless(holds: Callable[[Any], bool], sentence: str) -> Explain:
+    """An `explain` with one sentence for every value that does not hold."""
+    return lambda value: "" if holds(value) else sentence
+
+
+def at_most(limit: int, sentence: str, size: Callable[[str], int] = len) -> FieldRule:
+    """The same for a text's size."""
+
+    def examples() -> tuple[Values, Values]:
+        return ("a" * limit,), ("a" * (limit + 1),)
+
+    return FieldRule("", lambda text: size(text) <= limit, examples, lambda _: sentence)
+
+
+def shorter_than(limit: int) -> FieldRule:
+    """Characters, not bytes."""
+
+    def examples() -> tuple[Values, Values]:
+        return ("a" * (limit - 1), "ü" * (limit - 1)), ("a" * limit, "ü" * limit)
+
+    return FieldRule("lt", lambda text: len(text) < limit, examples)
+
+
+def _named(tag: str, holds: Callable[[str], bool], longest: int, *bad: str) -> FieldRule:
+    def examples() -> tuple[Values, Values]:
+        return ("a", "A-1", "a" * longest), ("a" * (longest + 1), "-a", "a--b", "a b", *bad)
+
+    return FieldRule(tag, holds, examples)
+
+
+def _titled(tag: str, holds: Callable[[str], bool], longest: int) -> FieldRule:
+    return FieldRule(tag, holds, lambda: (("", "a b", "ü" * longest), ("a" * (longest + 1), " a", "a ")))
+
+
+REQUIRED = FieldRule("required", lambda value: not is_zero(value), lambda: (("a",), ("",)))
+REQUIRED_ID = FieldRule("required", lambda value: not is_zero(value), lambda: ((UUID(int=1),), (UUID(int=0),)))
+EMAIL = FieldRule("email", is_email, lambda: (("a@b.c",), ("a", "a@", "@b.c", "a b@c.d", "a@b@c.d", "a@b")))
+HTTP_URL = FieldRule(
+    "http_url",
+    is_http_url,
+    lambda: (("http://a", "https://a.b/c?d=e"), ("zzz", "ftp://a", "http://", "//a", "http://a/\r\nb")),
+)
+USERNAME = _named("username", is_name, MAX_NAME, "new", "create", "a_b", "")
+WORKSPACE_NAME = _named("workspace_name", is_name, MAX_NAME, "new", "a_b", "")
+TEMPLATE_NAME = _named("template_name", is_name, MAX_NAME, "new", "a_b", "")
+ORGANIZATION_NAME = _named("organization_name", is_name, MAX_NAME, "new", "a_b")
+GROUP_NAME = _named("group_name", is_group_name, MAX_GROUP_NAME, "new", "create", "a_b")
+VERSION_NAME = _named("template_version_name", is_version_name, MAX_VERSION_NAME)
+REAL_NAME = _titled("user_real_name", is_real_name, MAX_REAL_NAME)
+TEMPLATE_TITLE = _titled("template_display_name", is_display_name, MAX_DISPLAY_NAME)
+ORGANIZATION_TITLE = _titled("organization_display_name", is_display_name, MAX_DISPLAY_NAME)
+GROUP_TITLE = _titled("group_display_name", is_display_name, MAX_DISPLAY_NAME)
+APP_NAME = _named("oauth2_app_name", is_name, MAX_NAME, "new", "a_b")
+DESCRIPTION = shorter_than(MAX_DESCRIPTION + 1)
+VERSION_MESSAGE = shorter_than(MAX_VERSION_MESSAGE + 1)
+
+Rules = Sequence[FieldRule]

@@ -1,0 +1,230 @@
+"""The rules of every field of a request, in one table: endpoints and services check requests by it and by nothing else.
+
+Fields stand in the order in which clients are told of them. Requests that change something are judged against what
+there is (`present`): a value that is there already is never refused. What clients
+are told of a broken rule is the rule's (`coder/api/field_rules/rules.py`); requests with sentences of their own
+are in `own_sentences.py` beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from coder.api.field_rules import rules
+from coder.api.field_rules.own_sentences import BYTES, OWN, Table
+from coder.api.field_rules.rules import (
+    REQUIRED,
+    REQUIRED_ID,
+    failed,
+    first_broken,
+    one_of,
+    told,
+)
+from coder.api.field_rules.rules import unless_empty as optional
+from coder.api.login.external_auth import ExternalAuthDeviceExchange
+from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
+from coder.api.people.groups import CreateGroupRequest, PatchGroupRequest
+from coder.api.people.organizations import CreateOrganizationRequest, UpdateOrganizationRequest
+from coder.api.people.passwords import (
+    ChangePasswordWithOneTimePasscodeRequest,
+    ConvertLoginRequest,
+    LoginWithPasswordRequest,
+    UpdateUserPasswordRequest,
+    ValidateUserPasswordRequest,
+)
+from coder.api.people.user_requests import CreateFirstUserRequest, CreateUserRequestWithOrgs, UpdateUserProfileRequest
+from coder.api.people.user_secrets import CreateUserSecretRequest
+from coder.api.people.user_settings import (
+    UpdateUserAppearanceSettingsRequest,
+)
+from coder.api.proxies.proxies import CreateWorkspaceProxyRequest, PatchWorkspaceProxy
+from coder.api.site.deployment import RequestOneTimePasscodeRequest
+from coder.api.tasks.tasks import CreateTaskRequest
+from coder.api.templates.template_versions import (
+    CreateTemplateVersionRequest,
+    PatchTemplateVersionRequest,
+    UpdateActiveTemplateVersion,
+)
+from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
+from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
+from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
+from coder.api.workspaces.workspace_settings import (
+    SHARING_OWNERS,
+    UpdateWorkspaceRequest,
+    UpdateWorkspaceSharingSettingsRequest,
+)
+from coder.domain.foundation.zero import NIL_UUID
+from coder.domain.people import user_secrets as secrets
+from coder.domain.provisioning.provisioners import (
+    PROVISIONERS,
+)
+from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS, TRANSITIONS
+
+_APP = {"name": (REQUIRED, rules.APP_NAME), "callback_url": (REQUIRED, rules.HTTP_URL)}
+
+NEW: Table = {
+    CreateFirstUserRequest: {
+        "email": (REQUIRED, rules.EMAIL),
+        "username": (REQUIRED, rules.USERNAME),
+        "name": (rules.REAL_NAME,),
+        "password": (REQUIRED,),
+    },
+    CreateUserRequestWithOrgs: {
+        "email": (REQUIRED, rules.EMAIL),
+        "username": (REQUIRED, rules.USERNAME),
+        "name": (rules.REAL_NAME,),
+    },
+    LoginWithPasswordRequest: {"email": (REQUIRED, rules.EMAIL), "password": (REQUIRED,)},
+    RequestOneTimePasscodeRequest: {"email": (REQUIRED, rules.EMAIL)},
+    ChangePasswordWithOneTimePasscodeRequest: {
+        "email": (REQUIRED, rules.EMAIL),
+        "password": (REQUIRED,),
+        "one_time_passcode": (REQUIRED,),
+    },
+    ValidateUserPasswordRequest: {"password": (REQUIRED,)},
+    ConvertLoginRequest: {"to_type": (REQUIRED,), "password": (REQUIRED,)},
+    UpdateUserPasswordRequest: {"password": (REQUIRED,)},
+    UpdateUserAppearanceSettingsRequest: {"theme_preference": (REQUIRED,), "terminal_font": (REQUIRED,)},
+    ExternalAuthDeviceExchange: {"device_code": (REQUIRED,)},
+    CreateOrganizationRequest: {
+        "name": (REQUIRED, rules.ORGANIZATION_NAME),
+        "display_name": (rules.ORGANIZATION_TITLE,),
+    },
+    CreateGroupRequest: {"name": (REQUIRED, rules.GROUP_NAME), "display_name": (rules.GROUP_TITLE,)},
+    CreateTemplateRequest: {
+        "name": (rules.TEMPLATE_NAME,),
+        "display_name": (rules.TEMPLATE_TITLE,),
+        "description": (rules.DESCRIPTION,),
+        "template_version_id": (REQUIRED_ID,),
+    },
+    CreateTemplateVersionRequest: {
+        "name": (optional(rules.VERSION_NAME),),
+        "message": (optional(rules.VERSION_MESSAGE),),
+        "storage_method": (REQUIRED, one_of("file")),
+        "file_id": (),
+        "example_id": (),
+        "provisioner": (REQUIRED, one_of(*PROVISIONERS)),
+    },
+    UpdateActiveTemplateVersion: {"id": (REQUIRED_ID,)},
+    CreateWorkspaceRequest: {
+        "template_id": (),
+        "template_version_id": (),
+        "name": (rules.WORKSPACE_NAME,),
+    },
+    CreateWorkspaceBuildRequest: {
+        "state": (BYTES,),
+        "transition": (one_of(*TRANSITIONS),),
+        "log_level": (optional(one_of("debug")),),
+        "reason": (optional(one_of(*REASONS_FOR_CLIENTS)),),
+    },
+    CreateTaskRequest: {"template_version_id": (REQUIRED_ID,)},
+    CreateWorkspaceProxyRequest: {"name": (REQUIRED, rules.USERNAME)},
+    PostOAuth2ProviderAppRequest: _APP,
+    UpdateWorkspaceSharingSettingsRequest: {"shareable_workspace_owners": (optional(one_of(*SHARING_OWNERS)),)},
+}
+"""Requests that make something: endpoints refuse them as soon as they are read."""
+
+CHANGES: Table = {
+    UpdateUserProfileRequest: {"username": (REQUIRED, rules.USERNAME), "name": (rules.REAL_NAME,)},
+    UpdateOrganizationRequest: {
+        "name": (optional(rules.ORGANIZATION_NAME),),
+        "display_name": (rules.ORGANIZATION_TITLE,),
+    },
+    PatchGroupRequest: {"name": (optional(rules.GROUP_NAME),), "display_name": (rules.GROUP_TITLE,)},
+    UpdateTemplateMeta: {"name": (optional(rules.TEMPLATE_NAME),), "display_name": (rules.TEMPLATE_TITLE,)},
+    PatchTemplateVersionRequest: {
+        "name": (optional(rules.VERSION_NAME),),
+        "message": (optional(rules.VERSION_MESSAGE),),
+    },
+    PatchWorkspaceProxy: {"name": (optional(rules.USERNAME),)},
+    UpdateWorkspaceRequest: {"name": (rules.USERNAME,)},
+    PutOAuth2ProviderAppRequest: _APP,
+}
+"""Requests that change something: services check them once they know what there is."""
+
+TABLE: Table = {**NEW, **CHANGES, **OWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A field that breaks a rule."""
+
+    field: str
+    detail: str
+    message: str = ""
+    "As the rule has it."
+    listed: bool = True
+
+
+def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[Fault]:
+    """What is wrong with the request, in the order of the table; `present` values pass whatever they are."""
+    fields = TABLE.get(type(body), {})
+    related = dict(_RELATED.get(type(body), _nothing)(body))
+    exempt = _EXEMPT.get(type(body), _nobody)(body)
+    found = []
+    for name, wanted in fields.items():
+        value = getattr(body, name)
+        if name in related:
+            found.append(Fault(name, related[name]))
+        elif name not in exempt and not (present is not None and name in present and present[name] == value):
+            rule = first_broken(_plain(value, name), wanted)
+            if rule is not None:
+                found.append(Fault(*told(name, _plain(value, name), rule), rule.message, rule.listed))
+    return found
+
+
+def _plain(value: Any, name: str) -> Any:
+    if value is not UNSET and value is not None:
+        return value
+    return NIL_UUID if name == "id" or (name.endswith("_id") and name != "example_id") else ""
+
+
+# ---- rules about several fields
+
+
+def _nothing(_body: Any) -> Iterator[tuple[str, str]]:
+    return iter(())
+
+
+def _nobody(_body: Any) -> frozenset[str]:
+    return frozenset()
+
+
+def _template_or_version(body: Any) -> Iterator[tuple[str, str]]:
+    """A workspace is made of a template or of a version, not of both."""
+    given = [isinstance(value, UUID) and value.int for value in (body.template_id, body.template_version_id)]
+    if bool(given[0]) == bool(given[1]):
+        tag = "excluded_with" if given[0] else "required_without"
+        for name in ("template_id", "template_version_id"):
+            yield failed(name, tag, _plain(getattr(body, name), name))
+
+
+def _file_or_example(body: Any) -> Iterator[tuple[str, str]]:
+    if not (isinstance(body.file_id, UUID) and body.file_id.int) and body.example_id in (UNSET, ""):
+        for name in ("file_id", "example_id"):
+            yield failed(name, "required_without", _plain(getattr(body, name), name))
+
+
+def _given_no_place(body: CreateUserSecretRequest) -> Iterator[tuple[str, str]]:
+    """A secret that is on is put somewhere."""
+    if body.enabled is not False and body.env_name in (UNSET, "") and body.file_path in (UNSET, ""):
+        yield "env_name", secrets.NO_TARGET
+
+
+def _without_address(body: Any) -> frozenset[str]:
+    """Service accounts have no address."""
+    return frozenset({"email"} if body.service_account is True else ())
+
+
+_RELATED: dict[type[msgspec.Struct], Callable[[Any], Iterator[tuple[str, str]]]] = {
+    CreateWorkspaceRequest: _template_or_version,
+    CreateTemplateVersionRequest: _file_or_example,
+    CreateUserSecretRequest: _given_no_place,
+}
+_EXEMPT: dict[type[msgspec.Struct], Callable[[Any], frozenset[str]]] = {CreateUserRequestWithOrgs: _without_address}

@@ -1,0 +1,80 @@
+"""Why an application does not open, as a value: what the server, its proxies and their pages agree on.
+
+Decided in `services/apps/app_access.py`; the words are `app_pages.py`'s. `to_fields` and `from_fields` carry a
+refusal from the server to a workspace proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+Reason = Literal[
+    "sign_in",
+    "not_found",
+    "path_apps_off",
+    "port_by_path",
+    "reserved_port",
+    "not_web",
+    "workspace_offline",
+    "workspace_dormant",
+    "agent_offline",
+    "primary_away",
+]
+"""`primary_away` is a proxy's own: it could not ask its server."""
+
+_SPOT = ("owner", "workspace", "agent", "external_url")
+
+
+@dataclass(frozen=True, slots=True)
+class AppSpot:
+    """Where an application is, as far as its visitor may know."""
+
+    owner: str
+    workspace: str
+    agent: str = ""
+    external_url: str = ""
+    "Where an application leads that is a link to elsewhere."
+
+    @property
+    def workspace_path(self) -> str:
+        """The workspace's page on the dashboard."""
+        return f"/@{self.owner}/{self.workspace}"
+
+
+class AppRefusedError(Exception):
+    """Why an application does not open; `http`-side words are `app_pages.py`'s."""
+
+    def __init__(self, reason: Reason, detail: str = "", spot: AppSpot | None = None) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+        self.detail = detail
+        self.spot = spot
+
+
+def to_fields(refused: AppRefusedError) -> list[tuple[str, str]]:
+    """A refusal as names and values."""
+    found = [("reason", str(refused.reason)), ("detail", refused.detail)]
+    if refused.spot is not None:
+        found += [(name, getattr(refused.spot, name)) for name in _SPOT]
+    return [(name, value) for name, value in found if value]
+
+
+def from_fields(fields: Mapping[str, str]) -> AppRefusedError | None:
+    """The refusal `to_fields` described; None when it says nothing we know."""
+    reason = next((known for known in get_args(Reason) if known == fields.get("reason")), None)
+    if reason is None:
+        return None
+    spot = AppSpot(**{name: fields.get(name, "") for name in _SPOT}) if fields.get("workspace") else None
+    return AppRefusedError(reason, fields.get("detail", ""), spot)
+
+
+def app_port(url: str) -> int:
+    """The port an application listens on; 0 for an address that names none we could dial."""
+    try:
+        parts = urlsplit(url)
+        return parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        return 0

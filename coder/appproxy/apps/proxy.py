@@ -1,0 +1,242 @@
+"""From a request to an application and back: bodies stream in both directions, upgrades become two pipes.
+
+Nothing is collected: each side is read no faster than the other takes it, in pieces of 64 KiB. What a request may see
+of an answer is `domain/apps/app_headers.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import h11
+import trio
+
+from coder.appproxy.apps.upstream import READ_SIZE, AppConnection, AppPool, Sent, Target
+from coder.base.groups import single_failure
+from coder.domain.apps import app_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coder.appproxy.apps.proxy_request import ProxyRequest
+    from coder.domain.apps.app_headers import Headers
+
+_RETRIED = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Requests that may be sent twice when a kept connection turns out dead (RFC 9110 section 9.2.2)."""
+
+
+class BadUpstreamAnswerError(Exception):
+    """The application's answer cannot be understood; nothing was sent to the browser yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """What to ask an application, and what to tell the browser besides its answer."""
+
+    place: Target
+    target: str
+    headers: Headers
+    base_path: str
+    cors: Headers | None
+    "See `app_headers.from_app`."
+    extra: Headers
+    "Added to the answer: the ticket's cookie."
+
+
+async def forward(
+    pool: AppPool, proxied: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event
+) -> None:
+    """One exchange. Raises BadGateway (nobody there) and BadUpstreamAnswerError while the request is unanswered."""
+    with trio.CancelScope() as scope:
+        pool.exchanges.add(scope)
+        try:
+            await _forward(pool, proxied, upstream_request, stopping)
+        finally:
+            pool.exchanges.discard(scope)
+    if scope.cancelled_caught:
+        proxied.gone = True
+
+
+async def _forward(
+    pool: AppPool, proxied: ProxyRequest, upstream_request: UpstreamRequest, stopping: trio.Event
+) -> None:
+    repeatable = proxied.method in _RETRIED and not proxied.has_body and not proxied.is_upgrade
+    fresh = not repeatable
+    while True:
+        connection = await pool.connect(upstream_request.place, fresh=fresh)
+        try:
+            await _exchange(proxied, upstream_request, connection, stopping)
+        except BadUpstreamAnswerError:
+            await connection.aclose()
+            if connection.reused:
+                fresh = True  # it was closed while it lay idle
+                continue
+            raise
+        except BaseException:
+            await connection.abandon()
+            raise
+        if proxied.gone:
+            await connection.abandon()
+            return
+        await pool.put(upstream_request.place, connection)
+        return
+
+
+async def _exchange(
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection, stopping: trio.Event
+) -> None:
+    head = h11.Request(method=proxied.method, target=upstream_request.target, headers=list(upstream_request.headers))
+    try:
+        await connection.send(head)
+    except trio.BrokenResourceError as error:
+        raise BadUpstreamAnswerError from error
+    switched: h11.InformationalResponse | None = None
+    with single_failure():
+        async with trio.open_nursery() as nursery:
+            upload = _Upload(proxied, connection, nursery.cancel_scope)
+            nursery.start_soon(upload.run)
+            switched = await _answer(proxied, upstream_request, connection)
+            nursery.cancel_scope.cancel()
+    if switched is not None and not proxied.gone:
+        await _switch(proxied, upstream_request, connection, switched, stopping)
+
+
+class _Upload:
+    """The request's body on its way, and afterwards a look-out for the browser leaving."""
+
+    def __init__(self, proxied: ProxyRequest, connection: AppConnection, both: trio.CancelScope) -> None:
+        self._proxied = proxied
+        self._connection = connection
+        self._both = both
+
+    async def run(self) -> None:
+        try:
+            await self._send_body()
+        except trio.ClosedResourceError:
+            return
+        except (h11.RemoteProtocolError, trio.BrokenResourceError):
+            self._proxied.gone = True
+            self._both.cancel()
+
+    async def _send_body(self) -> None:
+        proxied = self._proxied
+        while True:
+            event = await proxied.next_event()
+            if isinstance(event, h11.Data):
+                if not await self._pass_on(h11.Data(data=bytes(event.data))):
+                    return
+            elif isinstance(event, h11.EndOfMessage):
+                await self._pass_on(h11.EndOfMessage(headers=list(event.headers)))
+                break
+            elif event is h11.PAUSED:  # an upgrade: what follows is no HTTP
+                await self._pass_on(h11.EndOfMessage())
+                return
+            else:
+                raise trio.BrokenResourceError("the browser left")
+        data = bytes(await proxied.stream.receive_some(READ_SIZE))
+        proxied.connection.receive_data(data)
+        if not data:
+            raise trio.BrokenResourceError("the browser left")
+
+    async def _pass_on(self, event: Sent) -> bool:
+        """False when the application takes no more; its answer may be there all the same."""
+        try:
+            await self._connection.send(event)
+        except trio.BrokenResourceError:
+            return False
+        return True
+
+
+async def _answer(
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, connection: AppConnection
+) -> h11.InformationalResponse | None:
+    """Passes the answer on; returns the application's 101 if it is one."""
+    pending = bytearray()
+    while True:
+        try:
+            await connection.h11.rest()
+            event = connection.h11.next_event()
+            if event is h11.NEED_DATA:
+                if pending:  # whoever waits for the next piece should have this one
+                    await proxied.stream.send_all(bytes(pending))
+                    pending.clear()
+                await connection.receive()
+                continue
+        except (h11.RemoteProtocolError, trio.BrokenResourceError) as error:
+            if not proxied.answered:
+                raise BadUpstreamAnswerError from error
+            raise
+        if isinstance(event, h11.InformationalResponse):
+            if event.status_code == 101:
+                return event
+            continue
+        if isinstance(event, h11.Response):
+            proxied.status = event.status_code
+            pending += _head_bytes(proxied, upstream_request, event)
+        elif isinstance(event, h11.Data):
+            pending += proxied.connection.send(h11.Data(data=event.data)) or b""
+            if len(pending) >= READ_SIZE:
+                await proxied.stream.send_all(bytes(pending))
+                pending.clear()
+        elif isinstance(event, h11.EndOfMessage):
+            trailers = event.headers if proxied.connection.their_http_version == b"1.1" else ()
+            pending += proxied.connection.send(h11.EndOfMessage(headers=list(trailers))) or b""
+            await proxied.stream.send_all(bytes(pending))
+            return None
+        elif not proxied.answered:
+            raise BadUpstreamAnswerError
+        else:
+            raise trio.BrokenResourceError("the application ended in the middle of its answer")
+
+
+def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:
+    fields = _fields(proxied, upstream_request, event.headers)
+    if proxied.connection.their_state is h11.SEND_BODY and proxied.has_body:
+        # Answered before the request was whole: what is left of it must not be taken for the next one.
+        fields.append((b"connection", b"close"))
+    response = h11.Response(status_code=event.status_code, headers=fields, reason=event.reason)
+    return proxied.connection.send(response) or b""
+
+
+def _fields(
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, headers: Sequence[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    found = app_headers.from_app(headers, base_path=upstream_request.base_path, cors=upstream_request.cors)
+    # Whose page this is depends on who asks, which the application does not know.
+    found.append((b"vary", b"Cookie"))
+    given = {name for name, _ in found}
+    return [*found, *((name, value) for name, value in proxied.ours if name not in given), *upstream_request.extra]
+
+
+async def _switch(
+    proxied: ProxyRequest,
+    upstream_request: UpstreamRequest,
+    connection: AppConnection,
+    answer: h11.InformationalResponse,
+    stopping: trio.Event,
+) -> None:
+    protocol = app_headers.joined(answer.headers, b"upgrade").encode("latin-1")
+    fields = _fields(proxied, upstream_request, answer.headers)
+    fields += [(b"Connection", b"Upgrade"), (b"Upgrade", protocol)]
+    proxied.status = 101
+    await proxied.send(h11.InformationalResponse(status_code=101, headers=fields, reason=b"Switching Protocols"))
+    to_app, to_browser = proxied.connection.trailing_data[0], connection.h11.trailing_data[0]
+    async with trio.open_nursery() as nursery:
+        scope = nursery.cancel_scope
+        nursery.start_soon(_pipe, proxied.stream, connection.stream, to_app, scope)
+        nursery.start_soon(_pipe, connection.stream, proxied.stream, to_browser, scope)
+        await stopping.wait()
+        scope.cancel()
+
+
+async def _pipe(source: trio.abc.Stream, sink: trio.abc.Stream, first: bytes, both: trio.CancelScope) -> None:
+    """Copies until either side ends, which ends the other direction, too: half a WebSocket is of no use."""
+    try:
+        if first:
+            await sink.send_all(first)
+        while data := await source.receive_some(READ_SIZE):
+            await sink.send_all(data)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass  # either end left: the other direction ends with it
+    both.cancel()

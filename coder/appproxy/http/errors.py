@@ -1,0 +1,112 @@
+"""One table from refusals to HTTP statuses, and the error envelope.
+
+Used by the HTTP blueprints and, through the composition root, by the links before they upgrade.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import trio
+from msgspec import UNSET
+
+from coder.api.base import codec
+from coder.api.base.errors import Response as Envelope
+from coder.api.base.errors import ValidationError
+from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+
+STATUS = {
+    "refused": 400,
+    "invalid": 400,
+    "csrf": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "too_slow": 408,
+    "conflict": 409,
+    "gone": 410,
+    "precondition": 412,
+    "too_large": 413,
+    "expectation_failed": 417,
+    "too_early": 425,
+    "precondition_required": 428,
+    "rate_limited": 429,
+    "failed": 500,
+    "bad_gateway": 502,
+    "unavailable": 503,
+}
+"""Refusal.kind -> status. A kind that is not here is a mistake of ours and fails as one."""
+
+_UNSTORABLE = "A text contains a zero byte or is too long for its place, or a number is out of range."
+_GONE, _TAKEN = "23503", "23505"
+"""SQLSTATE of what is gone, and of what somebody else has, though it was not so when the request looked."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_ROOM_SQLSTATE = "53100"
+_log = get_logger("http")
+
+
+def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """Status, JSON body and extra headers of a refusal."""
+    validations = [ValidationError(field=name, detail=detail) for name, detail in refusal.validations]
+    body = Envelope(
+        message=refusal.message,
+        detail=refusal.detail or UNSET,
+        validations=validations or UNSET,
+    )
+    return STATUS[refusal.kind], codec.encode(body), list(refusal.headers)
+
+
+def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """The same for any exception: what is not a refusal is our fault, is logged, and tells no secrets."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            if not isinstance(inner, trio.Cancelled):
+                return envelope_of(inner)
+    if isinstance(error, Refusal):
+        return envelope(error)
+    if isinstance(error, CoderError) and error.code == "database_away":
+        return envelope(Unavailable("The database does not answer.", "Try again in a moment."))  # it is logged there
+    if _is_full(error):
+        _log.error("a request failed: a disk is full", error=error, where=_where(error))
+        body = Envelope(message="The server has no room left on its disk.", detail="Whoever runs it must make some.")
+        return 507, codec.encode(body), []
+    if _is_data_error(error):
+        return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
+    if _sqlstate(error) in {_GONE, _TAKEN}:
+        # What is gone may never have been there, and nobody have looked: that is our mistake, and must be found.
+        note = _log.error if _sqlstate(error) == _GONE else _log.warn
+        note("a request was overtaken by another", error=error, where=_where(error))
+        return envelope(
+            Conflict("Something this is about was changed or taken meanwhile.", "Look at it, and try again.")
+        )
+    _log.error("a request failed", error=error, where=_where(error))
+    body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
+    return 500, codec.encode(body), []
+
+
+def _is_full(error: BaseException) -> bool:
+    """Our disk, or the database's."""
+    return (isinstance(error, OSError) and error.errno in _NO_ROOM) or _sqlstate(error) == _NO_ROOM_SQLSTATE
+
+
+def _is_data_error(error: BaseException) -> bool:
+    """SQLSTATE class 22: a NUL in a text, a number out of range; 54000: a name that no index can hold. The caller's
+    fault, found by the database."""
+    return _sqlstate(error).startswith(("22", "54000"))
+
+
+def _sqlstate(error: BaseException) -> str:
+    return str(getattr(getattr(error, "orig", None), "sqlstate", ""))
+
+
+def _where(error: BaseException) -> str:
+    """The innermost frames, enough to find the line without printing values."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(f"{code.co_filename.rsplit('/coder/', 1)[-1]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " ".join(frames[-6:])

@@ -1,0 +1,462 @@
+"""What Hypercorn 0.18 (trio) gets wrong for a long-lived server, put right by subclasses.
+
+Quart's: `coderd/http/server/quart_fixes.py`.
+
+1. `TCPServer.protocol_send` writes inside a shielded scope: a peer that stops reading could never be cancelled and
+   blocked shutdown for ever. Here a write has a deadline, after which the connection is closed hard.
+2. A request head could come byte by byte, for two minutes each. Here it has half a minute from its first byte.
+3. After 1000 requests a connection was closed; clients that had sent the next one saw a reset.
+4. A response that came before the whole request body cancelled its own task before the socket was closed: the peer
+   went on writing into the void.
+5. After a refused WebSocket handshake the connection was neither closed nor usable.
+6. A small response left in three writes.
+7. Every request cost a task, a nursery and two channels, even one that is answered within a millisecond. Those of the
+   fast path (`FAST_PATHS`) are answered by the task that reads the connection, unless they announce a body.
+8. A connection was closed under a body that was answered early, which resets it: the answer (413, 401) was lost.
+9. After a failed write the pipelined requests of the connection were still parsed and served.
+10. An application that answers without reading its body never got rid of its connection once ten pieces had come.
+h2 is not offered: WebSockets stay on HTTP/1.1 and uploads are ten times faster there.
+
+Not here: our own paths of raw streams (`appproxy/http/listener.py`), WebSockets (`websocket_bounds.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import h11
+import trio
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.logging import Logger as HypercornLogger
+from hypercorn.protocol.events import EndBody, Response
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.h11 import H11Protocol, H11WSConnection
+from hypercorn.trio.task_group import TaskGroup, _handle
+from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
+from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, Scope
+
+from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
+from coder.base.log import get_logger
+from coder.net.bounded_http import PIECES, BoundedHttp
+
+WRITE_TIMEOUT = 20.0
+"Seconds one piece may wait for a peer that does not read; long enough for a phone in a lift."
+CLOSE_TIMEOUT = 5.0
+"Seconds closing a connection may take (TLS says goodbye)."
+WRITE_PIECE = 1 << 17
+"Bytes that must leave within WRITE_TIMEOUT: 6.4 KB/s is the slowest line served."
+KEEP_ALIVE_REQUESTS = 10**9
+KEEP_ALIVE_IDLE = 120.0
+"Seconds an idle connection is kept; above Go's 90 s, so that the client closes first and no request is lost."
+HELD_BYTES = 1 << 16
+"Bytes of a response collected before the first write."
+LINGER_SECONDS = 1.0
+"How long a connection stays open after an early answer, so that its client can read that."
+LINGER_BYTES = 256 << 10
+"""What is read, and dropped unparsed, of a body that was answered before it had come whole; as much as Go's server.
+Beyond that the sender is held up by its own socket."""
+FRAMING_SLACK = 16 << 10
+"""Bytes of chunk headers and ends a body may have besides one for each byte of data. A chunk of one byte takes as long
+to parse as a large one: this ends a body of such chunks after four thousand of them, some 30 ms."""
+HEADER_LIMIT = 1 << 16
+"Bytes of a request head before 431: nobody is known yet, and this is what strangers may send."
+HEAD_PATIENCE = 30.0
+"Seconds a request head may take from its first byte, however often one more comes."
+
+FAST_PATHS: set[bytes] = set()
+"""Paths whose GETs the fast path answers at once; it names them."""
+
+_log = get_logger("http.server")
+
+
+class _Log(HypercornLogger):
+    """Sends Hypercorn's own messages to our log."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+
+    async def error(self, message: str, *args: Any, **kwargs: Any) -> None:
+        _log.error(message % args if args else message)
+
+    async def exception(self, message: str, *args: Any, **kwargs: Any) -> None:
+        import sys
+
+        error = sys.exc_info()[1]
+        _log.error(message % args if args else message, error=error or "unknown")
+
+    async def info(self, message: str, *args: Any, **kwargs: Any) -> None:
+        _log.debug(message % args if args else message)
+
+
+def server_config() -> Config:
+    """Hypercorn's settings for every listener of ours."""
+    config = Config()
+    config.errorlog = None
+    config.accesslog = None
+    config.logger_class = _Log
+    config.alpn_protocols = ["http/1.1"]
+    config.keep_alive_max_requests = KEEP_ALIVE_REQUESTS
+    config.keep_alive_timeout = KEEP_ALIVE_IDLE
+    config.h11_max_incomplete_size = HEADER_LIMIT
+    config.websocket_ping_interval = PING
+    config.include_server_header = False
+    config.include_date_header = True
+    return config
+
+
+@dataclass(frozen=True)
+class HeadBegun(Event):
+    """The first bytes of a request head came, and not all of it."""
+
+
+@dataclass(frozen=True)
+class RequestRefused(Event):
+    """What came is no HTTP, or too much of it; it was answered, and the rest of it is not parsed."""
+
+
+@dataclass(frozen=True)
+class AnsweredEarly(Event):
+    """The answer is out before the request's body has come whole: nothing more will be sent."""
+
+
+class PatientServer(TCPServer):
+    """A connection whose writes can be cancelled and time out (1), with one idle timer for its whole life."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._idle_timer = trio.CancelScope(deadline=trio.current_time() + self.config.keep_alive_timeout)
+        self._watch = trio.CancelScope()
+        self._busy = False
+        self._broken = False
+        "A write failed: the connection is closed, and what an application still sends is dropped."
+
+    async def watch_idle(self) -> None:
+        """Closes the connection when it was idle too long, or is idle at shutdown. Runs beside `_read_data`."""
+        with self._watch:
+            with self._idle_timer:
+                await self.context.terminated.wait()
+            if not self._busy:  # a busy one is closed after its response
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
+                    await self._initiate_server_close()
+
+    def end_idle_watch(self) -> None:
+        self._watch.cancel()
+
+    async def protocol_send(self, event: Event) -> None:
+        if isinstance(event, Updated):
+            # Hypercorn starts and cancels a task here, twice a request.
+            self._busy = not event.idle
+            timeout = self.config.keep_alive_timeout if event.idle else math.inf
+            self._idle_timer.deadline = trio.current_time() + timeout
+            return
+        if isinstance(event, HeadBegun):
+            self._idle_timer.deadline = min(self._idle_timer.deadline, trio.current_time() + HEAD_PATIENCE)
+            return
+        if isinstance(event, AnsweredEarly):
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._half_close()
+            return
+        if isinstance(event, RequestRefused):
+            await self._drop_the_rest()
+            return
+        if not isinstance(event, RawData):
+            # The end of a response cancels the task that sent it, which is this one: closing must go through.
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT):
+                await super().protocol_send(event)
+            return
+        async with self.send_lock:
+            if self._broken or await self._is_sent(event.data):
+                return
+            # Also when the peer left: what it had sent before may be megabytes of requests, which nobody waits for.
+            await self._abandon()
+        await self.protocol.handle(Closed())
+
+    async def _is_sent(self, data: bytes) -> bool:
+        try:
+            await self._send_pieces(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            return False
+        except trio.Cancelled:
+            # Half a response may be out: the connection is of no more use to anybody.
+            await self._abandon()
+            raise
+        return True
+
+    async def _send_pieces(self, data: bytes) -> None:
+        """The deadline is for a piece: a large download on a slow line is slow, not stalled."""
+        view = memoryview(data)
+        for start in range(0, len(view), WRITE_PIECE):
+            with trio.fail_after(WRITE_TIMEOUT):
+                await self.stream.send_all(view[start : start + WRITE_PIECE])
+
+    async def _drop_the_rest(self) -> None:
+        """So that the answer is not lost, see (8). Called by the task that reads."""
+        with (
+            contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+            trio.move_on_after(LINGER_SECONDS),
+        ):
+            await self._half_close()
+            left = LINGER_BYTES
+            while left > 0:
+                data = await self.stream.receive_some(min(MAX_RECV, left))
+                if not data:
+                    return
+                left -= len(data)
+            await trio.sleep_forever()  # the rest stays unread: reading without end would keep the sender going
+
+    async def _half_close(self) -> None:
+        """Tells the client that no more comes. TLS has no half close."""
+        send_eof = getattr(self.stream, "send_eof", None)
+        if send_eof is not None:
+            async with self.send_lock:
+                await send_eof()
+
+    async def _abandon(self) -> None:
+        self._broken = True
+        with trio.CancelScope(shield=True):
+            await trio.aclose_forcefully(self.stream)
+
+
+class ConnectionTasks(TaskGroup):
+    """An application that takes no more messages holds up neither its own end nor the task that reads (10)."""
+
+    async def spawn_app(
+        self, app: AppWrapper, config: Config, scope: Scope, send: Callable[[ASGISendEvent | None], Awaitable[None]]
+    ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
+        queue, messages = trio.open_memory_channel[ASGIReceiveEvent](config.max_app_queue_size)
+
+        async def run() -> None:
+            with messages:
+                await _handle(app, config, scope, messages.receive, send, trio.to_thread.run_sync, trio.from_thread.run)
+
+        async def put(message: ASGIReceiveEvent) -> None:
+            with contextlib.suppress(trio.BrokenResourceError):  # the application has ended
+                if message["type"] != "http.disconnect":
+                    await queue.send(message)
+                    return
+                # The application itself may be here, so nothing is waited for. Without room all pieces go: a body never
+                # arrives with a hole in it.
+                if queue.statistics().current_buffer_used >= config.max_app_queue_size:
+                    with contextlib.suppress(trio.WouldBlock):
+                        while True:
+                            messages.receive_nowait()
+                queue.send_nowait(message)
+
+        self.spawn(run)
+        return put
+
+
+class _OneFraming(BoundedHttp):
+    """Refuses a request whose length is said twice (RFC 9112 section 6.1): who is in front may count otherwise; and a
+    body that is mostly chunk headers (`FRAMING_SLACK`). After `end` it has no more events."""
+
+    _came = _data = 0
+    "Bytes after the head, and those of them that are the body's own."
+    _ended = False
+    _waiting: object = None
+    "The event behind a piece of a body, taken already."
+
+    def end(self) -> None:
+        """Drops what has come and is not parsed."""
+        self._ended = True
+        self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
+
+    def receive_data(self, data: bytes) -> None:
+        if not self._ended:
+            self._came += len(data)
+            super().receive_data(data)
+
+    def next_event(self) -> Any:
+        """Up to PIECES chunks of a body at once: passing one on costs as much as parsing twenty."""
+        if self._ended:
+            return h11.NEED_DATA
+        event, self._waiting = self._waiting or self._checked_event(), None
+        if type(event) is not h11.Data or not self._receive_buffer:
+            return event
+        pieces = [event.data]
+        while self._waiting is None and len(pieces) < PIECES and self._receive_buffer:
+            following = self._checked_event()
+            if type(following) is h11.Data:
+                pieces.append(following.data)
+            else:
+                self._waiting = following
+        if self._waiting is h11.NEED_DATA:
+            self._waiting = None
+        return event if len(pieces) == 1 else h11.Data(data=b"".join(pieces))
+
+    def start_next_cycle(self) -> None:
+        self._waiting = None  # of a request that was answered before its reader came to it
+        super().start_next_cycle()
+
+    def _checked_event(self) -> object:
+        event = super().next_event()
+        kind = type(event)  # isinstance asks an abstract base class, several times for each request
+        if kind is h11.Data:
+            self._data += len(event.data)
+            parsed = self._came - len(self._receive_buffer)
+            if parsed - self._data > self._data + FRAMING_SLACK:
+                self._process_error(self.their_role)
+                raise h11.RemoteProtocolError("a body of next to nothing but chunk headers", error_status_hint=413)
+        elif kind is h11.Request:
+            self._came, self._data = len(self._receive_buffer), 0
+            names = {name for _, name, _ in event.headers._full_items}
+            if b"content-length" in names and b"transfer-encoding" in names:
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding", error_status_hint=400)
+        return event
+
+
+class OneWriteH11(H11Protocol):
+    """Sends the head, a short body and the end of a response of known length in one write instead of three (6)."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._framing = _OneFraming(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        self.connection = self._framing
+        self._held = b""
+        self._holding = False
+        self._lingering: trio.Event | None = None
+        "Set when the client has closed, or is not waited for."
+        self._closed = trio.Event()
+        self._parsing = trio.CancelScope()
+        self._dropped = 0
+        self._inside_head = False
+
+    async def handle(self, event: Event) -> None:
+        if isinstance(event, Closed):
+            self._framing.end()
+            self._closed.set()
+            await self.can_read.set()
+        if self._lingering is None:
+            await super().handle(event)
+            await self._watch_head()
+        elif isinstance(event, RawData) and event.data:
+            await self._drop(len(event.data))
+        else:
+            self._lingering.set()
+
+    async def _handle_events(self) -> None:
+        with trio.CancelScope() as self._parsing:
+            await super()._handle_events()
+
+    async def _watch_head(self) -> None:
+        """Says once for each request that its head has begun and not ended."""
+        connection = self.connection
+        inside = isinstance(connection, h11.Connection) and (
+            connection.their_state is h11.IDLE and len(connection._receive_buffer) > 0
+        )
+        if inside and not self._inside_head:
+            await self.send(HeadBegun())
+        self._inside_head = inside
+
+    async def _drop(self, size: int) -> None:
+        """Holds the reader up as soon as its next bytes could be more than are dropped."""
+        self._dropped += size
+        if self._dropped > LINGER_BYTES - MAX_RECV:
+            await self._closed.wait()
+
+    async def _send_error_response(self, status_code: int) -> None:
+        await super()._send_error_response(status_code)
+        self._framing.end()
+        await self._close_stream()
+        await self.send(RequestRefused())
+
+    async def _maybe_recycle(self) -> None:
+        if self.connection.our_state in {h11.DONE, h11.MUST_CLOSE} and self.connection.their_state is h11.SEND_BODY:
+            await self._linger()
+        await super()._maybe_recycle()
+
+    async def _linger(self) -> None:
+        """Drops what still comes of a body that was answered early (RFC 9112 section 9.6): a socket closed with unread
+        bytes resets the connection, and the answer would be lost on its way. Nothing of it is parsed: who sends it may
+        have gone, and would cost more than it cost them."""
+        self._lingering = trio.Event()
+        self._framing.end()
+        self._parsing.cancel()  # the reader may be waiting for the application to take a piece
+        await self.send(AnsweredEarly())
+        with trio.move_on_after(LINGER_SECONDS):
+            await self._lingering.wait()
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        rejected = isinstance(self.connection, H11WSConnection)
+        if isinstance(event, Response) and event.status_code >= 200:
+            self._holding = any(name == b"content-length" for name, _ in event.headers)
+            if rejected or self.connection.their_state is h11.SEND_BODY:
+                event.headers.append((b"connection", b"close"))
+        await super().stream_send(event)
+        if rejected and isinstance(event, EndBody):
+            # A refused handshake cannot be followed by another request here; say so and close.
+            await self.send(Closed())
+
+    async def _send_h11_event(self, event: H11SendableEvent) -> None:
+        if not self._holding:
+            await super()._send_h11_event(event)
+            return
+        try:
+            data = self.connection.send(event)
+        except h11.LocalProtocolError:
+            self._holding = False
+            if self.connection.their_state != h11.ERROR:
+                raise
+            return
+        self._held += data or b""
+        if isinstance(event, h11.EndOfMessage):
+            self._holding = False
+        if self._held and (not self._holding or len(self._held) > HELD_BYTES):
+            held, self._held = self._held, b""
+            await self.send(RawData(data=held))
+
+    async def _close_stream(self) -> None:
+        stream = self.stream
+        await super()._close_stream()
+        if isinstance(stream, BoundedWSStream):
+            stream.pinging.cancel()
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_more(request):
+            await super()._create_stream(request)
+            return
+        # The stream takes its task group while it is made.
+        task_group, self.task_group = self.task_group, _AT_ONCE  # type: ignore[assignment]
+        try:
+            await super()._create_stream(request)
+        finally:
+            self.task_group = task_group
+
+
+_MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})
+
+
+def _is_more(request: h11.Request) -> bool:
+    """Whether anything may follow the head: what is answered at its end waits for no body. A length of 0 is none."""
+    for _, name, value in request.headers._full_items:
+        if name in _MORE and (value != b"0" or name != b"content-length"):
+            return True
+    return False
+
+
+class _AtOnce:
+    """In a task group's place: runs the application where the request's last byte was read (7)."""
+
+    async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
+        async def put(message: Any) -> None:
+            if message["type"] != "http.request" or message["more_body"]:
+                return  # these requests have no body that anybody wants
+            try:
+                await app(scope, _nothing, send, None, None)
+            except Exception as error:
+                _log.error("a request failed", error=error)
+            await send(None)
+
+        return put
+
+
+async def _nothing() -> Any:
+    await trio.sleep_forever()
+
+
+_AT_ONCE = _AtOnce()

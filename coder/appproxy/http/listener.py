@@ -1,0 +1,380 @@
+"""The HTTP server: accepts TCP and TLS, lets Hypercorn parse, takes over the connections that are links.
+
+Every request head passes `LinkAwareH11`: when its path is in the table of links, Hypercorn's part ends there and the
+raw stream goes to the link's handler, with the bytes that came after the head. This holds for any request of a
+kept-alive connection, not only the first: Go's HTTP client reuses idle connections for its WebSocket handshakes.
+Requests for workspace applications leave the same way and come back: their proxy returns the bytes that follow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import h11
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.events import RawData
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from coder.appproxy.http.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
+from coder.appproxy.settings import ListenerSettings
+from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.domain.access.session_cookies import renamed
+from coder.domain.network.tls_ciphers import cipher_list
+
+_log = get_logger("http.listener")
+
+HANDSHAKE_TIMEOUT = 15.0
+SHUTDOWN_GRACE = 10.0
+"Seconds running requests get after shutdown began."
+
+RETRY_ACCEPT = 0.1
+"Seconds; as `trio.serve_listeners`."
+_NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
+"What `accept` says while the process or the system has no room for one connection more."
+TELL_EVERY = 60.0
+"Seconds between two log lines about connections that cannot be accepted."
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"Seconds of silence before the first probe, between probes, and how many may go unanswered."
+
+OpenLink = Callable[[h11.Request, str, bool, trio.abc.Stream, bytes], Awaitable[bytes | None]]
+"""(head, remote address, over TLS, stream, bytes after the head): serves a link to its end.
+
+Bytes as its result mean that the connection goes on with them as ordinary HTTP.
+"""
+IsLink = Callable[[h11.Request], bool]
+
+
+class UpgradeRequested(Exception):  # noqa: N818 - not an error: a way out
+    """Leaves Hypercorn's protocol with a parsed head; caught by `Connection`."""
+
+    def __init__(self, request: h11.Request, trailing: bytes) -> None:
+        super().__init__("link requested")
+        self.request = request
+        self.trailing = trailing
+
+
+class UpgradeAwareH11(OneWriteH11):
+    """HTTP/1.1 that steps aside for links."""
+
+    is_upgrade: IsLink
+    prefixed_cookies = False
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        if self.is_upgrade(event):
+            raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
+        # h2c upgrades are not offered: nothing of ours speaks h2 in the clear.
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        await super()._create_stream(self._renamed(request))
+
+    def _renamed(self, request: h11.Request) -> h11.Request:
+        """The head as the rest of the server knows cookies."""
+        if not self.prefixed_cookies or all(name != b"cookie" for name, _ in request.headers):
+            return request
+        headers = [
+            (name, renamed(value.decode("latin-1")).encode("latin-1") if name.lower() == b"cookie" else value)
+            for name, value in request.headers.raw_items()
+        ]
+        return h11.Request(
+            method=request.method, target=request.target, headers=headers, http_version=request.http_version
+        )
+
+
+class AcceptedConnection(PatientServer):
+    """One accepted connection, or what follows on it after a request that went another way."""
+
+    def __init__(self, server: HttpServer, stream: Any, replayed: bytes = b"") -> None:
+        super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
+        self._server = server
+        self._replayed = replayed
+        self._link: UpgradeRequested | None = None
+
+    async def serve(self) -> bytes | None:
+        """To the end of the connection (None), or until it goes on with the bytes returned."""
+        try:
+            remote, secure = await self._open()
+        except (OSError, trio.BrokenResourceError, trio.TooSlowError, ssl.SSLError):
+            await _send_alert(self.stream)
+            await trio.aclose_forcefully(self.stream)
+            return None
+        try:
+            async with ConnectionTasks() as task_group:
+                self._task_group = task_group
+                self.protocol = self._new_protocol(task_group, remote, secure)
+                task_group.spawn(self.watch_idle)
+                try:
+                    if self._replayed:
+                        await self.protocol.handle(RawData(self._replayed))
+                    await self._read_data()
+                except UpgradeRequested as request:
+                    self._link = request
+                finally:
+                    self.end_idle_watch()
+        except OSError:
+            pass  # the connection broke: there is nobody to answer
+        finally:
+            if self._link is None:
+                await self._close()
+        if self._link is None:
+            return None
+        head, trailing = self._link.request, self._link.trailing
+        return await self._server.open_endpoint(head, remote[0], secure, self.stream, trailing)
+
+    async def _open(self) -> tuple[tuple[str, int], bool]:
+        secure = isinstance(self.stream, trio.SSLStream)
+        if secure:
+            with trio.fail_after(HANDSHAKE_TIMEOUT):
+                await self.stream.do_handshake()
+        connection = self.stream.transport_stream.socket if secure else self.stream.socket
+        address = connection.getpeername()
+        return (str(address[0]), int(address[1])), secure
+
+    def _new_protocol(self, task_group: Any, client: tuple[str, int], secure: bool) -> Any:
+        protocol = UpgradeAwareH11(
+            self.app, self.config, self.context, task_group, self.state, secure, client, None, self.protocol_send
+        )
+        protocol.is_upgrade = self._server.is_upgrade
+        protocol.prefixed_cookies = self._server.prefixed_cookies
+        return protocol
+
+
+async def _send_alert(stream: Any) -> None:
+    """What OpenSSL has to say about a failed handshake: trio keeps it, and the client would only see an end."""
+    alert = stream._outgoing.read() if isinstance(stream, trio.SSLStream) else b""
+    if alert:
+        with contextlib.suppress(OSError, trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(1.0):
+            await stream.transport_stream.send_all(alert)
+            await stream.transport_stream.send_eof()
+            await stream.transport_stream.receive_some(1 << 16)  # or what it sent unread would reset the alert away
+
+
+class HttpServer:
+    """All listeners of one server. `serve` runs until its nursery is cancelled."""
+
+    def __init__(
+        self, app: Any, is_upgrade: IsLink, open_endpoint: OpenLink, *, prefixed_cookies: bool = False
+    ) -> None:
+        self.config = server_config()
+        self.asgi = ASGIWrapper(app)
+        self.worker = WorkerContext(None)
+        self.is_upgrade = is_upgrade
+        self.open_endpoint = open_endpoint
+        self.prefixed_cookies = prefixed_cookies
+        self._drained = trio.Event()
+
+    async def drained(self) -> None:
+        """Waits until every connection is closed; at most `SHUTDOWN_GRACE` after `stopping` was set."""
+        await self._drained.wait()
+
+    async def serve(
+        self,
+        listeners: list[Any],
+        stopping: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Accepts until `stopping` is set, then lets running requests end for `SHUTDOWN_GRACE` seconds."""
+        try:
+            async with trio.open_nursery() as connections:
+                async with trio.open_nursery() as accepting:
+                    accepting.start_soon(self._accept, listeners, connections)
+                    task_status.started()
+                    await stopping.wait()
+                    accepting.cancel_scope.cancel()
+                # Idle connections end at once, busy ones after their response.
+                await self.worker.terminated.set()
+                connections.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE
+        finally:
+            self._drained.set()
+
+    async def _accept(self, listeners: list[Any], connections: trio.Nursery) -> None:
+        patient = [PatientListener(listener) for listener in listeners]
+        await trio.serve_listeners(self._handle, patient, handler_nursery=connections)
+
+    async def _handle(self, stream: Any) -> None:
+        _notice_dead_peers(stream)
+        try:
+            following: bytes | None = b""
+            while following is not None:
+                following = await AcceptedConnection(self, stream, following).serve()
+        except Exception as error:
+            # One connection must never take the server with it.
+            _log.error("a connection failed", error=error)
+            await trio.aclose_forcefully(stream)
+
+
+class PatientListener(trio.abc.Listener[trio.abc.Stream]):
+    """Waits when the process has no file left for another connection. `trio.serve_listeners` does as well, and writes a
+    traceback ten times a second."""
+
+    def __init__(self, listener: trio.abc.Listener[trio.abc.Stream]) -> None:
+        self._listener = listener
+        self._told_at = -math.inf
+
+    async def accept(self) -> trio.abc.Stream:
+        while True:
+            try:
+                return await self._listener.accept()
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                self._tell(error)
+            await trio.sleep(RETRY_ACCEPT)
+
+    def _tell(self, error: OSError) -> None:
+        now = trio.current_time()
+        if now - self._told_at >= TELL_EVERY:
+            self._told_at = now
+            _log.error("new connections wait until others have closed", error=error)
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
+
+
+def _notice_dead_peers(stream: Any) -> None:
+    """Lets the kernel find out about machines that went away while nobody writes (quiet WebSockets)."""
+    connection = stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
+    options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
+    options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
+    for level, name, value in options:
+        number = getattr(socket, name, None)
+        if number is not None:
+            with contextlib.suppress(OSError):
+                connection.setsockopt(level, number, value)
+
+
+async def open_listeners(config: ListenerSettings) -> list[tuple[str, Any]]:
+    """Binds every configured address; pairs of URL and listener, plain HTTP first.
+
+    Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
+    """
+    opened: list[tuple[str, Any]] = []
+    if config.http_address:
+        opened += [(url, listener) for url, listener in await _bind(config.http_address, "http")]
+    if config.tls_enable:
+        context = tls_context(config)
+        for url, listener in await _bind(config.tls_address, "https"):
+            opened.append((url, trio.SSLListener(listener, context, https_compatible=True)))
+    return opened
+
+
+async def _bind(address: str, scheme: str) -> list[tuple[str, trio.SocketListener]]:
+    host, _, port_text = address.rpartition(":")
+    host = host.strip("[]")
+    if not port_text.isdigit():
+        raise CoderError("bad_address", f"{address!r} is not host:port", "Write it like 127.0.0.1:3000.")
+    try:
+        listeners = await trio.open_tcp_listeners(int(port_text), host=host or None, backlog=1024)
+    except OSError as error:
+        raise CoderError(
+            "address_in_use",
+            f"cannot listen on {address}",
+            "Is another server running there? Choose another --http-address.",
+        ) from error
+    if host == "" and int(port_text) == 0 and len(listeners) > 1:
+        for extra in listeners[1:]:
+            await extra.aclose()
+        listeners = listeners[:1]
+    return [(f"{scheme}://{_shown(listener)}", listener) for listener in listeners]
+
+
+def _shown(listener: trio.SocketListener) -> str:
+    name = listener.socket.getsockname()
+    host = f"[{name[0]}]" if ":" in name[0] else name[0]
+    return f"{host}:{name[1]}"
+
+
+_VERSIONS = {"tls10": ssl.TLSVersion.TLSv1, "tls11": ssl.TLSVersion.TLSv1_1, "tls12": ssl.TLSVersion.TLSv1_2}
+
+
+def tls_context(config: ListenerSettings) -> ssl.SSLContext:
+    """Server-side TLS with every configured certificate, chosen by server name. Raises CoderError."""
+    contexts = []
+    for certificate, key in zip(config.tls_cert_file, config.tls_key_file, strict=True):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = _VERSIONS.get(config.tls_min_version, ssl.TLSVersion.TLSv1_3)
+        context.set_alpn_protocols(["http/1.1"])
+        _choose_ciphers(context, config)
+        try:
+            context.load_cert_chain(certificate, key)
+        except (OSError, ssl.SSLError) as error:
+            raise CoderError(
+                "bad_certificate",
+                f"the TLS certificate {certificate} with key {key} cannot be loaded",
+                "Check that both are PEM files of one pair.",
+            ) from error
+        _ask_clients(context, config)
+        contexts.append((_names(Path(certificate)), context))
+    first = contexts[0][1]
+    if len(contexts) > 1:
+        first.sni_callback = _chooser(contexts)
+    return first
+
+
+def _choose_ciphers(context: ssl.SSLContext, config: ListenerSettings) -> None:
+    """The suites of TLS 1.2 that are offered. Raises CoderError."""
+    if not config.tls_ciphers:
+        return
+    try:
+        if config.tls_min_version == "tls13":
+            raise ValueError("suites can be chosen for TLS 1.2 only, and --tls-min-version is tls13")
+        context.set_ciphers(cipher_list(config.tls_ciphers, allow_weak=config.tls_allow_insecure_ciphers))
+    except (ValueError, ssl.SSLError) as error:
+        # An SSLError is an OSError, and OpenSSL's words ("no cipher match") explain nothing.
+        why = "OpenSSL here has none of them" if isinstance(error, ssl.SSLError) else str(error)
+        raise CoderError(
+            "bad_ciphers",
+            f"the cipher suites of --tls-ciphers cannot be used: {why}",
+            "Name suites as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, or leave the option away.",
+        ) from error
+
+
+def _ask_clients(context: ssl.SSLContext, config: ListenerSettings) -> None:
+    """Whether clients may or must show a certificate of the configured authority."""
+    if not config.tls_client_ca_file:
+        return
+    required = config.tls_client_auth in {"require-any", "require-and-verify"}
+    if required or config.tls_client_auth == "verify-if-given":
+        try:
+            context.load_verify_locations(config.tls_client_ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise CoderError(
+                "bad_certificate",
+                f"no authority can be read from {config.tls_client_ca_file}",
+                "--tls-client-ca-file wants a PEM file.",
+            ) from error
+        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+
+
+def _chooser(contexts: list[tuple[set[str], ssl.SSLContext]]) -> Callable[[ssl.SSLObject, str, ssl.SSLContext], None]:
+    def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        wanted = (name or "").lower()
+        wildcard = "*." + wanted.partition(".")[2]
+        for names, context in contexts:
+            if wanted in names or wildcard in names:
+                connection.context = context
+                return
+
+    return choose
+
+
+def _names(path: Path) -> set[str]:
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return set()
+    return {name.lower() for name in extension.value.get_values_for_type(x509.DNSName)}

@@ -1,0 +1,315 @@
+"""How many requests a minute: per user (or address when signed out) and endpoint, in this process's memory.
+
+A sliding window of two counters, as upstream's. What a route draws on it says itself
+(`coder/domain/access/rate_budgets.py`). Not shared between replicas: each counts for itself. What strangers write is
+kept nowhere: a counter is found by a digest, and is forgotten when its window has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import trio
+
+from coder.api.base.refusals import PreconditionRequired, RateLimited, Refusal
+from coder.appproxy.http.client_address import network_of
+from coder.domain.access.rate_budgets import API, Budget
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from coder.appproxy.settings import RateLimitSettings
+    from coder.base.clock import Clock
+    from coder.domain.access.policy import Subject
+
+T = TypeVar("T")
+Who = TypeVar("Who")
+
+WINDOW = 60.0
+"Seconds."
+_MOST_PATHS = 4_096
+"""Of one caller in one window: what a program asks that walks through all workspaces of a large site. Who asks for more
+makes them up: further ones are counted together, for each budget."""
+_NO_ROUTE, _FURTHER = "*", "**"
+"In a path's place: of paths that are no route's all, and those above the most."
+BYPASS_HEADER = "X-Coder-Bypass-Ratelimit"
+BYPASS = "bypass"
+"Who an owner is that wants to be counted by nobody."
+_API_ONLY = (API,)
+_MOST_WAITING = 16
+"Times a budget of refusals: how many of one address wait while as many as the budget are being answered."
+PATIENCE = 10.0
+"Seconds they wait. Whoever dials again after half a minute is answered while he listens."
+NO_ANSWER = 0
+"In a status's place: whoever asked has left, and learned nothing."
+
+
+class SignedIn(Protocol):
+    """A caller that the process knows."""
+
+    @property
+    def subject(self) -> Subject: ...
+
+
+class Limited(Protocol):
+    """The server, or a workspace proxy."""
+
+    @property
+    def config(self) -> RateLimitSettings: ...
+    @property
+    def clock(self) -> Clock: ...
+
+
+@dataclass(slots=True)
+class _Counter:
+    window: int
+    current: int = 0
+    previous: int = 0
+    asked: int = 0
+    "Being answered now; of budgets of refusals alone, as what follows."
+    waiting: dict[_Waiter, None] = field(default_factory=dict)
+    "In the order they came."
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.asked or self.waiting)
+
+    def move_to(self, window: int) -> None:
+        if self.window != window:
+            self.previous = self.current if self.window == window - 1 else 0
+            self.window, self.current = window, 0
+
+    def rate(self, elapsed: float) -> float:
+        """Of the last minute, `elapsed` seconds into the window."""
+        return self.current + self.previous * (WINDOW - elapsed) / WINDOW
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A request that may not go on before others are answered."""
+
+    told: trio.Event = field(default_factory=trio.Event)
+    let_in: bool = False
+
+
+@dataclass(slots=True)
+class Counted:
+    """A request that may go on. What was lent it has to be settled, however it ends."""
+
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    "That tell how much is left."
+    lent: list[_Loan] = field(default_factory=list)
+    "Held until the answer is known: many at once may not all pass before the first is refused."
+
+    def settle(self, status: int) -> None:
+        """The answer is known, or NO_ANSWER: refusals are counted. Again: nothing happens."""
+        lent, self.lent = self.lent, []
+        for loan in lent:
+            loan.settle(status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loan:
+    """One request's place among those that are being answered."""
+
+    budget: Budget
+    limit: int
+    counter: _Counter
+    clock: Clock
+
+    def settle(self, status: int) -> None:
+        counter, (window, elapsed) = self.counter, _window(self.clock)
+        counter.move_to(window)
+        counter.asked -= 1
+        counter.current += status in self.budget.refused
+        rate = counter.rate(elapsed)
+        while counter.waiting and (rate >= self.limit or rate + counter.asked < self.limit):
+            waiter = next(iter(counter.waiting))
+            del counter.waiting[waiter]
+            waiter.let_in = rate < self.limit
+            counter.asked += waiter.let_in
+            waiter.told.set()
+
+
+class RateLimits:
+    """All counters of one process, see `Context.part`."""
+
+    def __init__(self, ctx: Limited) -> None:
+        self._config = ctx.config
+        self._clock = ctx.clock
+        self._counters: dict[bytes, _Counter] = {}
+        self._paths: dict[str, int] = {}
+        "How many each caller asked for in this window that had no counter."
+        self._looked_in = -1
+        "The window in which old counters were last looked for: once is enough."
+
+    @property
+    def enabled(self) -> bool:
+        return not self._config.dangerous_disable_rate_limits
+
+    def limit_of(self, budget: Budget) -> int:
+        """Requests a minute; 0 when they are not limited."""
+        if budget.unlimited_because or self._config.dangerous_disable_rate_limits:
+            return 0
+        return budget.limit or max(self._config.api_rate_limit * budget.times, 0)
+
+    def count(self, who: str, path: str, budgets: Sequence[Budget] = _API_ONLY, *, route: str = "") -> Counted:
+        """Counts one request of `who` (see `key_of`). Raises RateLimited when one of its budgets is spent.
+
+        `route` is the pattern `path` matched; none: all such paths are one. Budgets of refusals are not looked at,
+        see `enter`.
+        """
+        counted = Counted()
+        window, elapsed = _window(self._clock)
+        for budget in budgets:
+            limit = self.limit_of(budget)
+            if limit and not budget.refused:
+                rate = 0.0
+                if who != BYPASS:
+                    counter = self._counter(who, path, route, budget, window)
+                    rate = counter.rate(elapsed)
+                    if rate >= limit:
+                        raise _spent(limit, window, elapsed)
+                    counter.current += 1
+                counted.headers = _told(limit, max(0, limit - int(rate) - 1), window)
+        return counted
+
+    async def enter(
+        self, who: str, path: str, budgets: Sequence[Budget], *, route: str = "", address: str = ""
+    ) -> Counted:
+        """As `count`, and takes a place among those of `address` whose answer may be a refusal. The caller settles it.
+
+        Waits while refusals of the last minute and open questions together are as many as a budget allows: so no more
+        guesses are answered than that, and many who know the secret get through beside each other. Raises RateLimited
+        when a budget is spent, when too many wait, and after PATIENCE.
+        """
+        counted = self.count(who, path, budgets, route=route)
+        try:
+            for budget in budgets:
+                limit = self.limit_of(budget)
+                if limit and budget.refused and who != BYPASS:
+                    counter = self._counter(address_key(address), path, route, budget, _window(self._clock)[0])
+                    loan = _Loan(budget, limit, counter, self._clock)
+                    await self._take_place(loan)
+                    counted.lent.append(loan)
+        except BaseException:
+            counted.settle(NO_ANSWER)
+            raise
+        return counted
+
+    async def _take_place(self, loan: _Loan) -> None:
+        counter, limit = loan.counter, loan.limit
+        window, elapsed = _window(self._clock)
+        rate = counter.rate(elapsed)
+        if not counter.waiting and rate + counter.asked < limit:
+            counter.asked += 1
+            return
+        # Somebody is being answered whenever the rate is below the limit, so there is somebody to wait for.
+        if rate >= limit or len(counter.waiting) >= limit * _MOST_WAITING:
+            raise _spent(limit, window, elapsed)
+        waiter = _Waiter()
+        counter.waiting[waiter] = None
+        try:
+            with trio.move_on_after(PATIENCE):
+                await waiter.told.wait()
+        except BaseException:
+            if waiter.let_in:  # cancelled just before: a place that nobody gives back is nobody's for ever
+                loan.settle(NO_ANSWER)
+            raise
+        finally:
+            counter.waiting.pop(waiter, None)
+        if not waiter.let_in:
+            raise _spent(limit, *_window(self._clock))
+
+    def _counter(self, who: str, path: str, route: str, budget: Budget, window: int) -> _Counter:
+        self._forget(window)
+        together = budget.whole_route or not route
+        # Routes answer with a slash at the end as well.
+        key = _key(who, budget, (route or _NO_ROUTE) if together else path.rstrip("/"))
+        counter = self._counters.get(key)
+        if counter is None and not together:
+            self._paths[who] = self._paths.get(who, 0) + 1
+            if self._paths[who] > _MOST_PATHS:
+                key = _key(who, budget, _FURTHER)
+                counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = _Counter(window)
+        counter.move_to(window)
+        return counter
+
+    def _forget(self, window: int) -> None:
+        if self._looked_in == window:
+            return
+        self._looked_in = window
+        self._paths.clear()
+        self._counters = {key: item for key, item in self._counters.items() if item.window >= window - 1 or item.in_use}
+
+
+def _key(who: str, budget: Budget, what: str) -> bytes:
+    """A digest, because a path may be 60 KB of a stranger's choice."""
+    return blake2b(f"{who}\0{budget.name}\0{what}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _window(clock: Clock) -> tuple[int, float]:
+    """The number of the present one, and seconds into it."""
+    now = clock.now().timestamp()
+    return int(now // WINDOW), now % WINDOW
+
+
+def _told(limit: int, remaining: int, window: int) -> list[tuple[str, str]]:
+    return [
+        ("X-Ratelimit-Limit", str(limit)),
+        ("X-Ratelimit-Remaining", str(remaining)),
+        ("X-Ratelimit-Reset", str(int((window + 1) * WINDOW))),
+    ]
+
+
+def _spent(limit: int, window: int, elapsed: float) -> RateLimited:
+    return RateLimited(
+        f"You've been rate limited for sending more than {limit} requests in 1m0s.",
+        headers=[*_told(limit, 0, window), ("Retry-After", str(max(1, int(WINDOW - elapsed))))],
+    )
+
+
+async def counted(
+    found: Awaitable[T], name: Callable[[T], Who | str], count: Callable[[Who | str | None], Awaitable[None]]
+) -> T:
+    """Looks who shows a random secret, and then counts: the right one as whom it names (empty: not at all), a wrong
+    one by its address.
+
+    So nobody's wrong secrets shut out those who stand behind the same address; nobody guesses 122 bits. Raises what
+    `found` does, RateLimited.
+    """
+    try:
+        known = await found
+    except Refusal:
+        await count(None)
+        raise
+    if who := name(known):
+        await count(who)
+    return known
+
+
+def key_of(who: SignedIn | str | None, remote_ip: str, wants_bypass: bool) -> str:
+    """Whom a request is counted for: a user, an account by its name, else an address.
+
+    Raises PreconditionRequired for a bypass that is not allowed.
+    """
+    if wants_bypass:
+        if who is None or isinstance(who, str) or not who.subject.is_owner:
+            raise PreconditionRequired("Rate limit bypass is for owners.")
+        return BYPASS
+    if isinstance(who, str):
+        return who
+    return user_key(who.subject.user_id) if who is not None else address_key(remote_ip)
+
+
+def user_key(user_id: UUID) -> str:
+    return f"user-{user_id}"
+
+
+def address_key(remote_ip: str) -> str:
+    return f"ip-{network_of(remote_ip)}"

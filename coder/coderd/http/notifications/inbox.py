@@ -1,0 +1,99 @@
+"""The notification inbox of the caller."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+import trio
+from quart import Blueprint, Response, websocket
+
+from coder.api.base.refusals import Invalid
+from coder.api.notifications.notifications import GetInboxNotificationResponse, ListInboxNotificationsResponse
+from coder.coderd.http.server.auth import context, subject
+from coder.coderd.http.server.json import no_content, read_body, reply
+from coder.coderd.http.server.query import Query, path_uuid
+from coder.coderd.http.server.route import WEBSOCKET, route
+from coder.coderd.services.notifications import inbox
+from coder.coderd.services.notifications.inbox import InboxSelection
+
+blueprint = Blueprint("inbox", __name__, url_prefix="/api/v2/notifications")
+
+_READ = {"": None, "all": None, "read": True, "unread": False}
+
+
+class ReadStatus(msgspec.Struct):
+    is_read: bool = False
+
+
+@route(
+    blueprint,
+    "GET",
+    "/inbox",
+    scope="inbox_notification:read",
+    query={"read_status": str, "starting_before": UUID, "targets": list[UUID], "templates": list[UUID]},
+    answers=ListInboxNotificationsResponse,
+)
+async def get_inbox() -> Response:
+    query = Query()
+    before = query.uuid("starting_before")
+    wanted = _selection(query, "starting_before")
+    return reply(await inbox.list_inbox(context(), subject().user_id, wanted, before=before))
+
+
+def _selection(query: Query, *others: str) -> InboxSelection:
+    """What the query asks for, in which nothing may stand but that and `others`. Raises Invalid."""
+    targets, templates = query.uuids("targets"), query.uuids("templates")
+    query.only("targets", "templates", "read_status", *others)
+    status = query.one("read_status")
+    query.check()
+    if status not in _READ:
+        raise Invalid("starting_before query parameter should be any of 'all', 'read', 'unread'.")
+    return InboxSelection(tuple(targets), tuple(templates), _READ[status])
+
+
+@route(blueprint, "PUT", "/inbox/mark-all-as-read", scope="inbox_notification:update", status=204)
+async def put_all_read() -> Response:
+    await inbox.mark_all_read(context(), subject().user_id)
+    return no_content()
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/inbox/<id:notification>/read-status",
+    scope="inbox_notification:update",
+    body=ReadStatus,
+    answers=GetInboxNotificationResponse,
+    refuses=(500,),
+)
+async def put_read_status(notification: str) -> Response:
+    body = await read_body(ReadStatus)
+    made = await inbox.mark_read(context(), subject().user_id, path_uuid(notification), is_read=body.is_read)
+    return reply(made)
+
+
+@route(
+    blueprint,
+    WEBSOCKET,
+    "/inbox/watch",
+    scope="inbox_notification:read",
+    query={"format": str, "read_status": str, "targets": list[UUID], "templates": list[UUID]},
+)
+async def watch_inbox() -> None:
+    """New notifications as they come; the connection stays open until either side leaves. `format` is `markdown`, which
+    they are kept in, or `plaintext`."""
+    ctx, query = context(), Query(arguments=websocket.args.to_dict(flat=False))
+    wanted, plain = _selection(query, "format"), query.text("format") == "plaintext"
+
+    async def show(answer: GetInboxNotificationResponse) -> None:
+        shown = inbox.in_plain_text(answer) if plain else answer
+        await websocket.send(msgspec.json.encode(shown).decode())
+
+    async with trio.open_nursery() as nursery:
+        # Listening first: who sees the stream open may count on every message from then on.
+        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, wanted, show)
+        await websocket.accept()
+        await ctx.stopping.wait()
+        nursery.cancel_scope.cancel()
+    await websocket.close(1001)

@@ -1,0 +1,115 @@
+"""The server's own answers to its proxy of applications: from the database, by the policy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.api.base.refusals import Unauthenticated
+from coder.appproxy.apps.authorizer import AppAdmission, AppProxySettings, KnownVisitors, count_admission
+from coder.appproxy.apps.upstream import AppPool, keep_tidy
+from coder.appproxy.http.rate_limits import RateLimits
+from coder.coderd.services.access.authentication import Caller, authenticate
+from coder.coderd.services.apps import app_access, app_tokens
+from coder.coderd.services.apps.app_access import AppContext, HiddenAtError, RefusedAtError
+from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_usage import AppUsage
+from coder.domain.access.policy import NIL
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from coder.appproxy.apps.app_tickets import Ticket
+    from coder.appproxy.apps.app_visitor import Visitor
+    from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.credentials import Credentials
+    from coder.domain.apps.app_addresses import AppRequest
+
+
+AT_ONCE = 4
+"""Questions of one user to the database: each takes a millisecond or two, and others want some of its connections."""
+
+
+class LocalAppAuthorizer:
+    """See `authorizer.AppAuthorizer`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.settings = AppProxySettings.of(ctx.config, dashboard_url=ctx.access_url, own_url=ctx.access_url)
+        self.stopping = ctx.stopping
+        self.pool: AppPool = ctx.part(AppPool)
+        self._usage: AppUsage = ctx.part(AppUsage)
+        self._open: OpenVisits = ctx.part(OpenVisits)
+        self._limits: RateLimits = ctx.part(RateLimits)
+        self._known = KnownVisitors(AT_ONCE)
+
+    async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
+        return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
+
+    async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
+        caller = await self._caller(shown)
+        async with self._turn(caller.user.id if caller else NIL, shown.remote_ip, "admit"):
+            return await self._admit(request, caller, shown, user_agent)
+
+    async def _admit(
+        self, request: AppRequest, caller: Caller | None, shown: Credentials, user_agent: str
+    ) -> AppAdmission:
+        subject = caller.subject if caller else None
+        try:
+            ticket, view_context = await app_access.open_app(self._ctx, request, subject)
+        except (RefusedAtError, HiddenAtError) as error:
+            if caller is not None:
+                status = 404 if error.reason == "not_found" else 502
+                await self._log_request(error.view_context, caller, shown, user_agent, status)
+            raise
+        await self._log_request(view_context, caller, shown, user_agent, 200)
+        token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
+        return AppAdmission(ticket, token, expires_at)
+
+    @asynccontextmanager
+    async def _turn(self, user_id: UUID, remote_ip: str, question: str) -> AsyncIterator[None]:
+        if user_id == NIL:
+            count_admission(self._limits, remote_ip, question)
+            yield
+            return
+        async with self._known.turn(str(user_id)):
+            yield
+
+    async def _caller(self, shown: Credentials) -> Caller | None:
+        if not shown.token:
+            return None
+        try:
+            return await authenticate(self._ctx, shown)
+        except Unauthenticated:
+            return None
+
+    async def _log_request(
+        self, view_context: AppContext, caller: Caller | None, shown: Credentials, user_agent: str, status: int
+    ) -> None:
+        user_id = caller.user.id if caller else None
+        await self._usage.log_request(view_context, user_id, shown.remote_ip, user_agent, status)
+
+    async def unseal(self, sealed: str) -> str:
+        return await app_tokens.open_key_untrusted(self._ctx, sealed)
+
+    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+        async with self._turn(ticket.user_id, visitor.shown.remote_ip, "look_again"):
+            await app_access.look_again(self._ctx, ticket)
+
+    async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
+        count_admission(self._limits, remote_ip, "cors_of")
+        return await app_access.cors_of(self._ctx, request)
+
+    @contextmanager
+    def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
+        with self._usage.counted(ticket), self._open.in_app(visitor, ticket) as scope:
+            yield scope
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Part: closes connections to applications that nothing uses any more."""
+    task_status.started()
+    await keep_tidy(ctx.part(AppPool), ctx.stopping)

@@ -1,0 +1,169 @@
+"""How what a route changes stands at one moment: read before and after a change, the difference is its audit entry.
+
+Lives here: from what a request calls an object (a name, `me`, a secret) to the object and its tracked state.
+Does not live here: which columns count (`store/audit/audit.py`), who wrote what when (`record_event.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from coder.api.base import codec
+from coder.api.base.refusals import Refusal
+from coder.coderd.store.audit import audit as store
+from coder.coderd.store.audit.audit import AuditSnapshot as AuditSnapshot
+from coder.coderd.store.engine.names import as_id
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import user_secrets as secret_store
+from coder.coderd.store.people import user_skills as skill_store
+from coder.coderd.store.tasks import tasks as task_store
+from coder.domain.access.policy import Subject
+from coder.domain.notifications.notification_texts import BY_ID
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+ReadSettings = Callable[..., Awaitable[Any]]
+"""(ctx, subject, path arguments) -> the settings as the API has them; raises Refusal for who may not look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a request says of the object it is about."""
+
+    kind: str
+    key: Any
+    "From the path, the request or the answer: an id, a name, `me`, an object with an id."
+    arguments: Sequence[str]
+    "All of the path."
+    name: str = ""
+    "What the answer calls it."
+
+
+async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | None:
+    """The object now; None when there is none."""
+    if seen.kind not in store.TRACKED:
+        return await _named(ctx, seen)
+    organization_id = None
+    if seen.kind in {"organization_member", "custom_role"} and seen.arguments:
+        organization_id = await _organization_id(ctx, seen.arguments[0])
+    key = await _key(ctx, subject, seen)
+    if not key:
+        return None
+    found = await ctx.db.read(store.take_snapshot, seen.kind, key, organization_id)
+    if found is not None and seen.kind in {"api_key", "git_ssh_key"}:
+        return _belonging_to(found)
+    return found
+
+
+async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
+    """An object by its own key; `name` is that of one whose columns are not tracked, or of many at once."""
+    if kind not in store.TRACKED or name:
+        return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
+    found = await ctx.db.read(store.take_snapshot, kind, key)
+    return _belonging_to(found) if found is not None and kind == "api_key" else found
+
+
+async def look_at_settings(
+    ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
+) -> AuditSnapshot:
+    """Settings of the deployment or of an organization, as their own service has them."""
+    try:
+        state = json.loads(codec.encode(await read(ctx, subject, *arguments)))
+    except Refusal:  # an attempt of somebody who may not even look
+        return AuditSnapshot(settings_id(target), target, None, "", "", {})
+    plain = {key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()}
+    return AuditSnapshot(settings_id(target), target, None, "", "", plain)
+
+
+def settings_id(target: str) -> UUID | None:
+    """Settings have no row: those with a name get an id made of it."""
+    return uuid5(NAMESPACE_URL, target) if target else None
+
+
+async def user_with_email(ctx: Context, email: str) -> UUID | None:
+    """Who tries to sign in; None: nobody."""
+    return await ctx.db.read(store.find_user_id, email)
+
+
+async def _named(ctx: Context, seen: Seen) -> AuditSnapshot | None:
+    """An object whose columns are not tracked: the entry says which one it was, not what changed."""
+    key = seen.key.get("id", "") if isinstance(seen.key, dict) else seen.key
+    object_id = _uuid(str(key))
+    if object_id is None:
+        return None
+    if seen.kind == "notification_template":
+        known = BY_ID.get(object_id)
+        return AuditSnapshot(object_id, known.name if known else "", None, "", "", {})
+    # What is about to be deleted is in no answer; what an answer calls so may be something else.
+    name = await ctx.db.read(store.find_name, seen.kind, object_id)
+    return AuditSnapshot(object_id, name or seen.name, None, "", "", {})
+
+
+async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:
+    text = str(seen.key)
+    match seen.kind:
+        case "organization":
+            return await _organization_id(ctx, text)
+        case "user" | "git_ssh_key" | "organization_member":
+            return await _user_id(ctx, subject, text)
+        case "task":
+            return await _task_id(ctx, subject, seen.arguments[0], text)
+        case "user_secret" | "user_skill":
+            return await _asset_id(ctx, subject, seen, text)
+        case "api_key":
+            return text.partition("-")[0]  # a new key is answered with its secret
+        case "custom_role":
+            return seen.key
+        case _:
+            return _uuid(text)
+
+
+def _belonging_to(found: AuditSnapshot) -> AuditSnapshot:
+    """Keys have no UUID: entries about them name their user."""
+    return AuditSnapshot(_uuid(found.state["user_id"]), found.target, None, "", "", found.state)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+async def _user_id(ctx: Context, subject: Subject, reference: str) -> UUID | None:
+    if reference == "me":
+        return subject.user_id
+    return as_id(reference) or await ctx.db.read(store.find_user_id, reference)
+
+
+async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -> UUID | None:
+    found, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
+    if found is not None or owner_id is None:
+        return found
+    view = await ctx.db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
+    return view.task.id if view else None
+
+
+async def _asset_id(ctx: Context, subject: Subject, seen: Seen, name: str) -> UUID | None:
+    """What a user calls so; a new one is answered with its id."""
+    owner_id = await _user_id(ctx, subject, seen.arguments[0])
+    if owner_id is None or "\0" in name:
+        return None
+    find = secret_store.get_secret if seen.kind == "user_secret" else skill_store.get_skill
+    row = await ctx.db.read(find, owner_id, name)
+    return row.id if row is not None else _uuid(name)
+
+
+async def _organization_id(ctx: Context, reference: str) -> UUID | None:
+    found = as_id(reference)
+    if found is not None:
+        return found
+    if reference == "default":
+        return (await ctx.db.read(organization_store.get_default_organization)).id
+    row = await ctx.db.read(organization_store.get_organization_by_name, reference)
+    return row.id if row else None

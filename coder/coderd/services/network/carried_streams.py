@@ -1,0 +1,326 @@
+"""Byte streams carried by ordinary requests: the server's ends and their book (`coder/net/carried_stream.py` has the
+client).
+
+A stream belongs to the link handler that accepted it. It outlives the requests that feed it, but not by much: when
+nobody has asked for it for `LINGER` seconds, its client is gone. Memory per stream is bounded both ways, and that of
+all streams together; those opened without a login cannot take the place of the others. What is still on its way in a
+request counts for its stream, too, and not for the address it comes from: many people stand behind one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.api.base.refusals import Conflict, NotFound, Unavailable
+from coder.appproxy.http.client_address import network_of
+from coder.net.carried_stream import FIRST_WAIT, LEAST_WAIT, MARK, PIECE, WINDOW, RetransmitBuffer
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+LINGER = 30.0
+"Seconds without any request after which a client counts as gone."
+LONGEST_ANSWER = 300.0
+"Seconds; some proxies cut an answer of any liveliness, later than this."
+LONGEST_WAIT = 60.0
+MOST_STREAMS = 4096
+"Of each kind: opened with a login, and without (the relay asks for none)."
+MOST_OF_ADDRESS = 512
+"Of each kind, from one address (one /64 of IPv6): room for an office behind one proxy."
+BUDGET = 256 << 20
+"Bytes all streams of one kind may keep together."
+ROOM_TIMEOUT = 20.0
+"Seconds a request upwards waits for the handler to read."
+_ENDED = "The stream has ended."
+
+
+@dataclass(slots=True)
+class Coming:
+    """The bytes of one request on its way."""
+
+    stream: CarriedServerStream
+    size: int = 0
+
+    def take(self, count: int) -> None:
+        """Raises NotFound: the stream has ended, or just had to make room."""
+        self.size += count
+        self.stream.come(count)
+
+
+class CarriedServerStream(trio.abc.HalfCloseableStream):
+    """One stream as its link handler sees it."""
+
+    def __init__(self, pool: Pool | None = None, address: str = "") -> None:
+        self.address = address
+        self.held = 0
+        "Bytes kept, as its pool counts them."
+        self._pool = pool
+        self._out = RetransmitBuffer()
+        self._in = bytearray()
+        self._in_offset = 0
+        self._in_ended = False
+        self._out_ended = False
+        self._is_broken = self._is_closed = False
+        self._coming = 0
+        self._changed = trio.lowlevel.ParkingLot()
+        self._attached = 0
+        self._turn = self._feeding = 0
+        self._seen_at = trio.current_time()
+
+    # ---- the handler's side
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        self._check_sending()
+        self._out.write(data)
+        self._count()
+        self._changed.unpark_all()
+        await self.wait_send_all_might_not_block()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        while len(self._out) > WINDOW:
+            self._check_sending()
+            await self._changed.park()
+
+    async def send_eof(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self._out_ended = True
+        self._changed.unpark_all()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        while not self._in:
+            if self._is_closed:
+                raise trio.ClosedResourceError
+            if self._is_broken:
+                raise trio.BrokenResourceError("the client is gone")
+            if self._in_ended:
+                return b""
+            await self._changed.park()
+        size = len(self._in) if max_bytes is None else max_bytes
+        data = bytes(self._in[:size])
+        del self._in[:size]
+        self._count()
+        self._changed.unpark_all()
+        return data
+
+    async def aclose(self) -> None:
+        self._is_closed = self._out_ended = True
+        self._changed.unpark_all()
+        await trio.lowlevel.checkpoint()
+
+    def _check_sending(self) -> None:
+        if self._is_closed or self._out_ended:
+            raise trio.ClosedResourceError
+        if self._is_broken:
+            raise trio.BrokenResourceError("the client is gone")
+
+    # ---- the requests' side
+
+    def abort(self) -> None:
+        """The client left, or has to."""
+        self._is_broken = True
+        self._coming = 0
+        self._in.clear()
+        self._out.acknowledge(self._out.end)
+        self._count()
+        self._changed.unpark_all()
+
+    def _count(self) -> None:
+        before, self.held = self.held, len(self._in) + len(self._out) + self._coming
+        if self._pool is not None and self.held != before:
+            self._pool.changed(self.held - before)
+
+    @contextmanager
+    def receiving(self) -> Iterator[Coming]:
+        """For the length of one request upwards, whose bytes count from the moment they come."""
+        coming = Coming(self)
+        try:
+            yield coming
+        finally:
+            self.come(-coming.size)
+
+    def come(self, by: int) -> None:
+        """So many bytes more are on their way. Raises NotFound when nobody wants them any more."""
+        if self._is_broken:
+            if by > 0:
+                raise NotFound(_ENDED)
+            return
+        self._coming += by
+        self._count()
+
+    def is_finished(self, now: float) -> bool:
+        """Whether it can be forgotten."""
+        silent = not self._attached and now - self._seen_at > LINGER
+        return self._is_broken or silent or (self._is_closed and not len(self._out) and not self._attached)
+
+    async def feed(self, offset: int, data: bytes, received: int, *, ended: bool) -> None:
+        """Bytes of the client that begin at `offset`. Raises Conflict when some before them are missing."""
+        self._touch()
+        self._acknowledge(received)
+        if data:
+            await self._wait_room()
+            known = self._in_offset - offset
+            if known < 0:
+                raise Conflict("Bytes before these are missing.")
+            fresh = data[known:]  # what is known already came with a request whose answer was lost
+            self._in += fresh
+            self._in_offset += len(fresh)
+            self._count()
+        if ended:
+            self._in_ended = True
+        self._changed.unpark_all()
+
+    async def _wait_room(self) -> None:
+        self._feeding = turn = self._feeding + 1
+        self._changed.unpark_all()  # only the last request waits: its client has given up those before it
+        with trio.move_on_after(ROOM_TIMEOUT):
+            while len(self._in) > WINDOW and not self._is_broken and turn == self._feeding:
+                await self._changed.park()
+        if self._is_broken or self._is_closed:
+            raise NotFound(_ENDED)
+        if len(self._in) > WINDOW:
+            raise Unavailable("The receiver does not read.")
+
+    def has_ended(self, offset: int) -> bool:
+        """Whether a client that has everything before `offset` has everything. Raises Conflict for a wrong offset."""
+        self._acknowledge(offset)
+        if offset < self._out.start:
+            raise Conflict("These bytes were acknowledged before.")
+        return self._out_ended and offset >= self._out.end
+
+    async def poll(self, offset: int, wait: float) -> bytes:
+        """The bytes after `offset`, as soon as there are any; none after `wait` seconds."""
+        turn = self._attach()
+        try:
+            return MARK + await self._next(offset, wait, turn)
+        finally:
+            self._detach()
+
+    async def pieces(self, offset: int, wait: float) -> AsyncIterator[bytes]:
+        """The bytes after `offset` (see `has_ended`) as they come, until nothing came for `wait` seconds."""
+        turn = self._attach()
+        try:
+            yield MARK
+            until = trio.current_time() + LONGEST_ANSWER
+            while trio.current_time() < until:
+                data = await self._next(offset, wait, turn)
+                if not data:
+                    return
+                offset += len(data)
+                yield data
+        finally:
+            self._detach()
+
+    async def _next(self, offset: int, wait: float, turn: int) -> bytes:
+        with trio.move_on_after(min(max(wait, LEAST_WAIT), LONGEST_WAIT)):
+            while turn == self._turn and not self._is_broken:
+                if offset < self._out.end:
+                    return self._out.read(offset, PIECE) if offset >= self._out.start else b""
+                if self._out_ended:
+                    return b""
+                await self._changed.park()
+        return b""
+
+    def _attach(self) -> int:
+        """A new answer begins; one that is still going on ends, its client has come back another way."""
+        self._touch()
+        self._turn += 1
+        self._attached += 1
+        self._changed.unpark_all()
+        return self._turn
+
+    def _detach(self) -> None:
+        self._attached -= 1
+        self._touch()
+
+    def _acknowledge(self, offset: int) -> None:
+        try:
+            self._out.acknowledge(offset)
+        except ValueError:
+            raise Conflict("These bytes were never sent.") from None
+        self._count()
+        self._changed.unpark_all()
+
+    def _touch(self) -> None:
+        self._seen_at = trio.current_time()
+
+
+class Pool:
+    """Streams of one kind, and what they may take."""
+
+    def __init__(self) -> None:
+        self._streams: set[CarriedServerStream] = set()
+        self._of_address: dict[str, int] = {}
+        self._held = 0
+
+    def open(self, remote_ip: str) -> CarriedServerStream:
+        """Raises Unavailable when there are too many."""
+        address = network_of(remote_ip)
+        if len(self._streams) >= MOST_STREAMS:
+            raise Unavailable("Too many carried streams are open.")
+        if self._of_address.get(address, 0) >= MOST_OF_ADDRESS:
+            raise Unavailable("Too many carried streams are open from this address.")
+        stream = CarriedServerStream(self, address)
+        self._streams.add(stream)
+        self._of_address[address] = self._of_address.get(address, 0) + 1
+        return stream
+
+    def forget(self, stream: CarriedServerStream) -> None:
+        self._streams.discard(stream)
+        self._of_address[stream.address] -= 1
+        if not self._of_address[stream.address]:
+            del self._of_address[stream.address]
+
+    def changed(self, by: int) -> None:
+        """A stream keeps so many bytes more. Above the budget the address that keeps most loses its largest one."""
+        self._held += by
+        while by > 0 and self._held > BUDGET:
+            held: dict[str, int] = {}
+            for stream in self._streams:
+                held[stream.address] = held.get(stream.address, 0) + stream.held
+            greediest = max(held, key=held.__getitem__)
+            largest = max((one for one in self._streams if one.address == greediest), key=lambda one: one.held)
+            if not largest.held:
+                return
+            largest.abort()
+
+
+class CarriedStreams:
+    """All carried streams of this process, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._streams: dict[str, CarriedServerStream] = {}
+        self._known, self._anonymous = Pool(), Pool()
+
+    def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, CarriedServerStream]:
+        """A new stream and its id. `anonymous`: nobody had to log in for it. Raises Unavailable for too many."""
+        pool = self._anonymous if anonymous else self._known
+        ident, stream = secrets.token_hex(16), pool.open(remote_ip)
+        self._streams[ident] = stream
+        self._ctx.nursery.start_soon(self._watch, ident, stream, pool)
+        return ident, stream
+
+    def find(self, ident: str) -> CarriedServerStream:
+        """Raises NotFound."""
+        stream = self._streams.get(ident)
+        if stream is None:
+            raise NotFound("No such stream.")
+        return stream
+
+    async def _watch(self, ident: str, stream: CarriedServerStream, pool: Pool) -> None:
+        while not stream.is_finished(trio.current_time()):  # noqa: ASYNC110 - silence makes no event
+            await trio.sleep(LINGER / 10)
+        stream.abort()
+        pool.forget(stream)
+        del self._streams[ident]
+
+
+__all__ = ["FIRST_WAIT", "CarriedStreams", "CarriedServerStream"]

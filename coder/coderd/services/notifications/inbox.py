@@ -1,0 +1,133 @@
+"""The notification inbox of a user: what arrived, what was read, and what arrives while somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import msgspec
+import trio
+
+from coder.api.base.refusals import Failed
+from coder.api.notifications.notifications import (
+    GetInboxNotificationResponse,
+    InboxNotification,
+    InboxNotificationAction,
+    ListInboxNotificationsResponse,
+)
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.notifications import inbox as store
+from coder.coderd.store.notifications.inbox import InboxRow
+from coder.domain.foundation.markdown import plain_text
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+_CHANNEL = "inbox"
+
+
+@dataclass(frozen=True, slots=True)
+class InboxSelection:
+    """Which notifications somebody wants to see; nothing said means all."""
+
+    targets: tuple[UUID, ...] = ()
+    "Each of them must be spoken of."
+    templates: tuple[UUID, ...] = ()
+    "It must be one of them."
+    read: bool | None = None
+    "None: both kinds."
+
+    def takes(self, row: InboxRow) -> bool:
+        return (
+            all(str(target) in row.targets for target in self.targets)
+            and (not self.templates or row.template_id in self.templates)
+            and (self.read is None or self.read == (row.read_at is not None))
+        )
+
+
+EVERYTHING = InboxSelection()
+
+
+async def list_inbox(
+    ctx: Context, user_id: UUID, wanted: InboxSelection = EVERYTHING, *, before: UUID | None = None
+) -> ListInboxNotificationsResponse:
+    """A page of the user's own notifications, newest first."""
+    rows = await ctx.db.read(
+        store.list_inbox,
+        user_id,
+        targets=[str(target) for target in wanted.targets],
+        templates=list(wanted.templates),
+        read=wanted.read,
+        before=before,
+    )
+    unread = await ctx.db.read(store.count_unread, user_id)
+    return ListInboxNotificationsResponse(notifications=[_present(row) for row in rows], unread_count=unread)
+
+
+async def mark_all_read(ctx: Context, user_id: UUID) -> None:
+    await ctx.db.run(store.set_all_read, user_id, ctx.clock.now())
+
+
+async def mark_read(
+    ctx: Context, user_id: UUID, notification_id: UUID, *, is_read: bool
+) -> GetInboxNotificationResponse:
+    """Raises Failed when the user has no such notification (in upstream's words)."""
+    row = await ctx.db.run(store.set_read, user_id, notification_id, ctx.clock.now() if is_read else None)
+    if row is None:
+        raise Failed("Failed to update inbox notification read status.")
+    return await _answer(ctx, user_id, row)
+
+
+async def tell_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
+    """When the transaction commits."""
+    await notify(tx, _CHANNEL, f"{user_id} {notification_id}")
+
+
+async def follow_inbox(
+    ctx: Context,
+    user_id: UUID,
+    wanted: InboxSelection,
+    show: Callable[[GetInboxNotificationResponse], Awaitable[None]],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Shows each notification that arrives, until cancelled. Started when none can be missed."""
+    async with ctx.db.listen(_CHANNEL) as arrivals:
+        task_status.started()
+        async for _, payload in arrivals:
+            whose, _, which = payload.partition(" ")
+            if whose != str(user_id) or not which:  # a replica of before names the user alone
+                continue
+            row = await ctx.db.read(store.get_inbox, user_id, UUID(which))
+            if row is not None and wanted.takes(row):
+                await show(await _answer(ctx, user_id, row))
+
+
+def in_plain_text(answer: GetInboxNotificationResponse) -> GetInboxNotificationResponse:
+    """The same without Markdown's marks."""
+    one = answer.notification
+    shown = msgspec.structs.replace(one, title=plain_text(one.title), content=plain_text(one.content))
+    return msgspec.structs.replace(answer, notification=shown)
+
+
+async def _answer(ctx: Context, user_id: UUID, row: InboxRow) -> GetInboxNotificationResponse:
+    unread = await ctx.db.read(store.count_unread, user_id)
+    return GetInboxNotificationResponse(notification=_present(row), unread_count=unread)
+
+
+def _present(row: InboxRow) -> InboxNotification:
+    return InboxNotification(
+        id=row.id,
+        user_id=row.user_id,
+        template_id=row.template_id,
+        targets=list(row.targets) or None,
+        title=row.title,
+        content=row.content,
+        icon=row.icon,
+        actions=[InboxNotificationAction(label=a["label"], url=a["url"]) for a in row.actions],
+        read_at=row.read_at,
+        created_at=row.created_at,
+    )

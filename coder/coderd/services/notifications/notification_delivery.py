@@ -1,0 +1,296 @@
+"""Sending what is queued: into the inbox, by e-mail, to a webhook; once more after a while when it did not work.
+
+A message is leased before it is sent, each by itself and for longer than one attempt takes, so that replicas never send
+it twice at once; whoever dies while sending leaves it to be sent again (at least once). E-mail uses the standard
+library's client in a worker thread: one message a connection is plenty, and a thread can be abandoned when a server
+hangs.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import smtplib
+import ssl
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+from email.utils import format_datetime, parseaddr
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import trio
+
+from coder.api.base import codec
+from coder.base.errors import CoderError
+from coder.coderd.services.foundation.outgoing import DOCUMENT
+from coder.coderd.services.notifications import notifications, web_push
+from coder.coderd.services.notifications.inbox import tell_followers
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.store.notifications import notifications as store
+from coder.coderd.store.notifications.notifications import MessageRow
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserRow
+from coder.domain.foundation.markdown import plain_text
+from coder.domain.notifications.notification_texts import BY_ID
+from coder.net.errors import HttpError
+from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
+
+if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+QUEUED = store.CHANNEL
+"""The channel of the database on which new messages are announced."""
+
+
+class UndeliveredError(CoderError):
+    """An attempt failed; the message says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("undelivered", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryOutcome:
+    """What came of one attempt; `reason` is empty when it went."""
+
+    message: MessageRow
+    reason: str
+    given_up: bool = False
+
+
+async def deliver_due(ctx: Context) -> list[DeliveryOutcome]:
+    """Sends everything that is due, one by one. Nothing while an administrator paused it."""
+    outcomes: list[DeliveryOutcome] = []
+    while not await ctx.db.read(notifications.is_paused):
+        now = ctx.clock.now()
+        # Longer than any attempt takes: whoever holds the lease longer than this has died.
+        until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
+        message = await ctx.db.run(store.lease, now, until)
+        if message is None:
+            break
+        outcomes.append(await _attempt(ctx, message))
+    return outcomes
+
+
+async def _attempt(ctx: Context, message: MessageRow) -> DeliveryOutcome:
+    reason = ""
+    metrics = ctx.part(Metrics)
+    metrics["coderd_notifications_queued_seconds"].observe(
+        max((ctx.clock.now() - message.created_at).total_seconds(), 0), message.method
+    )
+    started = ctx.clock.monotonic()
+    in_flight = metrics["coderd_notifications_inflight_dispatches"]
+    in_flight.add(message.method, str(message.template_id))
+    try:
+        with trio.fail_after(ctx.config.notifications_dispatch_timeout.total_seconds()):
+            await _send(ctx, message)
+    except trio.TooSlowError:
+        reason = "the receiver took too long"
+    except UndeliveredError as error:
+        reason = error.message
+    except Exception as error:
+        # A message nothing can be made of is given up after its tries, like one nobody takes.
+        reason = f"{type(error).__name__}: {error}"[:500]
+    finally:
+        in_flight.add(message.method, str(message.template_id), by=-1)
+    now = ctx.clock.now()
+    metrics["coderd_notifications_dispatcher_send_seconds"].observe(ctx.clock.monotonic() - started, message.method)
+    metrics["coderd_notifications_dispatch_attempts_total"].add(
+        message.method, str(message.template_id), "temp_fail" if reason else "success"
+    )
+    if not reason:
+        await ctx.db.run(store.settle, message, "sent", "", now)
+        return DeliveryOutcome(message, "")
+    given_up = message.attempts >= ctx.config.notifications_max_send_attempts
+    later = now + ctx.config.notifications_retry_interval
+    await ctx.db.run(store.settle, message, "failed" if given_up else "pending", reason, now, later)
+    return DeliveryOutcome(message, reason, given_up)
+
+
+async def _send(ctx: Context, message: MessageRow) -> None:
+    if message.method == "inbox":
+        await ctx.db.run(_into_inbox, message)
+        # By the way: a slow push service must not hold up the queue, and a lost push is still in the inbox.
+        ctx.nursery.start_soon(_push, ctx, message)
+        return
+    reader = await ctx.db.read(user_store.get_user, message.user_id)
+    if reader is None:
+        raise UndeliveredError("the reader is gone")
+    if message.method == "webhook":
+        await _post(ctx.config, message, reader)
+    else:
+        await trio.to_thread.run_sync(_mail, ctx.config, message, reader, ctx.clock.now(), abandon_on_cancel=True)
+
+
+async def _push(ctx: Context, message: MessageRow) -> None:
+    try:
+        await web_push.push(ctx, message.user_id, web_push.message_of(message.payload))
+    except Exception as error:  # nobody waits for the outcome
+        ctx.log.warn("browsers were not told", user=message.user_id, error=f"{type(error).__name__}: {error}"[:500])
+
+
+async def _into_inbox(tx: Tx, message: MessageRow) -> None:
+    await store.insert_inbox(tx, message)
+    await tell_followers(tx, message.user_id, message.id)
+
+
+# ---- webhook
+
+
+async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> None:
+    endpoint = urlsplit(config.notifications_webhook_endpoint)
+    path = (endpoint.path or "/") + (f"?{endpoint.query}" if endpoint.query else "")
+    async with HttpClient(DialPolicy(url=f"{endpoint.scheme}://{endpoint.netloc}")) as client:
+        try:
+            await client.request(
+                "POST",
+                path,
+                body=codec.encode(webhook_body(message, reader)),
+                headers=[("Content-Type", "application/json"), ("X-Message-Id", str(message.id))],
+                expect=tuple(range(200, 300)),
+                limit=DOCUMENT,
+            )
+        except HttpError as error:
+            raise UndeliveredError(f"the webhook answered {error.status}") from error
+        except (OSError, CoderError, trio.BrokenResourceError) as error:
+            raise UndeliveredError("the webhook cannot be reached") from error
+
+
+def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
+    """Upstream's envelope, version 1.1."""
+    payload = message.payload
+    return {
+        "_version": "1.1",
+        "msg_id": str(message.id),
+        "payload": {
+            "_version": "1.2",
+            "notification_name": BY_ID[message.template_id].name,
+            "notification_template_id": str(message.template_id),
+            "user_id": str(reader.id),
+            "user_email": reader.email,
+            "user_name": reader.name or reader.username,
+            "user_username": reader.username,
+            "actions": payload["actions"],
+            "labels": payload["labels"],
+            "data": None,
+            "targets": list(message.targets) or None,
+        },
+        "title": plain_text(payload["title"]),
+        "title_markdown": payload["title"],
+        "body": plain_text(payload["body"]),
+        "body_markdown": payload["body"],
+    }
+
+
+# ---- e-mail
+
+
+def _sign_in(server: smtplib.SMTP, config: ServerConfig) -> None:
+    """By whatever the mail server offers; acting for another identity is PLAIN's alone (RFC 4616)."""
+    user, password, identity = config.email_auth_username, _password(config), config.email_auth_identity
+    if not identity:
+        server.login(user, password)
+        return
+    server.ehlo_or_helo_if_needed()
+    server.auth("PLAIN", lambda challenge=None: f"{identity}\0{user}\0{password}")  # noqa: ARG005
+
+
+def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datetime) -> None:
+    """Runs in a thread. Raises UndeliveredError."""
+    try:
+        with _connect(config) as server:
+            if config.email_auth_username:
+                _sign_in(server, config)
+            server.send_message(
+                compose(message, reader, config.email_from, now),
+                from_addr=parseaddr(config.email_from)[1],
+                to_addrs=[reader.email],
+            )
+    except (OSError, smtplib.SMTPException, ValueError) as error:
+        raise UndeliveredError(f"the mail server refused: {error}"[:500]) from error
+    except Exception as error:
+        # The e-mail package raises whatever it stumbles over in an odd address (AttributeError, IndexError, …).
+        raise UndeliveredError(f"no e-mail could be made: {type(error).__name__}: {error}"[:500]) from error
+
+
+def _connect(config: ServerConfig) -> smtplib.SMTP:
+    host, _, port = config.email_smarthost.rpartition(":")
+    if not host:
+        host, port = port, "587"
+    timeout = config.notifications_dispatch_timeout.total_seconds()
+    hello = config.email_hello or "localhost"
+    if config.email_force_tls:
+        return smtplib.SMTP_SSL(host, int(port), local_hostname=hello, timeout=timeout, context=_tls(config))
+    server = smtplib.SMTP(host, int(port), local_hostname=hello, timeout=timeout)
+    if config.email_tls_starttls:
+        server.starttls(context=_tls(config))
+    return server
+
+
+class _MailTls(ssl.SSLContext):
+    """As for any client; the certificate may be for another name than the one that was dialled."""
+
+    server_name = ""
+
+    def wrap_socket(self, sock: Any, *, server_hostname: Any = None, **more: Any) -> ssl.SSLSocket:  # type: ignore[override]
+        return super().wrap_socket(sock, server_hostname=self.server_name or server_hostname, **more)
+
+
+def _tls(config: ServerConfig) -> ssl.SSLContext:
+    context = _MailTls(ssl.PROTOCOL_TLS_CLIENT)
+    context.server_name = config.email_tls_server_name
+    if config.email_tls_ca_cert_file:
+        context.load_verify_locations(config.email_tls_ca_cert_file)
+    else:
+        context.load_default_certs()
+    if config.email_tls_cert_file:
+        context.load_cert_chain(config.email_tls_cert_file, config.email_tls_cert_key_file or None)
+    if config.email_tls_skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _password(config: ServerConfig) -> str:
+    if config.email_auth_password_file:
+        return Path(config.email_auth_password_file).read_text().strip()
+    return config.email_auth_password.reveal()
+
+
+def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage:
+    """One e-mail, as text and as HTML."""
+    payload = message.payload
+    mail = EmailMessage()
+    mail["From"] = sender
+    mail["To"] = reader.email
+    mail["Subject"] = " ".join(plain_text(payload["title"]).split())
+    mail["Date"] = format_datetime(now)
+    mail["Message-Id"] = f"<{message.id}@{parseaddr(sender)[1].rpartition('@')[2] or 'coder'}>"
+    links = "".join(f"\n{action['label']}: {action['url']}" for action in payload["actions"])
+    mail.set_content(f"Hi {reader.name or reader.username},\n\n{plain_text(payload['body'])}\n{links}\n")
+    mail.add_alternative(_html(payload, reader), subtype="html")
+    return mail
+
+
+def _html(payload: dict[str, Any], reader: UserRow) -> str:
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html.escape(payload["body"]))
+    paragraphs = "".join(f"<p>{part}</p>" for part in bold.split("\n\n"))
+    links = "".join(
+        f'<p><a href="{html.escape(action["url"], quote=True)}">{html.escape(action["label"])}</a></p>'
+        for action in payload["actions"]
+    )
+    greeting = html.escape(reader.name or reader.username)
+    title = html.escape(plain_text(payload["title"]))
+    return f"<!doctype html><html><body><h1>{title}</h1><p>Hi {greeting},</p>{paragraphs}{links}</body></html>"
+
+
+async def rest_until_due(ctx: Context) -> timedelta:
+    """How long the loop may rest; `QUEUED` wakes it sooner."""
+    longest = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
+    due = None if await ctx.db.read(notifications.is_paused) else await ctx.db.read(store.next_due)
+    return longest if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), longest)

@@ -1,0 +1,65 @@
+"""What those who look after a template are told of its prebuilt workspaces: builds that keep failing, and resources
+that a claim replaced - then nothing was ready that was made ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.notifications.notifications import Notification
+from coder.coderd.store.notifications import notifications as notification_store
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.domain.notifications.notification_templates import PREBUILD_FAILURE_LIMIT, PREBUILD_RESOURCE_REPLACED
+
+if TYPE_CHECKING:
+    from coder.coderd.store.audit.audit import BuildFacts
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.prebuilds import Wanting
+
+TEMPLATE_ADMINS = ("owner", "template-admin")
+Replaced = Mapping[str, Sequence[str]]
+"""Paths that force a replacement, by resource."""
+
+
+async def of_replacements(tx: Tx, facts: BuildFacts, replaced: Replaced) -> list[Notification]:
+    """Of a build that ended well; nothing unless it gave a prebuilt workspace to somebody."""
+    if not replaced or facts.transition != "start" or facts.owner_id == PREBUILDS_USER_ID:
+        return []
+    build = await build_store.get_build(tx, facts.build_id)
+    previous = await build_store.get_previous_build(tx, build) if build else None
+    if previous is None or previous.initiator_id != PREBUILDS_USER_ID:
+        return []
+    labels = await _labels(tx, facts.template_id, facts.template_version_id, facts.organization_id) | {
+        "workspace": facts.workspace_name,
+        "workspace_build_num": str(facts.build_number),
+        "claimant": facts.owner_name,
+        "replacements": "; ".join(f"{name} ({', '.join(paths)})" for name, paths in sorted(replaced.items())),
+    }
+    about = (facts.workspace_id, facts.owner_id, facts.template_id, facts.organization_id)
+    admins = await notification_store.list_admins(tx, TEMPLATE_ADMINS, facts.organization_id)
+    return [Notification(PREBUILD_RESOURCE_REPLACED, admin, labels, about) for admin in admins]
+
+
+async def of_failures(tx: Tx, preset: Wanting) -> list[Notification]:
+    """Of a preset for which nothing more is built."""
+    labels = await _labels(tx, preset.template_id, preset.version_id, preset.organization_id) | {"preset": preset.name}
+    about: tuple[UUID, ...] = (preset.template_id, preset.organization_id)
+    admins = await notification_store.list_admins(tx, TEMPLATE_ADMINS, preset.organization_id)
+    return [Notification(PREBUILD_FAILURE_LIMIT, admin, labels, about) for admin in admins]
+
+
+async def _labels(tx: Tx, template_id: UUID, version_id: UUID, organization_id: UUID) -> dict[str, str]:
+    template = await template_store.get_template(tx, template_id)
+    version = await version_store.get_version(tx, version_id)
+    organization = await organization_store.get_organization(tx, organization_id)
+    return {
+        "template": template.name if template else "",
+        "template_version": version.name if version else "",
+        "org": organization.name if organization else "",
+    }

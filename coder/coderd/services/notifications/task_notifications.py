@@ -1,0 +1,55 @@
+"""Whom a task's progress is told: its owner, when its app says something new, and when it pauses or goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.notifications.notifications import Notification, NotificationSite, enqueue
+from coder.coderd.store.agents.agent_apps import AppStatusRow
+from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.audit.audit import BuildFacts
+from coder.coderd.store.tasks import tasks as store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.domain.notifications import notification_templates
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+_SAID = {
+    "working": notification_templates.TASK_WORKING,
+    "idle": notification_templates.TASK_IDLE,
+    "complete": notification_templates.TASK_COMPLETED,
+    "failure": notification_templates.TASK_FAILED,
+}
+_PAUSED = {"task_manual_pause": "manual", "task_auto_pause": "idle timeout"}
+
+
+async def app_said(
+    tx: Tx, site: NotificationSite, place: AgentPlace, said: AppStatusRow, before: str | None, now: datetime
+) -> None:
+    """`said` was just stored, `before` is the app's last state. The same again is no news, nor is the first work."""
+    if said.state == before or (before is None and said.state == "working"):
+        return
+    task = await store.get_task_of(tx, place.workspace_id)
+    build = await build_store.get_build(tx, place.build_id) if task else None
+    if task is None or build is None or build.ai_task_app_id != said.app_id:
+        return
+    labels = {"task": task.display_name or task.name, "task_id": str(task.id), "workspace": place.workspace_name}
+    about = (task.id, place.workspace_id, place.owner_id, place.template_id, place.organization_id)
+    await enqueue(tx, site, Notification(_SAID[said.state], task.owner_id, labels, about), now)
+
+
+async def of_build(tx: Tx, facts: BuildFacts, about: tuple[UUID, ...]) -> list[Notification]:
+    """What the end of a good build says of its workspace's task."""
+    if facts.reason not in _PAUSED and facts.reason != "task_resume":
+        return []
+    task = await store.get_task_of(tx, facts.workspace_id)
+    if task is None:
+        return []
+    labels = {"task": task.display_name or task.name, "task_id": str(task.id), "workspace": facts.workspace_name}
+    if facts.reason == "task_resume":
+        return [Notification(notification_templates.TASK_RESUMED, task.owner_id, labels, about)]
+    labels["pause_reason"] = _PAUSED[facts.reason]
+    return [Notification(notification_templates.TASK_PAUSED, task.owner_id, labels, about)]

@@ -1,0 +1,60 @@
+"""What those who look after a template are told when somebody moves a workspace to another version by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.notifications import notifications
+from coder.coderd.services.notifications.notifications import Notification
+from coder.coderd.services.notifications.prebuild_notifications import TEMPLATE_ADMINS
+from coder.coderd.store.audit import audit as audit_store
+from coder.coderd.store.notifications import notifications as notification_store
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.domain.notifications.notification_templates import WORKSPACE_MANUALLY_UPDATED
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+async def workspace_updated(ctx: Context, job_id: UUID) -> None:
+    """A start with another version was queued. Never raises: the build itself is."""
+    site, now = notifications.site_of(ctx), ctx.clock.now()
+
+    async def write(tx: Tx) -> None:
+        for notice in await _notices(tx, job_id):
+            await notifications.enqueue(tx, site, notice, now)
+
+    try:
+        await ctx.db.run(write)
+    except Exception as error:
+        ctx.log.error("an update was not told", job=job_id, error=error)
+
+
+async def _notices(tx: Tx, job_id: UUID) -> list[Notification]:
+    facts = await audit_store.get_build_facts(tx, job_id)
+    if facts is None:
+        return []
+    organization = await organization_store.get_organization(tx, facts.organization_id)
+    template = await template_store.get_template(tx, facts.template_id)
+    version = await version_store.get_version(tx, facts.template_version_id)
+    initiator = await user_store.get_user(tx, facts.initiator_id)
+    labels = {
+        "organization": organization.name if organization else "",
+        "initiator": initiator.username if initiator else "",
+        "workspace": facts.workspace_name,
+        "workspace_owner_username": facts.owner_name,
+        "template": template.name if template else "",
+        "version": version.name if version else "",
+    }
+    about = (facts.workspace_id, facts.owner_id, facts.template_id, facts.organization_id)
+    admins = await notification_store.list_admins(tx, TEMPLATE_ADMINS, facts.organization_id)
+    return [
+        Notification(WORKSPACE_MANUALLY_UPDATED, admin, labels, about)
+        for admin in admins
+        if admin != facts.initiator_id
+    ]

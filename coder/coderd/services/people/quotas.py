@@ -1,0 +1,94 @@
+"""Quotas: credits a day that the workspaces of a member may cost in an organization.
+
+The budget is what the groups of the member allow together, Everyone included. While no group of an organization has
+an allowance there is no limit (-1): quotas begin with the first one, not with the first build that costs something.
+What a template's resources cost is said by `coder_metadata.daily_cost`.
+
+A workspace costs what its newest build says, and a new build says what the one before it did until something is known:
+a build that is refused, fails or is canceled leaves what runs running. Being granted raises the cost at once, only what
+has ended well lowers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.api.base.refusals import Invalid, NotFound
+from coder.coderd.services.people import users
+from coder.coderd.store.engine import names as name_store
+from coder.coderd.store.people import groups as group_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.domain.access.policy import Subject
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.workspaces import WorkspaceRow
+
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Credits a day."""
+
+    consumed: int
+    budget: int
+    "-1: no limit."
+    granted: bool = True
+    "Whether the build that asked may go on."
+
+
+async def quota_of(ctx: Context, subject: Subject, organization: str, user: str) -> Quota:
+    """What a member uses and may use. Raises NotFound."""
+    organization_id = await ctx.db.read(name_store.find_organization, organization)
+    if organization_id is None:
+        raise NotFound
+    row = await users.resolve_user(ctx, subject, user)
+    return _shown(await ctx.db.read(_quota, organization_id, row.id))
+
+
+async def _quota(tx: Tx, organization_id: UUID, owner_id: UUID) -> Quota:
+    budget = await group_store.quota_budget(tx, organization_id, owner_id)
+    consumed = await build_store.sum_daily_cost(tx, owner_id, organization_id)
+    return Quota(consumed, UNLIMITED if budget is None else budget)
+
+
+async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
+    """Decides about the build of a job, and counts its cost when it may go on. Raises Invalid for other jobs.
+
+    A build that costs no more than the one before it always may: stopping and deleting must never be refused. Less than
+    nothing is nothing: no workspace pays for another.
+    """
+    daily_cost = max(daily_cost, 0)
+    build = await build_store.get_build_by_job(tx, job_id)
+    workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build else None
+    if build is None or workspace is None:
+        raise Invalid("quotas are for builds of workspaces")
+    await group_store.lock_quota(tx, workspace.owner_id)
+    quota = await _quota(tx, workspace.organization_id, workspace.owner_id)
+    # The newest build counts for its workspace. This one may have been counted already: a daemon may ask twice.
+    consumed = quota.consumed - build.daily_cost + daily_cost
+    previous = await build_store.get_previous_build(tx, build)
+    dearer = previous is None or daily_cost > previous.daily_cost
+    if quota.budget != UNLIMITED and dearer and daily_cost > 0 and consumed > quota.budget:
+        return Quota(quota.consumed, quota.budget, granted=False)
+    await build_store.update_build(tx, build.id, daily_cost=max(build.daily_cost, daily_cost), granted_cost=daily_cost)
+    return _shown(Quota(consumed, quota.budget))
+
+
+async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
+    """Whether somebody may have a workspace of another's that runs already. Held until the transaction ends."""
+    await group_store.lock_quota(tx, owner_id)
+    quota = await _quota(tx, workspace.organization_id, owner_id)
+    build = await build_store.get_latest_build(tx, workspace.id)
+    cost = build.daily_cost if build else 0
+    return quota.budget == UNLIMITED or cost == 0 or quota.consumed + cost <= quota.budget
+
+
+def _shown(quota: Quota) -> Quota:
+    """While there are no allowances nothing counts (recorded); what things cost is kept for the day there are."""
+    return Quota(0, UNLIMITED) if quota.budget == UNLIMITED else quota

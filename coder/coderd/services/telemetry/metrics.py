@@ -1,0 +1,300 @@
+"""The server's metrics under upstream's names: counted as things happen, or asked of the database at a scrape.
+
+Names and labels are those of a recorded v2.34. What belongs to Go's runtime or to parts this server does not have is
+left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from coder.appproxy.metrics.metric_families import BUILDS, Declaration, Family, Kind, exposition
+from coder.appproxy.metrics.open_links import OpenLinks
+from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
+from coder.base.version import BUILD_VERSION
+from coder.coderd.services.network.coordinator import Coordinator
+from coder.coderd.services.network.relay import Relay
+from coder.coderd.services.telemetry.forwarded_metrics import ForwardedMetrics
+from coder.coderd.store.telemetry import metrics as store
+from coder.domain.agents.agents import agent_status
+from coder.domain.provisioning.provisioners import STALE_AFTER
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+STATS_WINDOW = timedelta(minutes=1)
+
+_FAMILIES: tuple[Declaration, ...] = (
+    ("coderd_api_requests_processed_total", "counter", "code method path", "Requests that were answered."),
+    ("coderd_api_request_latencies_seconds", "histogram", "method path", "How long requests took."),
+    ("coderd_api_concurrent_requests", "gauge", "method path", "Requests being answered."),
+    ("coderd_api_concurrent_websockets", "gauge", "path", "Open WebSockets."),
+    ("coderd_api_websocket_durations_seconds", "histogram", "path", "How long WebSockets were open."),
+    ("coderd_api_websocket_probes_total", "counter", "path result", "Pings to the other end of WebSockets."),
+    ("coderd_api_active_users_duration_hour", "gauge", "", "Users seen within the last hour."),
+    ("coderd_api_total_user_count", "gauge", "status", "Users by status."),
+    ("coderd_api_workspace_latest_build", "gauge", "status", "Workspaces by the status of their latest build."),
+    (
+        "coderd_workspace_latest_build_status",
+        "gauge",
+        "status template_name template_version workspace_owner workspace_transition",
+        "Workspaces by the status of their latest build, in detail.",
+    ),
+    (
+        "coderd_agents_up",
+        "gauge",
+        "template_name template_version username workspace_name",
+        "Agents that are expected to run.",
+    ),
+    (
+        "coderd_agents_connections",
+        "gauge",
+        "agent_name lifecycle_state status tailnet_node username workspace_name",
+        "Agents by the state of their connection.",
+    ),
+    ("coderd_agents_apps", "gauge", "agent_name app_name health username workspace_name", "Apps of agents."),
+    (
+        "coderd_agents_connection_latencies_seconds",
+        "gauge",
+        "agent_name derp_region preferred username workspace_name",
+        "How far agents are from relays.",
+    ),
+    (
+        "coderd_agents_first_connection_seconds",
+        "histogram",
+        "agent_name template_name",
+        "How long agents took to connect for the first time.",
+    ),
+    ("coderd_prometheusmetrics_agents_execution_seconds", "histogram", "", "How long asking for agents took."),
+    ("coderd_build_info", "gauge", "revision version", "The version of this server."),
+    ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioners heard of lately."),
+    ("coderd_provisionerd_jobs_current", "gauge", "provisioner", "Jobs that run."),
+    ("coderd_provisionerd_job_timings_seconds", "histogram", "provisioner status", "How long jobs took."),
+    (
+        "coderd_provisionerd_workspace_build_timings_seconds",
+        "histogram",
+        "status template_name template_version workspace_transition",
+        "How long builds took.",
+    ),
+    (
+        "coderd_workspace_builds_total",
+        "counter",
+        "status template_name template_version workspace_name workspace_owner workspace_transition",
+        "Builds that ended.",
+    ),
+    (
+        "coderd_workspace_builds_enqueued_total",
+        "counter",
+        "build_reason provisioner_type status transition",
+        "Builds that were asked for: queued, or refused.",
+    ),
+    (
+        "coderd_template_workspace_build_duration_seconds",
+        "histogram",
+        "is_prebuild organization_name status template_name transition",
+        "How long starts took, from the order of the build until every agent had started.",
+    ),
+    (
+        "coderd_provisioner_job_queue_wait_seconds",
+        "histogram",
+        "build_reason job_type provisioner_type transition",
+        "How long jobs waited for a provisioner.",
+    ),
+    (
+        "coderd_workspace_creation_total",
+        "counter",
+        "organization_name preset_name template_name",
+        "Workspaces that were created for somebody.",
+    ),
+    (
+        "coderd_workspace_creation_duration_seconds",
+        "histogram",
+        "organization_name preset_name template_name type",
+        "How long the first build of workspaces took, from its order to its end.",
+    ),
+    ("coderd_proxyhealth_health_check_duration_seconds", "histogram", "", "How long asking all proxies took."),
+    ("coder_pubsub_connected", "gauge", "", "Whether notices of the database arrive."),
+    ("coder_pubsub_current_events", "gauge", "", "Channels somebody listens on."),
+    ("coder_pubsub_current_subscribers", "gauge", "", "Listeners."),
+    ("coder_pubsub_disconnections_total", "counter", "", "Times the listening connection was lost."),
+    ("coder_pubsub_messages_total", "counter", "size", "Notices that arrived."),
+    ("coder_pubsub_received_bytes_total", "counter", "", "Bytes of notices that arrived."),
+    ("coder_pubsub_subscribes_total", "counter", "success", "Subscriptions."),
+    ("coderd_lifecycle_autobuild_execution_duration_seconds", "histogram", "", "How long a turn of autobuild took."),
+    (
+        "coderd_notifications_dispatch_attempts_total",
+        "counter",
+        "method notification_template_id result",
+        "Attempts to send a message.",
+    ),
+    (
+        "coderd_notifications_inflight_dispatches",
+        "gauge",
+        "method notification_template_id",
+        "Messages being sent.",
+    ),
+    ("coderd_notifications_dispatcher_send_seconds", "histogram", "method", "How long sending a message took."),
+    ("coderd_notifications_queued_seconds", "histogram", "method", "How long messages waited."),
+    ("coderd_dbpurge_iteration_duration_seconds", "histogram", "success", "How long a purge took."),
+    ("coderd_dbpurge_records_purged_total", "counter", "record_type", "Rows that were purged."),
+    ("coderd_license_active_users", "gauge", "", "Active users."),
+    ("coderd_license_errors", "gauge", "", "Licences are not needed: always 0."),
+    ("coderd_license_warnings", "gauge", "", "Licences are not needed: always 0."),
+    ("coderd_license_user_limit_enabled", "gauge", "", "There is no limit: always 0."),
+    ("go_sql_max_open_connections", "gauge", "db_name", "Connections to the database there may be at a time."),
+    ("go_sql_open_connections", "gauge", "db_name", "Connections to the database, in use or idle."),
+    ("go_sql_in_use_connections", "gauge", "db_name", "Connections to the database that work."),
+    ("go_sql_idle_connections", "gauge", "db_name", "Connections to the database that wait for work."),
+    *RELAY,
+    *PROCESS,
+    *SCRAPES,
+)
+_STATS_LABELS = "agent_name username workspace_name"
+_STATS = (
+    "connection_count",
+    "connection_median_latency_seconds",
+    "rx_bytes",
+    "tx_bytes",
+    "session_count_jetbrains",
+    "session_count_reconnecting_pty",
+    "session_count_ssh",
+    "session_count_vscode",
+)
+
+
+class Metrics:
+    """Every family of this process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.families: dict[str, Family] = {}
+        for name, kind, labels, text in _FAMILIES:
+            self._declare(name, kind, labels, text)
+        if ctx.config.prometheus_collect_agent_stats:
+            for name in _STATS:
+                self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents lately.")
+        self.forwarded = ForwardedMetrics(
+            own={name for family in self.families.values() for name in family.series_names}
+        )
+        self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
+        self.at_scrape: list[Callable[[Metrics], None]] = []
+        """Asked for their gauges at each scrape."""
+        self.links = OpenLinks(self.families)
+        self._lock = trio.Lock()
+
+    def _declare(self, name: str, kind: Kind, labels: str, text: str) -> None:
+        buckets = BUILDS if "timings" in name or "build_duration" in name else Family("", "gauge", "").buckets
+        self.families[name] = Family(name, kind, text, tuple(labels.split()), buckets)
+
+    def __getitem__(self, name: str) -> Family:
+        return self.families[name]
+
+    async def exposition(self) -> str:
+        """The text of one scrape."""
+        in_flight = self["promhttp_metric_handler_requests_in_flight"]
+        in_flight.add()
+        try:
+            async with self._lock:
+                await self._collect()
+                self["promhttp_metric_handler_requests_total"].add("200")
+                forwarded = self.forwarded.families(self._ctx.clock.now())
+                return exposition([*self.families.values(), *forwarded])
+        finally:
+            in_flight.add(by=-1)
+
+    async def _collect(self) -> None:
+        now = self._ctx.clock.now()
+        found = await self._ctx.db.read(_load, now)
+        for ask in self.at_scrape:
+            ask(self)
+        self["coderd_api_total_user_count"].replace(found["users"])
+        self["coderd_api_active_users_duration_hour"].set(found["active"])
+        self["coderd_license_active_users"].set(sum(value for labels, value in found["users"] if labels == ("active",)))
+        self["coderd_workspace_latest_build_status"].replace(found["builds"])
+        by_status: dict[tuple[str, ...], float] = {}
+        for labels, value in found["builds"]:
+            by_status[labels[:1]] = by_status.get(labels[:1], 0) + value
+        self["coderd_api_workspace_latest_build"].replace(by_status.items())
+        self["coderd_agents_apps"].replace(found["apps"])
+        self["coderd_provisionerd_num_daemons"].set(found["daemons"])
+        self["coderd_provisionerd_jobs_current"].replace(found["jobs"])
+        began = self._ctx.clock.monotonic()
+        self._set_agents(found["agents"])
+        self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
+            found["agents_took"] + self._ctx.clock.monotonic() - began
+        )
+        self._set_notices()
+        self._set_pool()
+        set_process(self.families)
+        set_relay(self.families, self._ctx.part(Relay).server)
+        if self._ctx.config.prometheus_collect_agent_stats:
+            rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
+            for place, name in enumerate(_STATS, 3):
+                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[place])) for row in rows)
+
+    def _set_agents(self, rows: list[Any]) -> None:
+        now = self._ctx.clock.now()
+        up: dict[tuple[str, ...], float] = {}
+        connections: dict[tuple[str, ...], float] = {}
+        latencies: dict[tuple[str, ...], float] = {}
+        coordinator = self._ctx.part(Coordinator)
+        for row in rows:
+            agent_id, agent, user, workspace, template, version, lifecycle, first, last, gone, created, timeout = row
+            status = agent_status(
+                now,
+                created_at=created,
+                first_connected_at=first,
+                last_connected_at=last,
+                disconnected_at=gone,
+                connection_timeout_seconds=timeout,
+            )
+            place = (template, version, user, workspace)
+            up[place] = up.get(place, 0) + 1
+            node = coordinator.node_number(agent_id)
+            connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
+            for region, measured in (coordinator.latency_of(agent_id) or {}).items():
+                preferred = str(measured["preferred"]).lower()
+                latencies[agent, region, preferred, user, workspace] = measured["latency_ms"] / 1000
+        self["coderd_agents_up"].replace(up.items())
+        self["coderd_agents_connections"].replace(connections.items())
+        self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
+
+    def _set_pool(self) -> None:
+        found = self._ctx.db.pool()
+        counts = {"max_open": found.most, "open": found.in_use + found.idle, "in_use": found.in_use, "idle": found.idle}
+        for name, value in counts.items():
+            self[f"go_sql_{name}_connections"].set(value, "coder")
+
+    def _set_notices(self) -> None:
+        found = self._ctx.db.notices()
+        self["coder_pubsub_connected"].set(found.is_connected)
+        self["coder_pubsub_current_events"].set(found.channels)
+        self["coder_pubsub_current_subscribers"].set(found.subscribers)
+        self["coder_pubsub_disconnections_total"].set(found.counters.losses)
+        self["coder_pubsub_messages_total"].replace(
+            ((size,), float(count))
+            for size, count in (("normal", found.counters.small), ("colossal", found.counters.big))
+        )
+        self["coder_pubsub_received_bytes_total"].set(found.counters.received_bytes)
+        self["coder_pubsub_subscribes_total"].set(found.counters.subscribed, "true")
+
+
+async def _load(tx: Tx, now: Any) -> dict[str, Any]:
+    began = time.perf_counter()
+    agents = await store.list_agents(tx)
+    return {
+        "agents": agents,
+        "agents_took": time.perf_counter() - began,
+        "users": await store.users_by_status(tx),
+        "active": await store.count_active(tx, now - timedelta(hours=1)),
+        "builds": await store.latest_builds(tx),
+        "apps": await store.apps(tx),
+        "daemons": await store.count_daemons(tx, now - STALE_AFTER),
+        "jobs": await store.running_jobs(tx),
+    }

@@ -1,0 +1,31 @@
+"""The server's listener for Prometheus, on `--prometheus-address`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from coder.appproxy.metrics.metrics_listener import open_metrics_listeners, serve_metrics
+from coder.coderd.services.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+
+async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Serves until the server stops; does nothing where it is off. Raises CoderError when it cannot listen."""
+    if not ctx.config.prometheus_enable:
+        task_status.started()
+        return
+    listeners = await open_metrics_listeners(ctx.config.prometheus_address)
+    ctx.parts[MetricsEndpoint] = MetricsEndpoint(listeners[0].socket.getsockname()[1])
+    task_status.started()
+    await serve_metrics(listeners, ctx.part(Metrics).exposition, ctx.stopping)
+
+
+class MetricsEndpoint:
+    """Where the listener is."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port

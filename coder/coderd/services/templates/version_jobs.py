@@ -1,0 +1,85 @@
+"""Jobs of template versions, as the queue handles them: imports and dry runs. What they hold is `import_work.py`."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.provisioning.job_handlers import JobUpdate
+from coder.coderd.services.provisioning.resources import insert_resources
+from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.services.templates import import_work
+from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.rpc.proto import provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+class ImportJobs:
+    """The `JobHandler` of imports."""
+
+    result = "template_import"
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._files: ModuleFiles = ctx.part(ModuleFiles)
+
+    async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
+        described = await self._ctx.db.read(import_work.describe_import, job, self._ctx.access_url)
+        acquired.template_import.CopyFrom(described)
+
+    async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
+        return await import_work.record_parse(tx, job, request, now)
+
+    async def complete(
+        self, tx: Tx, worker: Worker, job: JobRow, request: provisionerd_pb2.CompletedJob, now: datetime
+    ) -> str:
+        completed = request.template_import
+        sent = io.BytesIO(completed.module_files) if completed.module_files else None
+        modules = sent or self._files.get(worker, completed.module_files_hash)
+        configured = frozenset(provider.id for provider in self._ctx.config.external_auth_providers)
+        return await import_work.complete_import(tx, job, completed, modules, now, configured)
+
+    async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
+        pass  # the version shows its job's error, and keeps what parsing found
+
+    async def ended(
+        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
+    ) -> None:
+        if worker is not None:
+            self._files.forget(worker)
+
+
+class DryRunJobs:
+    """The `JobHandler` of dry runs, which leave resources to look at and nothing else."""
+
+    result = "template_dry_run"
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
+        described = await self._ctx.db.read(import_work.describe_dry_run, job, self._ctx.access_url)
+        acquired.template_dry_run.CopyFrom(described)
+
+    async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
+        return JobUpdate()
+
+    async def complete(
+        self, tx: Tx, worker: Worker, job: JobRow, request: provisionerd_pb2.CompletedJob, now: datetime
+    ) -> str:
+        await insert_resources(tx, job.id, "start", request.template_dry_run.resources, now)
+        return ""
+
+    async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
+        pass  # its error is the job's
+
+    async def ended(
+        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
+    ) -> None:
+        pass  # whoever started it follows the job

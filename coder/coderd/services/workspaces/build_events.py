@@ -1,0 +1,192 @@
+"""What follows when a build's job has ended: an audit entry, messages to those it concerns, and figures.
+
+Written in a transaction of its own, after the end was committed. Events of requests are
+`services/audit/record_event.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.audit import audit
+from coder.coderd.services.audit.audit import AuditEvent, Origin
+from coder.coderd.services.notifications import notifications, prebuild_notifications, task_notifications
+from coder.coderd.services.notifications.notifications import Notification, NotificationSite
+from coder.coderd.services.notifications.prebuild_notifications import Replaced
+from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.store.audit import audit as store
+from coder.coderd.store.audit.audit import AuditSnapshot, BuildFacts
+from coder.coderd.store.notifications import notifications as notification_store
+from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.site.site import PREBUILDS_USER_ID
+from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.workspaces import builds as build_store
+from coder.domain.notifications import notification_templates
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.provisioning.jobs import JobRow
+
+_BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task_auto_pause"})
+
+
+async def build_over(ctx: Context, job_id: UUID, replaced: Replaced | None = None) -> None:
+    """A build's job ended, whatever way. Never raises: the build itself is done."""
+    try:
+        counted = await ctx.db.run(_build_over, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
+        if counted is not None:
+            _count_build(ctx.part(Metrics), counted)
+    except Exception as error:
+        ctx.log.error("the end of a build was not told", job=job_id, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What metrics say of a build that ended."""
+
+    facts: BuildFacts
+    provisioner: str
+    template: str
+    version: str
+    status: str
+    seconds: float
+    created: _Created | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Created:
+    """The first start of a workspace, when it went well."""
+
+    organization: str
+    preset: str
+    seconds: float
+    "From the order to the end."
+    is_prebuild: bool
+
+
+def _count_build(metrics: Metrics, build: _Counted) -> None:
+    facts = build.facts
+    metrics["coderd_workspace_builds_total"].add(
+        build.status, build.template, build.version, facts.workspace_name, facts.owner_name, facts.transition.upper()
+    )
+    metrics["coderd_provisionerd_job_timings_seconds"].observe(build.seconds, build.provisioner, build.status)
+    metrics["coderd_provisionerd_workspace_build_timings_seconds"].observe(
+        build.seconds, build.status, build.template, build.version, facts.transition.upper()
+    )
+    created = build.created
+    if created is None:
+        return
+    kind = "prebuild" if created.is_prebuild else "regular"
+    metrics["coderd_workspace_creation_duration_seconds"].observe(
+        created.seconds, created.organization, created.preset, build.template, kind
+    )
+    if not created.is_prebuild:
+        metrics["coderd_workspace_creation_total"].add(created.organization, created.preset, build.template)
+
+
+async def _created(tx: Tx, facts: BuildFacts, job: JobRow) -> _Created:
+    organization = await organization_store.get_organization(tx, facts.organization_id)
+    build = await build_store.get_build(tx, facts.build_id)
+    preset_id = build.template_version_preset_id if build else None
+    preset = await version_store.get_preset(tx, preset_id) if preset_id else None
+    return _Created(
+        organization.name if organization else "",
+        preset.name if preset else "",
+        ((job.completed_at or job.created_at) - job.created_at).total_seconds(),
+        facts.owner_id == PREBUILDS_USER_ID,
+    )
+
+
+async def _build_over(
+    tx: Tx, job_id: UUID, site: NotificationSite, now: datetime, replaced: Replaced
+) -> _Counted | None:
+    job = await job_store.get_job(tx, job_id)
+    facts = await store.get_build_facts(tx, job_id)
+    if job is None or facts is None or job.completed_at is None:
+        return None
+    failed = bool(job.error) or job.status in {"failed", "canceled"}
+    await audit.write(tx, _build_event(facts, failed=failed), now)
+    notices = await _build_notices(tx, facts, job, failed=failed)
+    if not failed:
+        notices += await prebuild_notifications.of_replacements(tx, facts, replaced)
+    for notice in notices:
+        await notifications.enqueue(tx, site, notice, now)
+    template = await template_store.get_template(tx, facts.template_id)
+    version = await version_store.get_version(tx, facts.template_version_id)
+    first = facts.build_number == 1 and facts.transition == "start" and not failed
+    took = (job.completed_at - (job.started_at or job.completed_at)).total_seconds()
+    return _Counted(
+        facts,
+        job.provisioner,
+        template.name if template else "",
+        version.name if version else "",
+        "failed" if failed else "success",
+        took,
+        await _created(tx, facts, job) if first else None,
+    )
+
+
+def _build_event(facts: BuildFacts, *, failed: bool) -> AuditEvent:
+    additional = {
+        "workspace_name": facts.workspace_name,
+        "build_number": str(facts.build_number),
+        "build_reason": facts.reason,
+        "workspace_owner": facts.owner_name,
+        "workspace_id": str(facts.workspace_id),
+    }
+    shown = AuditSnapshot(facts.build_id, facts.workspace_name, facts.organization_id, "", facts.owner_name, {})
+    return AuditEvent(
+        "workspace_build",
+        facts.transition,
+        Origin(user_id=facts.initiator_id),
+        500 if failed else 200,
+        after=shown,
+        additional=additional,
+    )
+
+
+async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool) -> list[Notification]:
+    about = (facts.workspace_id, facts.owner_id, facts.template_id, facts.organization_id)
+    automatic = facts.reason in _BY_ITSELF
+    initiator = await user_store.get_user(tx, facts.initiator_id)
+    by = "autobuild" if automatic else (initiator.username if initiator else "")
+    if not failed:
+        told = await task_notifications.of_build(tx, facts, about)
+        if told:
+            return told
+        if facts.transition != "delete" or (facts.initiator_id == facts.owner_id and not automatic):
+            return []
+        reason = "autodeleted due to dormancy" if automatic else "initiated by user"
+        labels = {"name": facts.workspace_name, "reason": reason, "initiator": by}
+        return [Notification(notification_templates.WORKSPACE_DELETED, facts.owner_id, labels, about)]
+    if job.status == "canceled":
+        return []
+    if automatic:
+        labels = {"name": facts.workspace_name, "reason": facts.reason}
+        return [Notification(notification_templates.WORKSPACE_AUTOBUILD_FAILED, facts.owner_id, labels, about)]
+    return await _manual_failure(tx, facts, by, about)
+
+
+async def _manual_failure(tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]) -> list[Notification]:
+    """Those who look after the template hear of builds that fail for others."""
+    template = await template_store.get_template(tx, facts.template_id)
+    version = await version_store.get_version(tx, facts.template_version_id)
+    labels = {
+        "name": facts.workspace_name,
+        "template_name": template.name if template else "",
+        "template_version_name": version.name if version else "",
+        "initiator": initiator,
+        "workspace_owner_username": facts.owner_name,
+        "workspace_build_number": str(facts.build_number),
+    }
+    admins = await notification_store.list_admins(tx, ("template-admin",), facts.organization_id)
+    return [
+        Notification(notification_templates.WORKSPACE_MANUAL_BUILD_FAILED, admin, labels, about) for admin in admins
+    ]

@@ -1,0 +1,56 @@
+"""Jobs that build workspaces, as the queue handles them.
+
+What a daemon gets is `build_work.py`, what its result means `build_results.py`, what follows `build_events.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from coder.coderd.services.provisioning.job_handlers import JobUpdate
+from coder.coderd.services.provisioning.worker import Worker
+from coder.coderd.services.workspaces import build_events, build_results, build_work
+from coder.coderd.store.provisioning.jobs import JobRow
+from coder.rpc.proto import provisionerd_pb2
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+
+class BuildJobs:
+    """The `JobHandler` of builds."""
+
+    result = "workspace_build"
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
+        acquired.workspace_build.CopyFrom(await build_work.describe_build(self._ctx, job))
+
+    async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
+        if request.workspace_state:
+            await build_results.keep_state(tx, job, request.workspace_state)
+        return JobUpdate()
+
+    async def complete(
+        self, tx: Tx, worker: Worker, job: JobRow, request: provisionerd_pb2.CompletedJob, now: datetime
+    ) -> str:
+        quiet_hours = self._ctx.config.default_quiet_hours_schedule
+        await build_results.complete_build(tx, job, request.workspace_build, now, quiet_hours)
+        await build_results.insert_timings(tx, job, request.workspace_build.timings)
+        return ""
+
+    async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
+        await build_results.fail_build(tx, job, request.workspace_build if request is not None else None, now)
+        if request is not None:
+            await build_results.insert_timings(tx, job, request.workspace_build.timings)
+
+    async def ended(
+        self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
+    ) -> None:
+        replaced = completed.workspace_build.resource_replacements if completed is not None else ()
+        await build_events.build_over(self._ctx, job_id, {one.resource: list(one.paths) for one in replaced})

@@ -1,0 +1,157 @@
+"""Sorting changes to those who watch: one LISTEN per process, any number of watchers.
+
+A watcher names what it wants to hear of (a workspace, everything of an owner, an agent, or all) and gets the changes
+in order. Equal changes that it has not fetched yet are one: a slow reader is told once, not a thousand times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import trio
+
+from coder.coderd.store.engine.listening import RESYNC
+from coder.coderd.store.workspaces.change_feed import AGENT_ONLY, CHANNEL, Change, parse_change
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+
+_ALL = "*"
+_MAX_PENDING = 1000
+# More different changes than this mean the watcher has to look at everything anyway.
+
+
+class Watch:
+    """One watcher's queue of changes."""
+
+    __slots__ = ("_pending", "_ring", "_seen")
+
+    def __init__(self) -> None:
+        self._pending: deque[Change] = deque()
+        self._seen: set[Change] = set()
+        self._ring = trio.Event()
+
+    def put(self, change: Change) -> None:
+        if change in self._seen:
+            return
+        if len(self._pending) >= _MAX_PENDING:
+            self._pending.clear()
+            self._seen.clear()
+            change = Change("resync")
+        self._pending.append(change)
+        self._seen.add(change)
+        self._ring.set()
+
+    async def next(self) -> Change:
+        """Waits for the next change. After `resync` anything may have changed."""
+        while not self._pending:
+            self._ring = trio.Event()
+            await self._ring.wait()
+        change = self._pending.popleft()
+        self._seen.discard(change)
+        return change
+
+    def drain(self) -> list[Change]:
+        """Everything that waits already."""
+        found = list(self._pending)
+        self._pending.clear()
+        self._seen.clear()
+        return found
+
+
+class WorkspaceChangeFeed:
+    """The sorter of one server process. Made once, see `Context.part`."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._watchers: dict[object, set[Watch]] = {}
+        self._versions: dict[UUID, int] = {}
+        self._counter = count(1)
+        self._resyncs = 0
+        self._listening = trio.Event()
+        ctx.nursery.start_soon(self._listen)
+        ctx.nursery.start_soon(self._wake_at_end)
+
+    async def wait_ready(self) -> None:
+        """From here on no change is missed: call it before reading what is to be watched."""
+        await self._listening.wait()
+
+    def version(self, workspace_id: UUID) -> tuple[int, int]:
+        """Differs after every change to a watched workspace, and between times without a watcher."""
+        return self._resyncs, self._versions.get(workspace_id, 0)
+
+    @contextmanager
+    def watch(
+        self,
+        *,
+        workspace_id: UUID | None = None,
+        owner_id: UUID | None = None,
+        agent_id: UUID | None = None,
+        everything: bool = False,
+    ) -> Iterator[Watch]:
+        """Hears of every change to any of the things named, for the length of the block.
+
+        Metadata and logs of agents go only to watchers of that agent.
+        """
+        watch = Watch()
+        named = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
+        keys: list[object] = [key for key in named if key[1] is not None]
+        if everything:
+            keys.append(_ALL)
+        if workspace_id is not None and ("workspace", workspace_id) not in self._watchers:
+            self._versions[workspace_id] = next(self._counter)  # what nobody watched may have changed
+        for key in keys:
+            self._watchers.setdefault(key, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            for key in keys:
+                self._forget(key, watch)
+
+    def _forget(self, key: object, watch: Watch) -> None:
+        watchers = self._watchers[key]
+        watchers.discard(watch)
+        if not watchers:
+            del self._watchers[key]
+            if isinstance(key, tuple) and key[0] == "workspace":
+                self._versions.pop(key[1], None)
+
+    async def _listen(self) -> None:
+        async with self._ctx.db.listen(CHANNEL) as notices:
+            self._listening.set()
+            async for _channel, payload in notices:
+                if payload == RESYNC:
+                    self._tell_everybody(Change("resync"))
+                    continue
+                try:
+                    change = parse_change(payload)
+                except ValueError:
+                    continue  # somebody else's notice on our channel
+                self._dispatch(change)
+
+    async def _wake_at_end(self) -> None:
+        """Streams end when the server stops: their watchers look up."""
+        await self._ctx.stopping.wait()
+        self._tell_everybody(Change("resync"))
+
+    def _dispatch(self, change: Change) -> None:
+        keys: list[object] = [("agent", change.agent_id)]
+        if change.kind not in AGENT_ONLY:
+            keys += [("workspace", change.workspace_id), ("owner", change.owner_id), _ALL]
+            if ("workspace", change.workspace_id) in self._watchers and change.workspace_id is not None:
+                self._versions[change.workspace_id] = next(self._counter)
+        told: set[Watch] = set()
+        for key in keys:
+            told |= self._watchers.get(key, set())
+        for watch in told:
+            watch.put(change)
+
+    def _tell_everybody(self, change: Change) -> None:
+        self._resyncs += 1
+        for watch in set().union(*self._watchers.values()):
+            watch.put(change)

@@ -1,0 +1,150 @@
+"""Queries on the connection log: who reached into which workspace, when and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from coder.coderd.store.audit.audit import COUNT_CAP
+from coder.coderd.store.engine.rows import column_values
+from coder.coderd.store.tables.automation import connection_logs
+from coder.coderd.store.tables.identity import organizations, users
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRow:
+    id: UUID
+    connect_time: datetime
+    organization_id: UUID
+    workspace_owner_id: UUID
+    workspace_id: UUID
+    workspace_name: str
+    agent_name: str
+    type: str
+    ip: str
+    code: int | None = None
+    "HTTP status of a web connection, exit code of another."
+    user_agent: str | None = None
+    user_id: UUID | None = None
+    slug_or_port: str | None = None
+    connection_id: UUID | None = None
+    "None for web connections: their end is not known."
+    disconnect_time: datetime | None = None
+    disconnect_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionView:
+    connection: ConnectionRow
+    owner_username: str
+    organization_name: str
+    organization_display_name: str
+    organization_icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFilter:
+    """Which connections to list; None or empty means any."""
+
+    organization_id: UUID | None = None
+    workspace_owner: str = ""
+    workspace_owner_email: str = ""
+    type: str = ""
+    username: str = ""
+    user_email: str = ""
+    connected_after: datetime | None = None
+    connected_before: datetime | None = None
+    workspace_id: UUID | None = None
+    connection_id: UUID | None = None
+    status: str = ""
+    organizations: Sequence[UUID] | None = None
+    "What the caller may read; None is everything."
+
+
+async def put_connection(tx: Tx, row: ConnectionRow) -> None:
+    """A connection began; the report of one known already changes nothing."""
+    values = column_values(row)
+    await tx.execute(insert(connection_logs).values(**values).on_conflict_do_nothing())
+
+
+async def end_connection(
+    tx: Tx, connection_id: UUID, workspace_id: UUID, agent_name: str, *, at: datetime, code: int, reason: str
+) -> bool:
+    """False when no such connection is open."""
+    log = connection_logs.c
+    statement = (
+        update(connection_logs)
+        .where(
+            log.connection_id == connection_id,
+            log.workspace_id == workspace_id,
+            log.agent_name == agent_name,
+            log.disconnect_time.is_(None),
+        )
+        .values(disconnect_time=at, code=code, disconnect_reason=reason)
+    )
+    return bool((await tx.execute(statement)).rowcount)
+
+
+async def list_connections(tx: Tx, which: ConnectionFilter, *, limit: int, offset: int) -> list[ConnectionView]:
+    """Newest first. `limit` 0 is all."""
+    columns = [connection_logs.c[field.name] for field in fields(ConnectionRow)]
+    statement = (
+        select(*columns, users.c.username, organizations.c.name, organizations.c.display_name, organizations.c.icon)
+        .select_from(connection_logs)
+        .join(users, users.c.id == connection_logs.c.workspace_owner_id)
+        .join(organizations, organizations.c.id == connection_logs.c.organization_id)
+        .where(*_conditions(which))
+        .order_by(connection_logs.c.connect_time.desc(), connection_logs.c.id)
+        .offset(offset)
+    )
+    if limit:
+        statement = statement.limit(limit)
+    count = len(columns)
+    return [ConnectionView(ConnectionRow(*row[:count]), *row[count:]) for row in await tx.execute(statement)]
+
+
+async def count_connections(tx: Tx, which: ConnectionFilter) -> int:
+    """At most `COUNT_CAP`."""
+    found = select(connection_logs.c.id).where(*_conditions(which)).limit(COUNT_CAP).subquery()
+    return int((await tx.execute(select(func.count()).select_from(found))).scalar_one())
+
+
+def _conditions(which: ConnectionFilter) -> list[ColumnElement[bool]]:
+    log = connection_logs.c
+    found: list[ColumnElement[bool]] = []
+    for name in ("organization_id", "type", "workspace_id", "connection_id"):
+        if getattr(which, name):
+            found.append(log[name] == getattr(which, name))
+    if which.connected_after:
+        found.append(log.connect_time >= which.connected_after)
+    if which.connected_before:
+        found.append(log.connect_time <= which.connected_before)
+    if which.status:
+        open_ = log.disconnect_time.is_(None)
+        found.append(log.connection_id.is_not(None))
+        found.append(open_ if which.status == "ongoing" else ~open_)
+    for value, who, column in (
+        (which.workspace_owner, log.workspace_owner_id, users.c.username),
+        (which.workspace_owner_email, log.workspace_owner_id, users.c.email),
+        (which.username, log.user_id, users.c.username),
+        (which.user_email, log.user_id, users.c.email),
+    ):
+        if value:
+            found.append(_named(who, column, value))
+    if which.organizations is not None:
+        found.append(log.organization_id.in_(list(which.organizations)))
+    return found
+
+
+def _named(who: ColumnElement[Any], column: ColumnElement[Any], value: str) -> ColumnElement[bool]:
+    named = users.alias()
+    return who.in_(select(named.c.id).where(func.lower(named.c[str(column.key)]) == func.lower(value)))

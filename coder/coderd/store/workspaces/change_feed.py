@@ -1,0 +1,68 @@
+"""Telling watchers that something about a workspace changed: one NOTIFY channel for all of them.
+
+Written inside the transaction of the change, so that nobody is told of what was rolled back. The other end, which
+sorts changes to their watchers inside the process, is `services/workspaces/change_feed.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
+
+from coder.coderd.store.engine.pubsub import notify, notify_all
+
+if TYPE_CHECKING:
+    from coder.coderd.store.engine.database import Tx
+
+CHANNEL = "workspace_changes"
+
+Kind = Literal[
+    "state",  # a build or its job moved, the workspace was edited or deleted
+    "settings",  # schedule, time to live, favourite and the like
+    "connection",  # an agent came, went or timed out
+    "lifecycle",  # an agent's lifecycle state
+    "startup",  # version and directory of an agent
+    "app_health",
+    "app_status",
+    "stats",  # last used, deadline bumped
+    "metadata",  # of interest to watchers of the agent only
+    "logs",  # likewise
+    "resync",  # never sent: delivered after notices may have been missed
+]
+
+AGENT_ONLY: frozenset[str] = frozenset({"metadata", "logs"})
+"""Kinds that do not concern watchers of the workspace: they come every second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened, and to whom. It says where to look, never what to see."""
+
+    kind: Kind
+    owner_id: UUID | None = None
+    workspace_id: UUID | None = None
+    agent_id: UUID | None = None
+
+
+async def notify_change(
+    tx: Tx, kind: Kind, *, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None
+) -> None:
+    """Delivered when `tx` commits."""
+    await notify(tx, CHANNEL, _payload(kind, owner_id, workspace_id, agent_id))
+
+
+async def notify_changes(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID]]) -> None:
+    """Of many workspaces at once, each with its owner before it: one statement, however many they are."""
+    await notify_all(tx, CHANNEL, [_payload(kind, owner_id, workspace_id) for owner_id, workspace_id in places])
+
+
+def _payload(kind: Kind, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None) -> str:
+    return f"{kind} {owner_id} {workspace_id} {agent_id or ''}"
+
+
+def parse_change(payload: str) -> Change:
+    """The notice of `notify_change`. Raises ValueError for anything else."""
+    kind, owner, workspace, agent = payload.split(" ")
+    return Change(kind, UUID(owner), UUID(workspace), UUID(agent) if agent else None)  # type: ignore[arg-type]

@@ -1,0 +1,322 @@
+"""A byte stream carried by ordinary HTTP requests: the last transport, for networks that strip or refuse every upgrade.
+
+Lives here: the headers both sides use, the buffer of bytes not yet acknowledged, and the client. The server is
+`coderd/services/network/carried_streams.py`. The protocol is ours, no other server speaks it
+(docs/protocol/carried-streams.md).
+
+`POST <path of the link>` with `Coder-Carry: <protocol>` opens, `GET /derp/streams/<id>` brings bytes down (as a
+stream, or as long polls when something on the way holds answers back), `POST` to the same place brings bytes up.
+Every request names the offset it begins at, so one that was cut is simply repeated: nothing is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+
+import trio
+
+from coder.net.errors import HttpError, NetError
+from coder.net.http1 import Headers, HttpClient
+from coder.net.masking import masked
+from coder.net.policy import DialPolicy
+
+CARRY = "Coder-Carry"
+"On the opening request: the protocol that would have been upgraded to."
+CARRIER = "Coder-Carrier"
+"On its answer: the stream's id, which is also the right to use it."
+OFFSET = "Coder-Carrier-Offset"
+RECEIVED = "Coder-Carrier-Received"
+"How many bytes from the server the client has: the server may forget them."
+ENDED = "Coder-Carrier-End"
+WAIT = "Coder-Carrier-Wait"
+"Seconds of silence after which an answer is to be ended; a proxy must not do it first."
+MODE = "Coder-Carrier-Mode"
+"`stream` or `poll`."
+STREAMS = "/derp/streams/"
+MARK = b"."
+"The first byte of every answer: proves that answers are passed on while they are still going on."
+
+WINDOW = 1 << 20
+"Bytes either side keeps for the other."
+PIECE = 256 << 10
+"Bytes of one request upwards, and between two acknowledgements of what came down."
+FIRST_WAIT = 25.0
+"Below the 30 s of the most impatient proxies in wide use."
+LEAST_WAIT = 1.0
+MARK_TIMEOUT = 3.0
+SLACK = 10.0
+"Seconds an answer may be late before its connection counts as dead."
+POST_TIMEOUT = 30.0
+PAUSES = (0.0, 0.1, 0.5, 2.0, 5.0)
+"Seconds before each try of one request."
+
+
+class RetransmitBuffer:
+    """Bytes on their way, kept until the other side has said that it has them."""
+
+    __slots__ = ("_data", "start")
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self.start = 0
+        "Offset of the first byte that is still here."
+
+    @property
+    def end(self) -> int:
+        """Offset after the last byte."""
+        return self.start + len(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._data += data
+
+    def read(self, offset: int, limit: int) -> bytes:
+        """Up to `limit` bytes from `offset` on. ValueError when they are gone or were never written."""
+        if not self.start <= offset <= self.end:
+            raise ValueError(f"offset {offset} is outside of {self.start}..{self.end}")
+        at = offset - self.start
+        return bytes(self._data[at : at + limit])
+
+    def acknowledge(self, offset: int) -> None:
+        """Everything before `offset` has arrived. ValueError when that was never written."""
+        if offset > self.end:
+            raise ValueError(f"offset {offset} was never written")
+        if offset > self.start:
+            del self._data[: offset - self.start]
+            self.start = offset
+
+
+class CarriedStream(trio.abc.HalfCloseableStream):
+    """The client's end; made by `connect_carried`. Requests go out when somebody sends or receives."""
+
+    def __init__(self, policy: DialPolicy, ident: str) -> None:
+        self._http = HttpClient(policy)
+        self._path = STREAMS + ident
+        self._sent = self._received = self._acknowledged = 0
+        self._buffer = b""
+        self._learned, self._origin = policy.learned, policy.origin.netloc
+        self._polls = self._learned.holds_back(self._origin, trio.current_time())
+        self._wait = FIRST_WAIT
+        self._answer: AsyncExitStack | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+        self._marked = False
+        self._heard_at = 0.0
+        self._failures = 0
+        self._is_ended = self._is_broken = self._is_closed = False
+        self._send_lock = trio.Lock()
+
+    @property
+    def mode(self) -> str:
+        """How bytes come down at present: `stream` or `poll`."""
+        return "poll" if self._polls else "stream"
+
+    # ---- up
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        view = memoryview(data)
+        async with self._send_lock:
+            for start in range(0, len(view), PIECE):
+                await self._post(bytes(view[start : start + PIECE]))
+        if not view:
+            await trio.lowlevel.checkpoint()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        async with self._send_lock:
+            pass
+
+    async def send_eof(self) -> None:
+        async with self._send_lock:
+            await self._post(b"", ended=True)
+
+    async def _post(self, body: bytes, *, ended: bool = False) -> None:
+        self._check_open()
+        headers = [(OFFSET, str(self._sent)), ("Content-Type", "application/octet-stream")]
+        if ended:
+            headers.append((ENDED, "1"))
+        failure: Exception | None = None
+        for pause in PAUSES:
+            await trio.sleep(pause)
+            received = self._received
+            try:
+                fields = [*headers, (RECEIVED, str(received))]
+                await self._http.request(
+                    "POST", self._path, body=body, headers=fields, expect=(204,), timeout=POST_TIMEOUT
+                )
+            except HttpError as error:
+                failure = error
+                if error.status in {404, 409, 410}:
+                    break
+            except NetError as error:
+                failure = error
+            except BaseException:
+                # Cut by cancellation it may have arrived or not: then nothing can follow it.
+                self._is_broken = self._is_broken or bool(body)
+                raise
+            else:
+                self._sent += len(body)
+                self._acknowledged = max(self._acknowledged, received)
+                return
+        self._is_broken = True
+        raise trio.BrokenResourceError(f"the carried stream broke: {failure}") from failure
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError
+        if self._is_broken:
+            raise trio.BrokenResourceError("the carried stream is broken")
+
+    # ---- down
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        while not self._buffer:
+            if self._is_closed:
+                raise trio.ClosedResourceError
+            if self._is_ended:
+                return b""
+            await self._fetch()
+        size = len(self._buffer) if max_bytes is None else max_bytes
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
+        return data
+
+    async def _fetch(self) -> None:
+        """One step towards more bytes: a request, a piece of its answer, or a pause after a failure."""
+        began = self._heard_at
+        try:
+            if self._chunks is None:
+                began = trio.current_time()
+                await self._ask()
+                return
+            with trio.fail_after(self._wait + SLACK if self._marked else self._mark_timeout()):
+                chunk = await anext(self._chunks, None)
+        except trio.TooSlowError:
+            await self._drop()
+            if not self._marked and not self._polls:
+                self._polls = True  # something on the way collects answers: ask for short ones
+                self._learned.on_held_back(self._origin, trio.current_time())
+                return
+            await self._failed(None)
+        except (NetError, HttpError) as error:
+            silence = trio.current_time() - began
+            was_idle = self._marked and silence > LEAST_WAIT
+            await self._drop()
+            if was_idle:
+                # Cut while nothing was said: end answers ourselves before that point from now on.
+                self._wait = max(LEAST_WAIT, min(self._wait, silence / 2))
+            await self._failed(error)
+        except BaseException:
+            await self._drop()
+            raise
+        else:
+            await self._take(chunk)
+
+    def _mark_timeout(self) -> float:
+        return self._wait + SLACK if self._polls else MARK_TIMEOUT
+
+    async def _ask(self) -> None:
+        headers = [
+            (OFFSET, str(self._received)),
+            (WAIT, f"{self._wait:g}"),
+            (MODE, self.mode),
+            ("Cache-Control", "no-store"),
+        ]
+        stack = AsyncExitStack()
+        try:
+            with trio.fail_after(self._mark_timeout()):
+                asked = self._http.stream("GET", self._path, headers=headers, head_timeout=math.inf)
+                answer = await stack.enter_async_context(asked)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await stack.aclose()
+            raise
+        if answer.status == 410:
+            self._is_ended = True
+        if answer.status != 200:
+            with trio.CancelScope(shield=True):
+                await stack.aclose()
+            if self._is_ended:
+                return
+            if answer.status in {404, 409}:
+                self._is_broken = True
+                raise trio.BrokenResourceError("the server has forgotten the carried stream")
+            raise HttpError(answer.status, "the carried stream was not continued")
+        chunks = answer.chunks()
+        await stack.enter_async_context(aclosing(chunks))
+        self._answer, self._chunks, self._marked = stack, chunks, False
+        self._heard_at = trio.current_time()
+
+    async def _take(self, chunk: bytes | None) -> None:
+        if chunk is None:
+            self._failures = 0
+            stack, self._answer, self._chunks = self._answer, None, None
+            if stack is not None:
+                await stack.aclose()
+            return
+        self._failures = 0
+        self._heard_at = trio.current_time()
+        if not self._marked and chunk:
+            self._marked = True
+            chunk = chunk[len(MARK) :]
+        self._buffer += chunk
+        self._received += len(chunk)
+        if self._received - self._acknowledged > PIECE:
+            await self._post(b"")
+
+    async def _failed(self, error: Exception | None) -> None:
+        self._failures += 1
+        if self._failures >= len(PAUSES):
+            self._is_broken = True
+            raise trio.BrokenResourceError("the carried stream broke") from error
+        await trio.sleep(PAUSES[self._failures])
+
+    async def _drop(self) -> None:
+        """Gives up the answer in progress; the next one begins where its last whole piece ended."""
+        stack, self._answer, self._chunks = self._answer, None, None
+        if stack is None:
+            return
+        with trio.CancelScope(shield=True):
+            try:
+                # An error inside is what makes the client close the connection instead of reusing it.
+                await stack.__aexit__(trio.BrokenResourceError, trio.BrokenResourceError(), None)
+            except trio.BrokenResourceError:
+                pass  # the one just put in
+
+    # ---- end
+
+    async def aclose(self) -> None:
+        if self._is_closed:
+            await trio.lowlevel.checkpoint()
+            return
+        self._is_closed = True
+        await self._drop()
+        try:
+            with trio.move_on_after(2.0):
+                await self._http.request("DELETE", self._path, expect=(204, 404, 410))
+        except (NetError, HttpError):
+            pass  # the server forgets a stream nobody asks for
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._http.aclose()
+
+
+async def connect_carried(
+    policy: DialPolicy, path: str, protocol: str, *, headers: Headers = ()
+) -> tuple[CarriedStream, dict[str, str]]:
+    """Opens the link at `path` without any upgrade. Returns (stream, headers of the answer).
+
+    Raises HttpError when the server refuses (as it would have refused the upgrade, or because it is another make),
+    NetError when it cannot be reached.
+    """
+    # The nonce keeps caches and repeating proxies from answering for the server.
+    fields = [(CARRY, protocol), ("Cache-Control", "no-store"), ("Coder-Carrier-Nonce", secrets.token_hex(8)), *headers]
+    async with HttpClient(policy, keep=0) as http:
+        answer = await http.request("POST", path, headers=fields, timeout=POST_TIMEOUT)
+    ident = answer.headers.get(CARRIER.lower(), "")
+    if len(ident) != 32 or not ident.isalnum():
+        raise NetError("protocol", f"{masked(policy.url)} does not carry streams over plain requests")
+    return CarriedStream(policy, ident), dict(answer.headers)

@@ -1,0 +1,57 @@
+"""Which requests for applications are told of. What they are answered: `test_apps.py`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import h11
+import pytest
+import trio
+import trio.testing
+
+from coder.appproxy.apps.app_proxy import AppProxy
+from coder.appproxy.apps.app_refusals import AppRefusedError
+from coder.appproxy.apps.authorizer import AppProxySettings
+
+HEAD = h11.Request(method="GET", target="/@me/dev/apps/web/", headers=[("host", "proxy.test")])
+
+
+async def _served(admit: Any) -> list[int]:
+    """The statuses told of, when the visitor leaves while somebody waits to be admitted."""
+
+    async def no_ticket(*_: Any) -> None:
+        return None
+
+    settings = AppProxySettings("https://coder.test", "https://coder.test")
+    apps = AppProxy(cast("Any", SimpleNamespace(settings=settings, admit=admit, read_ticket=no_ticket)))
+    told: list[int] = []
+    apps.on_served = lambda proxied, _by_host: told.append(proxied.status)
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+
+        async def serve() -> None:
+            await apps.serve(HEAD, ours, b"", remote_ip="127.0.0.1", secure=True, ours=())
+
+        nursery.start_soon(serve)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    await theirs.aclose()
+    return told
+
+
+async def test_an_answered_request_is_told_of() -> None:
+    async def refuse(*_: Any) -> None:
+        raise AppRefusedError("not_found")
+
+    assert await _served(refuse) == [404]
+
+
+@pytest.mark.parametrize("ends", [trio.sleep_forever, None])
+async def test_who_left_before_the_answer_has_no_status(ends: Any) -> None:
+    async def leave(*_: Any) -> None:
+        if ends is None:
+            raise trio.BrokenResourceError("the browser left")
+        await ends()
+
+    assert await _served(leave) == []

@@ -1,0 +1,56 @@
+"""What is our fault is told as that, and in words that help whoever can mend it."""
+
+from __future__ import annotations
+
+import errno
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from coder.api.base.refusals import Invalid
+from coder.appproxy.http import errors
+from coder.appproxy.http.errors import envelope_of
+from coder.coderd.store.engine.availability import DatabaseAwayError
+
+
+class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries the driver's
+    def __init__(self, state: str) -> None:
+        super().__init__(state)
+        self.orig = SimpleNamespace(sqlstate=state)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (OSError(errno.ENOSPC, "x"), 507, "The server has no room left on its disk."),
+        (OSError(errno.EDQUOT, "x"), 507, "The server has no room left on its disk."),
+        (FromTheDatabase("53100"), 507, "The server has no room left on its disk."),
+        (OSError(errno.EIO, "x"), 500, "An internal server error occurred."),
+        (FromTheDatabase("53200"), 500, "An internal server error occurred."),
+        (FromTheDatabase("22021"), 400, "The request holds a value that cannot be stored."),
+        (FromTheDatabase("54000"), 400, "The request holds a value that cannot be stored."),
+        (FromTheDatabase("23503"), 409, "Something this is about was changed or taken meanwhile."),
+        (FromTheDatabase("23505"), 409, "Something this is about was changed or taken meanwhile."),
+        (FromTheDatabase("23502"), 500, "An internal server error occurred."),
+        (FromTheDatabase("54001"), 500, "An internal server error occurred."),
+        (DatabaseAwayError(OSError("('10.0.0.5', 5432)")), 503, "The database does not answer."),
+        (Invalid("No."), 400, "No."),
+    ],
+)
+def test_each_fault_has_its_status(error: Exception, status: int, message: str) -> None:
+    for raised in (error, ExceptionGroup("", [error])):
+        found, body, _ = envelope_of(raised)
+        said = json.loads(body)
+        assert (found, said["message"]) == (status, message)
+        assert "x" not in said.get("detail", "").split()
+
+
+@pytest.mark.parametrize(("state", "level"), [("23503", "error"), ("23505", "warn"), ("23502", "error")])
+def test_what_nobody_looked_for_is_an_error_in_the_log(state: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is gone may never have been there: a check is missing. That a name was taken is no mistake of ours."""
+    logged: list[str] = []
+    log = {name: lambda *_, name=name, **__: logged.append(name) for name in ("error", "warn")}
+    monkeypatch.setattr(errors, "_log", SimpleNamespace(**log))
+    envelope_of(FromTheDatabase(state))
+    assert logged == [level]

@@ -1,0 +1,153 @@
+"""TLS listeners: certificates by server name, links over TLS, bad files."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from coder.appproxy.http.listener import open_listeners, tls_context
+from coder.base.errors import CoderError
+from coder.coderd.config.settings import ServerConfig
+from coder.domain.network import tls_ciphers
+from tests.kit.coderd import running_coderd
+from tests.kit.http_client import http_client
+
+
+def certificate(folder: Path, *names: str) -> tuple[str, str]:
+    """A self-signed pair of files for `names`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    now = datetime.datetime.now(datetime.UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), False)
+        .sign(key, hashes.SHA256())
+    )
+    cert_file, key_file = folder / f"{names[0]}.pem", folder / f"{names[0]}.key"
+    cert_file.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return str(cert_file), str(key_file)
+
+
+async def test_https_by_server_name(tmp_path: Path) -> None:
+    one, two = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test", "*.two.test")
+    async with running_coderd(
+        http_address="",
+        tls_enable=True,
+        tls_address="127.0.0.1:0",
+        tls_cert_file=(one[0], two[0]),
+        tls_key_file=(one[1], two[1]),
+    ) as world:
+        port = int(world.url.rsplit(":", 1)[1])
+        assert world.url.startswith("https://")
+        for name, trusted in (("one.test", one[0]), ("two.test", two[0]), ("a.two.test", two[0])):
+            context = ssl.create_default_context(cafile=trusted)
+            stream = trio.SSLStream(
+                await trio.open_tcp_stream("127.0.0.1", port), context, server_hostname=name, https_compatible=True
+            )
+            async with stream:
+                await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                data = b""
+                while piece := await stream.receive_some(4096):
+                    data += piece
+            assert data.endswith(b"OK")
+        with pytest.raises(httpx.HTTPError):
+            async with http_client() as client:
+                await client.get(f"http://127.0.0.1:{port}/healthz")
+        context = ssl.create_default_context(cafile=one[0])
+        context.check_hostname = False
+        async with http_client(verify=context) as client:
+            assert (await client.get(f"https://127.0.0.1:{port}/healthz")).text == "OK"
+
+
+def test_files_that_are_no_pair(tmp_path: Path) -> None:
+    one, two = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test")
+    for cert, key in ((one[0], two[1]), (one[0], "/nonexistent")):
+        with pytest.raises(CoderError) as caught:
+            tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
+        assert caught.value.code == "bad_certificate"
+
+
+async def test_an_address_in_use_is_one_clear_line() -> None:
+    first = await open_listeners(ServerConfig(http_address="127.0.0.1:0"))
+    address = first[0][0].removeprefix("http://")
+    with pytest.raises(CoderError) as caught:
+        await open_listeners(ServerConfig(http_address=address))
+    assert caught.value.code == "address_in_use"
+    with pytest.raises(CoderError) as caught:
+        await open_listeners(ServerConfig(http_address="nonsense"))
+    assert caught.value.code == "bad_address"
+    await first[0][1].aclose()
+
+
+SOUND_TWO = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
+
+
+def _chosen(tmp_path: Path, **settings: Any) -> set[str]:
+    """The suites of TLS 1.2 that a server offers."""
+    cert, key = certificate(tmp_path, "one.test")
+    context = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,), **settings))
+    return {one["name"] for one in context.get_ciphers() if one["protocol"] != "TLSv1.3"}
+
+
+def test_only_the_named_suites_are_offered(tmp_path: Path) -> None:
+    assert _chosen(tmp_path, tls_ciphers=SOUND_TWO) == {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"}
+    assert len(_chosen(tmp_path)) > 2
+
+
+@pytest.mark.parametrize("name", [name for name in tls_ciphers.WEAK if "RC4" not in name and "3DES" not in name])
+def test_weak_suites_have_to_be_allowed(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CoderError, match="known to be weak"):
+        _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name))
+    found = _chosen(tmp_path, tls_ciphers=(*SOUND_TWO, name), tls_allow_insecure_ciphers=True)
+    assert tls_ciphers.WEAK[name] in found
+
+
+@pytest.mark.parametrize("names", [("NONSENSE",), ("TLS_AES_128_GCM_SHA256",), ("AES128-SHA",)])
+def test_suites_that_cannot_be_chosen(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(CoderError) as caught:
+        _chosen(tmp_path, tls_ciphers=names, tls_allow_insecure_ciphers=True)
+    assert caught.value.code == "bad_ciphers"
+    with pytest.raises(CoderError):
+        _chosen(tmp_path, tls_ciphers=SOUND_TWO, tls_min_version="tls13")
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"),
+    [(["h2", "http/1.1"], "http/1.1"), (["h2"], None), (["h2c", "h3"], None), ([], None), (["http/1.1"], "http/1.1")],
+)
+def test_http2_is_agreed_to_by_nobody(offered: list[str], chosen: str | None, tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path, "one.test")
+    server = tls_context(ServerConfig(tls_enable=True, tls_cert_file=(cert,), tls_key_file=(key,)))
+    client = ssl.create_default_context(cafile=cert)
+    if offered:
+        client.set_alpn_protocols(offered)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = server.wrap_bio(there, back, server_side=True)
+    theirs = client.wrap_bio(back, there, server_hostname="one.test")
+    waiting: list[ssl.SSLObject] = [theirs, ours]
+    while waiting:
+        end = waiting.pop(0)
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            waiting.append(end)
+    assert (theirs.selected_alpn_protocol(), ours.selected_alpn_protocol()) == (chosen, chosen)

@@ -1,0 +1,149 @@
+"""WebSockets of the API cost what was allowed: no compression, messages of a route's size, an end for what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from coder.appproxy.http import listener, websocket_bounds
+from coder.appproxy.http.request_bounds import MAX_PARAMETERS, PUBLIC_LIMIT
+from coder.coderd.http.server.declarations import LIMIT, route_of
+from coder.coderd.services.telemetry.metrics import Metrics
+from tests.kit.agents import eventually
+from tests.kit.coderd import World, running_coderd
+from tests.kit.openapi import application
+
+HANDSHAKE = (
+    "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nCoder-Session-Token: {token}\r\n"
+    "Sec-WebSocket-Extensions: {extensions}\r\n\r\n"
+)
+DEFLATE = "permessage-deflate; client_max_window_bits"
+ECHO, TELLS = "/api/v2/debug/ws", "/api/v2/derp-map"
+TEXT, BINARY, CONTINUATION, CLOSE = 1, 2, 0, 8
+COMPRESSED = 0x40
+
+
+def frame(opcode: int, data: bytes, *, final: bool = True, bits: int = 0) -> bytes:
+    """A client's frame with a mask of zeros."""
+    head = bytes(((0x80 if final else 0) | bits | opcode,))
+    size = len(data)
+    length = (
+        bytes((0x80 | size,)) if size < 126
+        else b"\xfe" + size.to_bytes(2, "big") if size < 1 << 16
+        else b"\xff" + size.to_bytes(8, "big")
+    )  # fmt: skip
+    return head + length + bytes(4) + data
+
+
+@contextlib.asynccontextmanager
+async def opened(world: World, path: str, extensions: str = DEFLATE) -> AsyncIterator[tuple[trio.SocketStream, bytes]]:
+    """The connection after the handshake, and the answer's head."""
+    parts = urlsplit(world.url)
+    async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+        ask = HANDSHAKE.format(path=path, host=parts.netloc, token=world.token, extensions=extensions)
+        await stream.send_all(ask.encode())
+        head = b""
+        with trio.fail_after(60):
+            while b"\r\n\r\n" not in head:
+                piece = await stream.receive_some(1)
+                assert piece, head
+                head += piece
+        yield stream, head
+
+
+async def closed_with(stream: trio.SocketStream) -> int:
+    """The code of the server's close frame; what came before is passed over."""
+    data = b""
+    with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
+        while piece := await stream.receive_some(65536):
+            data += piece
+    while data:
+        size, at = data[1], 2
+        if size > 125:
+            at = 4 if size == 126 else 10
+            size = int.from_bytes(data[2:at], "big")
+        if data[0] & 0xF == CLOSE:
+            return int.from_bytes(data[at : at + 2], "big")
+        data = data[at + size :]
+    return 0
+
+
+EXTENSIONS = [DEFLATE, "permessage-deflate; server_max_window_bits=x", "\xff;;,="]
+
+
+async def test_no_compression_is_agreed_to() -> None:
+    packer = zlib.compressobj(wbits=-15)
+    bomb = packer.compress(bytes(8 << 20)) + packer.flush(zlib.Z_SYNC_FLUSH)
+    async with running_coderd(first_user=True) as world:
+        for extensions in EXTENSIONS:
+            async with opened(world, ECHO, extensions) as (stream, head):
+                assert b" 101 " in head.splitlines()[0], extensions
+                assert b"extensions" not in head.lower(), extensions
+                await stream.send_all(frame(BINARY, bomb, bits=COMPRESSED))
+                assert await closed_with(stream) == 1002, extensions
+
+
+@pytest.mark.parametrize("pieces", [1, 50])
+async def test_a_message_above_the_limit_ends_the_connection(pieces: int) -> None:
+    """Also one that never ends: what has come is what is counted."""
+    async with running_coderd(first_user=True) as world, opened(world, ECHO) as (stream, _):
+        piece = bytes(PUBLIC_LIMIT // pieces + 1)
+        with contextlib.suppress(trio.BrokenResourceError):
+            await stream.send_all(frame(BINARY, piece, final=pieces == 1))
+            for _ in range(pieces - 1):
+                await stream.send_all(frame(CONTINUATION, piece, final=False))
+        assert await closed_with(stream) == 1009
+
+
+async def test_what_a_stream_that_only_tells_is_sent_is_dropped() -> None:
+    """And its end is noticed behind it."""
+    async with running_coderd(first_user=True) as world:
+        metrics = world.ctx.part(Metrics)
+
+        async def is_open() -> bool:
+            return f'coderd_api_concurrent_websockets{{path="{TELLS}"}} 1' in await metrics.exposition()
+
+        async def is_gone() -> bool:
+            return not await is_open()
+
+        async with opened(world, TELLS) as (stream, _):
+            for _ in range(100):
+                await stream.send_all(frame(TEXT, b"x" * 1000))
+            assert await is_open()
+        await eventually(is_gone)
+
+
+@pytest.mark.parametrize(
+    ("target", "origin", "status"),
+    [(TELLS, "https://evil.test", b"403"), (f"{TELLS}?{'&' * MAX_PARAMETERS}", "", b"414")],
+)
+async def test_who_is_refused_at_the_door_leaves_nothing_behind(
+    target: str, origin: str, status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each kept its connection and all of the request until the server was stopped, and that waiting."""
+    monkeypatch.setattr(listener, "SHUTDOWN_GRACE", 3600.0)
+    with trio.fail_after(60):
+        async with running_coderd() as world:
+            parts = urlsplit(world.url)
+            async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
+                ask = HANDSHAKE.format(path=target, host=parts.netloc, token="", extensions="")
+                ask = ask.replace("\r\n\r\n", f"\r\nOrigin: {origin or world.url}\r\n\r\n")
+                await stream.send_all(ask.encode())
+                assert (await stream.receive_some(65536)).split()[1] == status
+
+
+def test_only_those_that_listen_take_messages() -> None:
+    app = application()
+    taking = {}
+    for rule in app.url_map.iter_rules():
+        said = route_of(app.view_functions[rule.endpoint])
+        if rule.websocket and said is not None and said.limit:
+            taking[rule.rule.rpartition("/")[2]] = said.limit
+    assert taking == {"ws": PUBLIC_LIMIT, "dynamic-parameters": LIMIT, "pty": LIMIT}
+    assert websocket_bounds.PING > 0

@@ -1,0 +1,83 @@
+"""Steps of making an agent a service: on every platform, for machine and user; the token in one file only."""
+
+from __future__ import annotations
+
+import plistlib
+import shlex
+from itertools import product
+from typing import Any
+
+import pytest
+
+from coder.cli.agents.service_units import (
+    CopyFile,
+    InstallSpec,
+    RemoveFile,
+    RunCommand,
+    WriteFile,
+    install_steps,
+    systemd_word,
+    uninstall_steps,
+)
+
+URL = "https://coder.example.com/a b?x=%h&y=$HOME"
+
+
+def spec(platform: Any = "linux", *, system: bool = False, **rest: Any) -> InstallSpec:
+    values: dict[str, Any] = {
+        "name": "coder-agent", "home": "/home/dev", "user": "dev", "uid": 1000, "program": "/tmp/x/coder",
+        "copies_program": True, "url": URL,
+    }  # fmt: skip
+    return InstallSpec(platform=platform, system=system, **(values | rest))
+
+
+EVERY = [spec(platform, system=system) for platform, system in product(("linux", "darwin"), (True, False))]
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
+def test_the_token_is_in_one_file_that_only_its_owner_reads(one: InstallSpec) -> None:
+    files = [step for step in install_steps(one) if isinstance(step, WriteFile)]
+    token = [step for step in files if step.text is None]
+    assert [(step.mode, step.owner) for step in token] == [(0o600, "dev" if one.system else "")]
+    assert all(token[0].path in (step.text or "") for step in files if step.text is not None)
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: f"{one.platform}-{one.system}")
+def test_what_was_installed_is_removed(one: InstallSpec) -> None:
+    made = {step.path for step in install_steps(one) if isinstance(step, WriteFile | CopyFile)}
+    assert {step.path for step in uninstall_steps(one) if isinstance(step, RemoveFile)} == made
+    assert all(step.may_fail for step in uninstall_steps(one) if isinstance(step, RunCommand))
+
+
+def _text(one: InstallSpec) -> str:
+    return next(step.text for step in install_steps(one) if isinstance(step, WriteFile) and step.text)
+
+
+def test_the_systemd_unit_starts_exactly_this_command() -> None:
+    for system in (True, False):
+        lines = _text(spec(system=system)).splitlines()
+        start = next(line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart="))
+        words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(start)]
+        program = "/usr/local/lib/coder-agent/coder" if system else "/home/dev/.local/share/coder-agent/coder"
+        assert words[:3] == [program, "agent", f"--agent-url={URL}"]
+        assert ("User=dev" in lines) is system
+        assert f"WantedBy={'multi-user' if system else 'default'}.target" in lines
+    lingers = ("loginctl", "enable-linger", "dev")
+    assert lingers in [step.argv for step in install_steps(spec()) if isinstance(step, RunCommand)]
+
+
+def test_the_launchd_definition_is_a_property_list() -> None:
+    found = plistlib.loads(_text(spec("darwin")).encode())
+    assert found["ProgramArguments"][1:3] == ["agent", f"--agent-url={URL}"]
+    assert found["KeepAlive"] is True and "UserName" not in found
+    assert plistlib.loads(_text(spec("darwin", system=True)).encode())["UserName"] == "dev"
+
+
+def test_words_are_quoted_as_each_reader_takes_them() -> None:
+    assert systemd_word(r'a "b" \c %h $X') == r'"a \"b\" \\c %%h $$X"'
+
+
+def test_a_program_that_stays_where_it_is_is_not_copied() -> None:
+    steps = install_steps(spec(copies_program=False, program="/usr/bin/coder"))
+    assert not [step for step in steps if isinstance(step, CopyFile)]
+    assert 'ExecStart="/usr/bin/coder"' in _text(spec(copies_program=False, program="/usr/bin/coder"))

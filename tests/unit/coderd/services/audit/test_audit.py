@@ -1,0 +1,236 @@
+"""The audit log and the connection log: what is written, what is hidden, who may read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from coder.coderd.http.server.audit_rules import LOGIN
+from coder.coderd.services.foundation.afterwards import Afterwards
+from coder.coderd.services.workspaces.autobuilds import take_due_steps
+from coder.coderd.store.audit.audit import NAMED, TRACKED
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents import connected_agent
+from tests.kit.agents import workspace_world as agent_world
+from tests.kit.coderd import World, running_coderd
+from tests.kit.greedy import routes
+from tests.kit.paths import DATA
+from tests.kit.schema import check
+from tests.kit.workspaces import build, new_workspace, workspace_world
+
+OPERATIONS = DATA / "api" / "operations.tsv"
+ROUTES = OPERATIONS.with_name("routes.tsv")
+
+
+async def entries(world: World, query: str = "", **rest: Any) -> list[dict[str, Any]]:
+    answer = await world.get("/api/v2/audit", params={"q": query, "limit": 100}, **rest)
+    assert answer.status_code == 200, answer.text
+    check("AuditLogResponse", answer.json())
+    found: list[dict[str, Any]] = answer.json()["audit_logs"]
+    assert answer.json()["count"] == len(found)
+    return found
+
+
+_BY_VIEW = {"convert_login"}
+"Kinds whose name only the view knows; it says so by `about`."
+
+
+def test_every_kind_that_is_audited_has_a_name() -> None:
+    """A line that says only that something was deleted helps nobody: each kind's name has a place it is read from."""
+    nameless = []
+    for path, said in routes():
+        how = said.audit
+        if how is None or how is LOGIN or how.settings is not None or how.action in {"logout", "login"}:
+            continue  # settings are one of a kind; whoever signs in or out is named as the one who did
+        named = how.kind in TRACKED or how.kind in NAMED or how.kind == "notification_template"
+        if not (named or (how.kind in _BY_VIEW and how.key == "view")) or how.key == "me":
+            nameless.append((path, how))
+    assert nameless == []
+
+
+async def test_what_was_deleted_is_named() -> None:
+    """Its name is in no answer, and nowhere else afterwards."""
+    async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
+        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
+        token = made.json()["key"].partition("-")[0]
+        session = (await world.login("a@b.c", "SomeSecure123!")).partition("-")[0]
+        app = {"name": "wiki", "callback_url": "https://wiki.example.com/callback"}
+        apps = "/api/v2/oauth2-provider/apps"
+        client = (await world.post(apps, app)).json()["id"]
+        secret = (await world.post(f"{apps}/{client}/secrets")).json()
+        proxy = await world.post("/api/v2/workspaceproxies", {"name": "far", "display_name": "", "icon": ""})
+        gone = {
+            "ci": f"/api/v2/users/me/keys/{token}",
+            session: f"/api/v2/users/me/keys/{session}",
+            secret["client_secret_full"][-6:]: f"{apps}/{client}/secrets/{secret['id']}",
+            "wiki": f"{apps}/{client}",
+            "far": f"/api/v2/workspaceproxies/{proxy.json()['proxy']['id']}",
+        }
+        for path in gone.values():
+            answer = await world.delete(path)
+            assert answer.status_code < 300, (path, answer.text)
+        targets = [entry["resource_target"] for entry in reversed(await entries(world, "action:delete"))]
+        assert [target[-len(name) :] for target, name in zip(targets, gone, strict=True)] == list(gone)
+        template = "/api/v2/notifications/templates/281fdf73-c6d6-4cbb-8ff5-888baf8a2fff/method"
+        assert (await world.put(template, {"method": "smtp"})).status_code == 200
+        (entry,) = await entries(world, "resource_type:notification_template")
+        assert entry["resource_target"] == "Workspace Created"
+
+
+async def test_people_and_their_secrets() -> None:
+    async with running_coderd(first_user=True) as world:
+        user_id, token = await world.member("maria")
+        assert (await world.put(f"/api/v2/users/{user_id}/roles", {"roles": ["auditor"]})).status_code == 200
+        body = {"password": "AnotherSecure1!", "old_password": ""}
+        assert (await world.put(f"/api/v2/users/{user_id}/password", body)).status_code == 204
+        refused = await world.put("/api/v2/users/me/profile", {"username": "x y", "name": ""})
+        assert refused.status_code == 400
+        hidden = await world.put(f"/api/v2/users/{uuid4()}/status/suspend")
+        assert hidden.status_code == 404
+        failed = await world.post("/api/v2/users/login", {"email": "maria@b.c", "password": "no"}, token="")
+        assert failed.status_code == 401
+        await world.ctx.part(Afterwards).done()
+        log = await entries(world)
+        assert [(entry["resource_type"], entry["action"], entry["status_code"]) for entry in log] == [
+            ("api_key", "login", 401),
+            ("user", "write", 400),
+            ("user", "write", 204),
+            ("user", "write", 200),
+            ("api_key", "login", 201),
+            ("user", "create", 201),
+            ("api_key", "login", 201),
+        ]
+        _, wrong, password, roles, _, made, _ = log
+        assert wrong["diff"] == {} and wrong["description"] == "{user} unsuccessfully attempted to write user {target}"
+        assert password["diff"]["hashed_password"] == {"secret": True}
+        assert roles["diff"]["rbac_roles"] == {"old": [], "new": ["auditor"], "secret": False}
+        assert made["diff"]["username"] == {"old": "", "new": "maria", "secret": False}
+        assert made["resource_target"] == "maria" and made["resource_link"] == "/users?filter=maria"
+        assert made["user"]["username"] == "admin" and made["ip"] == "127.0.0.1"
+        text = json.dumps(log)
+        assert "AnotherSecure1!" not in text and "$" not in text, "no password, no hash"
+        # who may read, and what queries find
+        token = await world.login("maria@b.c", "AnotherSecure1!")
+        assert len(await entries(world, "action:create", token=token)) == 1
+        assert len(await entries(world, "username:maria action:login", token=token)) == 3
+        _, other = await world.member()
+        assert (await world.get("/api/v2/audit", token=other)).status_code == 403
+        wrong_query = await world.get("/api/v2/audit", params={"q": "colour:red date_from:soon"})
+        assert {item["field"] for item in wrong_query.json()["validations"]} == {"colour", "date_from"}
+        deleted = await world.delete(f"/api/v2/users/{user_id}")
+        assert deleted.status_code == 200
+        gone = (await entries(world, f"resource_id:{user_id} action:delete"))[0]
+        assert (gone["is_deleted"] and gone["diff"]["username"] == {"old": "maria", "new": "", "secret": False}) or gone
+
+
+async def test_a_file_of_secrets_is_an_entry_for_each() -> None:
+    async with running_coderd(first_user=True) as world:
+        path = "/api/v2/users/me/secrets/batch"
+        made = await world.post(path, {"format": "env", "content": "ONE=1st-value\nTWO=2nd-value\n"})
+        assert made.status_code == 201, made.text
+        log = await entries(world, "resource_type:user_secret")
+        assert [(entry["resource_target"], entry["resource_id"], entry["status_code"]) for entry in reversed(log)] == [
+            (secret["name"], secret["id"], 201) for secret in made.json()
+        ]
+        for entry, name in zip(reversed(log), ("ONE", "TWO"), strict=True):
+            assert entry["diff"]["name"] == {"old": "", "new": name, "secret": False}
+            assert entry["diff"]["env_name"]["new"] == name
+        assert "-value" not in json.dumps(log)
+        assert (await world.post(path, {"format": "env", "content": "TWO=x\n"})).status_code == 409
+        assert len(await entries(world, "resource_type:user_secret")) == 2, "what was refused made nothing"
+
+
+async def test_settings_are_compared_as_their_service_has_them() -> None:
+    async with running_coderd(first_user=True) as world:
+        _, member = await world.member()
+        groups = "/api/v2/organizations/default/settings/idpsync/groups"
+        health = "/api/v2/debug/health/settings"
+        assert (await world.put(health, {"dismissed_healthchecks": ["DERP"]})).status_code == 200
+        assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 200
+        assert (await world.put("/api/v2/prebuilds/settings", {"reconciliation_paused": True})).status_code == 200
+        assert (await world.patch(groups, {"field": "teams", "mapping": {}})).status_code == 200
+        assert (await world.patch(f"{groups}/config", {"field": "units"})).status_code == 200
+        organization = "/api/v2/settings/idpsync/organization"
+        assert (await world.patch(organization, {"field": "orgs", "assign_default": True})).status_code == 200
+        refused = await world.put(health, {"dismissed_healthchecks": []}, token=member)
+        assert refused.status_code == 403
+        log = await entries(world, "action:write")
+        diffs = {
+            entry["resource_type"]: {key: (one.get("old"), one.get("new")) for key, one in entry["diff"].items()}
+            for entry in reversed(log)
+            if entry["resource_type"] != "user"
+        }
+        assert diffs == {
+            "health_settings": {"dismissed_healthchecks": (None, ["DERP"])},
+            "notifications_settings": {"notifier_paused": (False, True)},
+            "prebuilds_settings": {"reconciliation_paused": (False, True)},
+            "idp_sync_settings_group": {"field": ("teams", "units")},
+            "idp_sync_settings_organization": {"field": ("", "orgs"), "assign_default": (True, False)},
+        }
+
+
+async def test_workspaces_templates_and_builds() -> None:
+    async with workspace_world() as (world, _):
+        workspace = await new_workspace(world, ttl_ms=3_600_000)
+        path = f"/api/v2/workspaces/{workspace['id']}"
+        assert (await world.put(f"{path}/ttl", {"ttl_ms": 7_200_000})).status_code == 204
+        assert (await world.put(f"{path}/ttl", {"ttl_ms": 7_200_000})).status_code == 204
+        template = f"/api/v2/templates/{world.extra['template']['id']}"
+        assert (await world.patch(template, {"description": "words"})).status_code == 200
+        await build(world, workspace["id"], "delete", reason="cli")
+        await take_due_steps(world.ctx)
+        log = [entry for entry in await entries(world) if entry["resource_type"] not in {"api_key", "template_version"}]
+        assert [(entry["resource_type"], entry["action"]) for entry in log] == [
+            ("workspace_build", "delete"),
+            ("template", "write"),
+            ("workspace", "write"),
+            ("workspace", "write"),
+            ("workspace_build", "start"),
+            ("workspace", "create"),
+            ("template", "create"),
+        ]
+        deleted, words, same, longer, started, made, _ = log
+        assert deleted["additional_fields"]["build_reason"] == "cli"
+        assert started["resource_link"] == "/@admin/ws/builds/1"
+        assert started["description"] == "{user} started workspace {target}"
+        assert words["diff"]["description"]["new"] == "words"
+        assert longer["diff"]["ttl_ms"] == {"old": 3_600_000, "new": 7_200_000, "secret": False} and same["diff"] == {}
+        assert made["organization"]["name"] == "coder" and made["is_deleted"]
+        assert len(await entries(world, "build_reason:cli")) == 1
+
+
+async def test_connections_of_an_agent() -> None:
+    async with agent_world() as view_context, connected_agent(view_context) as agent:
+        world, ident = view_context.world, uuid4()
+
+        async def report(action: Any, **rest: Any) -> None:
+            at = Timestamp(seconds=1_767_000_000 + action)
+            connection = agent_pb2.Connection(
+                id=ident.bytes, action=action, type=agent_pb2.Connection.SSH, timestamp=at, ip="192.0.2.7", **rest
+            )
+            request = agent_pb2.ReportConnectionRequest(connection=connection)
+            await agent.call("ReportConnection", request, agent_pb2.Empty if hasattr(agent_pb2, "Empty") else _empty())
+
+        await report(1)
+        await report(1)
+        found = (await world.get("/api/v2/connectionlog", params={"q": "status:ongoing type:ssh"})).json()
+        check("ConnectionLogResponse", found)
+        assert found["count"] == 1
+        assert found["connection_logs"][0]["ssh_info"] == {"connection_id": str(ident)}
+        assert found["connection_logs"][0]["ip"] == "192.0.2.7"
+        await report(2, status_code=3, reason="bye")
+        found = (await world.get("/api/v2/connectionlog", params={"q": "workspace_owner:me status:completed"})).json()
+        info = found["connection_logs"][0]["ssh_info"]
+        assert (info["exit_code"], info["disconnect_reason"]) == (3, "bye")
+        _, token = await world.member()
+        assert (await world.get("/api/v2/connectionlog", token=token)).status_code == 403
+        assert (await world.get("/api/v2/connectionlog", params={"q": "type:carrier-pigeon"})).status_code == 400
+
+
+def _empty() -> Any:
+    from google.protobuf.empty_pb2 import Empty
+
+    return Empty

@@ -1,0 +1,402 @@
+"""Messages to people, against a real mail server and a real web server on loopback."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+import trio
+from sqlalchemy import text
+
+from coder.base.clock import FakeClock
+from coder.base.config import Inputs
+from coder.base.secret import Secret
+from coder.coderd.config.reading import server_config
+from coder.coderd.services.notifications.notification_delivery import _connect, deliver_due
+from coder.coderd.store.engine.pubsub import notify
+from coder.coderd.store.notifications import inbox as inbox_store
+from coder.coderd.store.notifications import notifications as store
+from coder.coderd.store.notifications.notifications import MessageRow
+from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST
+from tests.kit.agents import dial_link, eventually
+from tests.kit.certificates import Authority
+from tests.kit.coderd import World, running_coderd
+from tests.kit.mail import Mailbox, mail_server
+from tests.kit.schema import check_list
+from tests.kit.workspaces import create, settled, workspace_world
+
+_UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+@contextmanager
+def web_server(status: int = 200) -> Iterator[tuple[list[tuple[dict[str, str], Any]], str]]:
+    seen: list[tuple[dict[str, str], Any]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((dict(self.headers), json.loads(body)))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    thread = Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield seen, f"http://127.0.0.1:{server.server_address[1]}/hook?key=1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def inbox(world: World, count: int, **rest: Any) -> list[dict[str, Any]]:
+    """Its messages, once there are so many."""
+
+    async def look() -> Any:
+        found = (await world.get("/api/v2/notifications/inbox", **rest)).json()["notifications"]
+        return found if len(found) >= count else None
+
+    return cast("list[dict[str, Any]]", await eventually(look))
+
+
+async def test_mail_goes_out_and_again_when_it_was_refused() -> None:
+    clock = FakeClock()
+    with mail_server() as (box, address):
+        box.refuse = 1
+        async with running_coderd(
+            first_user=True, clock=clock, email_smarthost=address, email_from="Coder <coder@example.com>"
+        ) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+            await inbox(world, 1)
+            await eventually(lambda: _refused_once(world))
+            assert box.mails == []
+            clock.advance(timedelta(minutes=6).total_seconds())
+            await deliver_due(world.ctx)
+            await eventually(lambda: _arrived(box, 1))
+        sender, receivers, mail = box.mails[0]
+        assert (sender, receivers) == ("coder@example.com", ["a@b.c"])
+        assert mail["Subject"] == "A test notification"
+        text, page = (part.get_content() for part in mail.iter_parts())
+        assert "Hi admin," in text and f"{world.ctx.access_url}/deployment/notifications?tab=settings" in text
+        assert "<h1>A test notification</h1>" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "reached"),
+    [
+        ({}, "", False),
+        ({}, "webhook", False),
+        ({"email_smarthost": "127.0.0.1:9"}, "", True),
+        ({"email_smarthost": "127.0.0.1:9"}, "webhook", False),
+        ({"notifications_webhook_endpoint": "http://127.0.0.1:9/"}, "", False),
+        ({"notifications_webhook_endpoint": "http://127.0.0.1:9/"}, "webhook", True),
+    ],
+    ids=str,
+)
+async def test_who_forgot_a_password_is_told_whether_a_code_can_come(
+    options: dict[str, str], method: str, reached: bool
+) -> None:
+    """The inbox is no way: it is behind the password."""
+    async with running_coderd(first_user=True, **options) as world:  # type: ignore[arg-type]
+        if method:
+            path = f"/api/v2/notifications/templates/{ONE_TIME_PASSCODE}/method"
+            assert (await world.put(path, {"method": method})).status_code == 200
+        answer = await world.get("/api/v2/notifications/passcodes", token="")
+        assert answer.json() == {"available": reached}
+
+
+@pytest.mark.parametrize(
+    ("options", "methods"),
+    [
+        ({}, ["inbox"]),
+        ({"email_smarthost": "127.0.0.1:9"}, ["inbox", "smtp"]),
+        ({"notifications_webhook_endpoint": "http://127.0.0.1:9", "notifications_inbox_enabled": False}, ["webhook"]),
+    ],
+)
+async def test_people_are_told_by_which_ways_messages_go_out(options: dict[str, object], methods: list[str]) -> None:
+    async with running_coderd(first_user=True, **options) as world:  # type: ignore[arg-type]
+        assert (await world.get("/api/v2/notifications/delivery")).json() == {"methods": methods}
+
+
+async def test_mail_by_tls_to_a_server_of_another_name(tmp_path: Path) -> None:
+    """It is dialled by its address and has a certificate for its name; it wants one of us as well."""
+    authority = Authority(tmp_path)
+    tls = authority.server_context("mail.example.com")
+    tls.load_verify_locations(authority.file)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    ours, key = authority.issue("coder.example.com")
+    with mail_server(tls) as (box, address):
+        env = {
+            "CODER_EMAIL_SMARTHOST": address,
+            "CODER_EMAIL_FROM": "coder@example.com",
+            "CODER_EMAIL_TLS_STARTTLS": "true",
+            "CODER_EMAIL_TLS_CACERTFILE": authority.file,
+            "CODER_EMAIL_TLS_SERVERNAME": "mail.example.com",
+            "CODER_EMAIL_TLS_CERTFILE": ours,
+            "CODER_EMAIL_TLS_CERTKEYFILE": key,
+        }
+        config = server_config(Inputs(env=env), tmp_path)
+        with _connect(config) as server:
+            assert server.noop()[0] == 250
+        with pytest.raises(ssl.SSLCertVerificationError), _connect(replace(config, email_tls_server_name="")):
+            pass
+    assert box.mails == []
+
+
+async def _refused_once(world: World) -> bool:
+    """With its reason: the retry is counted from the attempt's end, and that comes after the mail server's answer."""
+    return any(row[2].startswith("the mail server refused") for row in await world.ctx.db.read(_states))
+
+
+async def _arrived(box: Mailbox, count: int) -> bool:
+    return len(box.mails) >= count
+
+
+async def test_a_webhook_is_told_with_upstreams_envelope() -> None:
+    with web_server() as (seen, url):
+        settings: dict[str, Any] = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
+        async with running_coderd(first_user=True, **settings) as world:
+            user_id, _ = await world.member("maria")
+            await inbox(world, 1)
+
+            async def told() -> bool:
+                return bool(seen)
+
+            await eventually(told)
+    headers, body = seen[0]
+    assert headers["X-Message-Id"] == body["msg_id"]
+    assert body["_version"] == "1.1" and body["payload"]["_version"] == "1.2"
+    assert body["title"] == body["title_markdown"] == 'User account "maria" created'
+    assert "**maria**" in body["body_markdown"] and "**" not in body["body"].split("\n")[0]
+    assert body["payload"]["notification_name"] == "User account created"
+    assert body["payload"]["targets"] == [user_id]
+    assert body["payload"]["labels"]["created_account_name"] == "maria"
+
+
+async def test_a_message_nobody_takes_is_given_up() -> None:
+    clock = FakeClock()
+    with web_server(500) as (seen, url):
+        settings: dict[str, Any] = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
+        settings |= {"notifications_max_send_attempts": 2, "notifications_inbox_enabled": False}
+        async with running_coderd(first_user=True, clock=clock, **settings) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+
+            async def states() -> list[tuple[int, str]]:
+                return [(row[0], row[1]) for row in await world.ctx.db.read(_states)]
+
+            async def tried_once() -> bool:
+                # With its reason: counted it is when it begins, and its retry is counted from its end.
+                return [row[2] for row in await world.ctx.db.read(_states)] == ["the webhook answered 500"]
+
+            async def given_up() -> bool:
+                return await states() == [(2, "failed")]
+
+            await eventually(tried_once)
+            clock.advance(timedelta(minutes=6).total_seconds())
+            await deliver_due(world.ctx)
+            # The loop may have taken the message first. No time passes while an attempt is under way: that would be
+            # a sender whose lease ran out, and another try.
+            await eventually(given_up)
+            for _ in range(2):
+                clock.advance(timedelta(minutes=6).total_seconds())
+                await deliver_due(world.ctx)
+    assert len(seen) == 2
+
+
+async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
+    """The e-mail package raises AttributeError, IndexError and the like for odd addresses."""
+    clock = FakeClock()
+    with mail_server() as (box, address):
+        settings: dict[str, Any] = {"notifications_max_send_attempts": 2, "notifications_inbox_enabled": False}
+        settings |= {"email_smarthost": address, "email_from": "a@[."}
+        async with running_coderd(first_user=True, clock=clock, **settings) as world:
+            assert (await world.post("/api/v2/notifications/test")).status_code == 204
+
+            async def given_up() -> bool:
+                await deliver_due(world.ctx)
+                ((attempts, status, reason),) = await world.ctx.db.read(_states)
+                if (attempts, status) == (1, "pending") and reason:
+                    # Not while an attempt of the server's own loop is under way: its lease would run out.
+                    clock.advance(timedelta(minutes=6).total_seconds())
+                return (attempts, status) == (2, "failed")
+
+            await eventually(given_up)
+        assert box.mails == []
+
+
+async def _states(tx: Any) -> list[Any]:
+    return list(await tx.execute(text("SELECT attempts, status, status_reason FROM notification_messages")))
+
+
+async def test_a_lease_that_ran_out_settles_nothing() -> None:
+    """Each message is leased by itself, so the time of one does not count against the next."""
+    now, soon = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, 0, 1, tzinfo=UTC)  # no loop finds them due
+    async with running_coderd(first_user=True, notifications_inbox_enabled=False) as world:
+        db = world.ctx.db
+        for number in range(2):
+            row = MessageRow(UUID(int=number), TEST, UUID(world.user_id), "webhook", {}, (), 0, now)
+            await db.run(store.insert_message, row)
+        first = await db.run(store.lease, now, soon)
+        second = await db.run(store.lease, now, soon)
+        assert first and second and (first.id.int, second.id.int) == (0, 1)
+        assert await db.run(store.lease, now, soon) is None
+        again = await db.run(store.lease, soon, soon + timedelta(minutes=1))
+        assert again and (again.id, again.attempts) == (first.id, 2)
+        await db.run(store.settle, first, "failed", "too late", soon)
+        assert (await db.read(_states)).count((2, "pending", "")) == 1
+        await db.run(store.settle, again, "sent", "", soon)
+        assert (await db.read(_states)).count((2, "sent", "")) == 1
+
+
+async def test_entries_of_one_moment_are_lost_between_no_two_pages() -> None:
+    """What is told of several things at once has one time."""
+    now, many = datetime(2100, 1, 1, tzinfo=UTC), inbox_store.PAGE + 2
+    async with running_coderd(first_user=True) as world:
+        payload = {"title": "t", "body": "b", "icon": "", "actions": []}
+        for number in range(many):
+            row = MessageRow(UUID(int=number + 1), TEST, UUID(world.user_id), "inbox", payload, (), 0, now)
+            await world.ctx.db.run(store.insert_inbox, row)
+        path, found = "/api/v2/notifications/inbox", list[str]()
+        while page := (await world.get(path, params={"starting_before": found[-1]} if found else {})).json()[
+            "notifications"
+        ]:
+            found += [one["id"] for one in page]
+    assert found == [str(UUID(int=number)) for number in range(many, 0, -1)]
+
+
+async def test_paused_unwanted_and_switched_off() -> None:
+    async with running_coderd(first_user=True) as world:
+        custom = {"content": {"title": "One", "message": "**1**"}}
+        assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 200
+        assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 304
+        assert (await world.post("/api/v2/notifications/custom", custom)).status_code == 204
+        assert await deliver_due(world.ctx) == []
+        assert (await world.get("/api/v2/notifications/inbox")).json()["notifications"] == []
+        async with await dial_link(world, "/api/v2/notifications/inbox/watch", token=world.token) as watch:
+            assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": False})).status_code == 200
+            with trio.fail_after(60):
+                told = json.loads(await watch.receive_message() or "")
+        assert told["unread_count"] == 1 and told["notification"]["title"] == "One"
+        assert (await inbox(world, 1))[0]["targets"] is None
+        created = next(template for template in TEMPLATES if template.name == "User account created")
+        mine = "/api/v2/users/me/notifications/preferences"
+        assert (await world.get(mine)).json() is None
+        chosen = await world.put(mine, {"template_disabled_map": {str(created.id): True}})
+        assert [(item["id"], item["disabled"]) for item in chosen.json()] == [(str(created.id), True)]
+        await world.member()
+        assert (await world.post("/api/v2/notifications/test")).status_code == 204
+        assert [item["title"] for item in await inbox(world, 2)] == ["A test notification", "One"]
+
+
+async def test_a_watch_shows_what_it_was_asked_for_and_every_one_of_it() -> None:
+    watch, marked = "/api/v2/notifications/inbox/watch", "**Bold** [place](http://x.example)"
+    async with running_coderd(first_user=True) as world:
+        custom, test = str(CUSTOM), str(TEST)
+        shown: dict[str, list[str]] = {}
+
+        async def follow(query: str, wanted: int, task_status: trio.TaskStatus[None]) -> None:
+            async with await dial_link(world, watch + query, token=world.token) as stream:
+                task_status.started()
+                told = [json.loads(await stream.receive_message() or "")["notification"] for _ in range(wanted)]
+            shown[query] = [one["content"] for one in told if one["template_id"] == custom] or [told[0]["title"]]
+
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                for query, wanted in (
+                    ("", 4),
+                    (f"?templates={custom}", 3),
+                    (f"?templates={custom}&format=plaintext", 3),
+                    (f"?templates={custom}&format=markdown&read_status=unread", 3),
+                    (f"?templates={test}", 1),
+                ):
+                    await nursery.start(follow, query, wanted)
+                me = (await world.get("/api/v2/users/me")).json()["id"]
+                await world.ctx.db.run(notify, "inbox", me)  # as a replica of before tells it: no stream ends by that
+                for text in (marked, "two", "three"):
+                    sent = {"content": {"title": "T", "message": text}}
+                    assert (await world.post("/api/v2/notifications/custom", sent)).status_code == 204
+                assert (await world.post("/api/v2/notifications/test")).status_code == 204
+        title = shown.pop(f"?templates={test}")
+        assert title == ["A test notification"]
+        plain = shown.pop(f"?templates={custom}&format=plaintext")
+        assert sorted(plain) == sorted(["Bold place (http://x.example)", "two", "three"])
+        assert all(sorted(texts) == sorted([marked, "two", "three"]) for texts in shown.values()) and len(shown) == 3
+        for query in ("?read_status=zzz", "?templates=x", "?targets=x", "?x=1", "?starting_before=x"):
+            refused = await world.get(watch + query, headers=_UPGRADE)
+            assert refused.status_code == 400, (query, refused.text)
+
+
+async def test_who_hears_of_accounts_and_deleted_workspaces() -> None:
+    async with workspace_world() as (world, _):
+        user_id, token = await world.member("maria")
+        made = await create(world, "hers", token=token)
+        await settled(world, made.json()["id"])
+        path = f"/api/v2/workspaces/{made.json()['id']}"
+        answer = await world.post(f"{path}/builds", {"transition": "delete"})
+        assert answer.status_code == 201
+        await settled(world, made.json()["id"])
+        assert [item["title"] for item in await inbox(world, 1, token=token)] == ['Workspace "hers" deleted']
+        assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
+        assert (await world.put(f"/api/v2/users/{user_id}/status/activate")).status_code == 200
+        titles = {item["title"] for item in await inbox(world, 3)}
+        assert titles == {f'User account "maria" {what}' for what in ("created", "suspended", "activated")}
+
+        async def all_hers() -> bool:
+            return len(await world.ctx.db.read(inbox_store.list_inbox, UUID(user_id))) == 3
+
+        await eventually(all_hers)
+
+
+async def test_templates_and_who_may_set_what() -> None:
+    async with running_coderd(first_user=True) as world:
+        found = (await world.get("/api/v2/notifications/templates/system")).json()
+        check_list("NotificationTemplate", found)
+        assert len(found) == len(TEMPLATES) - 1
+        _, token = await world.member()
+        path = f"/api/v2/notifications/templates/{found[0]['id']}/method"
+        assert (await world.put(path, {"method": "webhook"}, token=token)).status_code == 404
+        assert (await world.put(path, {"method": "pigeon"})).status_code == 400
+        assert (await world.put(path, {"method": "webhook"})).status_code == 200
+        assert (await world.put(path, {"method": "webhook"})).status_code == 304
+        assert (await world.get("/api/v2/notifications/templates/system")).json()[0]["method"] == "webhook"
+        for refused in ("settings", "test"):
+            method = "PUT" if refused == "settings" else "POST"
+            answer = await world.request(
+                method, f"/api/v2/notifications/{refused}", token=token, json={"notifier_paused": True}
+            )
+            assert answer.status_code == 403
+
+
+def test_secrets_of_the_mail_server_do_not_show() -> None:
+    assert "hunter2" not in repr(Secret("hunter2"))
+
+
+@pytest.mark.parametrize("name", ["", "Ana Santos"])
+async def test_who_did_it_is_named_by_the_full_name_alone(name: str) -> None:
+    async with running_coderd(first_user=True) as world:
+        me = (await world.get("/api/v2/users/me")).json()
+        answer = await world.put("/api/v2/users/me/profile", {"username": me["username"], "name": name})
+        assert answer.status_code == 200, answer.text
+        await world.member("maria")
+        [told] = await inbox(world, 1)
+        assert f"by **{name}**" in told["content"]

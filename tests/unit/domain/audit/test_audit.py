@@ -1,0 +1,70 @@
+"""Differences of two states, and the sentences about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coder.domain.audit.audit import ACTIONS, State, description, diff, resource_link
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, {}),
+        ({"b": 1, "a": "x"}, {"b": 2, "a": "y"}, {"a": ("x", "y"), "b": (1, 2)}),
+        (None, {"name": "n", "on": True, "n": 3, "no": False}, {"name": ("", "n"), "on": (False, True), "n": (0, 3)}),
+        ({"name": "n", "list": ["x"]}, None, {"name": ("n", ""), "list": (["x"], ...)}),
+        ({"at": None}, {"at": "now"}, {"at": (..., "now")}),
+    ],
+)
+def test_only_what_changed_is_said(
+    before: State | None, after: State | None, expected: dict[str, tuple[Any, Any]]
+) -> None:
+    """`...` stands for a side that is left out: there is no empty value to show."""
+    found = diff(before, after)
+    assert list(found) == sorted(found)
+    assert found == {
+        name: {key: value for key, value in zip(("old", "new"), pair, strict=True) if value is not ...}
+        | {"secret": False}
+        for name, pair in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({"key": "a"}, {"key": "b"}), (None, {"key": "b"}), ({"key": "a"}, None)]
+)
+def test_a_secret_only_says_that_it_changed(before: State | None, after: State | None) -> None:
+    assert diff(before, after, secret={"key"}) == {"key": {"secret": True}}
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "status", "sentence"),
+    [
+        ("create", "workspace", 201, "{user} created workspace {target}"),
+        ("write", "template", 400, "{user} unsuccessfully attempted to write template {target}"),
+        ("login", "api_key", 201, "{user} logged in"),
+        ("create", "api_key", 201, "{user} created token {target}"),
+        ("write", "git_ssh_key", 200, "{user} updated the git ssh key"),
+        ("request_password_reset", "user", 204, "password reset requested for {target}"),
+        ("create", "convert_login", 201, "{user} created login type conversion to {target}"),
+        ("start", "workspace_build", 200, "{user} started workspace {target}"),
+    ],
+)
+def test_sentences(action: str, kind: str, status: int, sentence: str) -> None:
+    assert description(action, kind, status) == sentence
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_has_its_past(action: str) -> None:
+    assert action not in description(action, "workspace", 200).split()
+
+
+def test_links_lead_to_pages_that_exist() -> None:
+    build = {"workspace_owner": "ana", "workspace_name": "dev", "build_number": 3}
+    assert resource_link("workspace_build", "dev", build, "id") == "/@ana/dev/builds/3"
+    assert resource_link("workspace_build", "dev", {"workspace_owner": "ana"}, "id") == ""
+    assert resource_link("workspace", "dev", {}, "id") == ""
+    assert resource_link("user", "ana", {}, "id") == "/users?filter=ana"
+    assert resource_link("license", "x", {}, "id") == ""
