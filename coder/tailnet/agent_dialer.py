@@ -79,18 +79,18 @@ class AgentStream(StreamWrapper):
 
     def __init__(self, stream: TcpStream, on_close: Callable[[], None]) -> None:
         super().__init__(stream)
-        self._carrier = stream
+        self._transport = stream
         self._on_close: Callable[[], None] | None = on_close
 
     @property
     def unacknowledged(self) -> int:
         """Bytes sent that the agent has not acknowledged."""
-        return self._carrier.unacknowledged
+        return self._transport.unacknowledged
 
     def abort(self) -> None:
         """Reset the connection: what is on its way is of no use any more. `aclose` would go on delivering it."""
         self._closed()
-        self._carrier.abort()
+        self._transport.abort()
 
     async def aclose(self) -> None:
         self._closed()

@@ -36,7 +36,6 @@ FOR_TESTS = {
     "machine_text": "a form of the key in upstream's vectors",
     "disco_short": "a form of the key in upstream's vectors",
     "add_address": "interfaces of tests have several addresses",
-    "unacked": "what the conversations of TCP assert",
     "icmp_echo": "how tests ping an interface; people ping by disco",
 }
 

@@ -53,7 +53,7 @@ class AppConnection:
     """One HTTP/1.1 connection to an application."""
 
     stream: trio.abc.Stream
-    carrier: AgentStream | None = None
+    transport: AgentStream | None = None
     "What `stream` goes over: itself, or below its TLS."
     reused: bool = False
     idle_since: float = 0.0
@@ -74,9 +74,9 @@ class AppConnection:
         Half a request is of no use to the application, which learns from the reset that it was no end. A whole request
         that is still on its way is delivered first, as a browser may send one and leave; the mesh bounds how long.
         """
-        carrier = self.carrier
-        if carrier is not None and not (self.h11.our_state is h11.DONE and carrier.unacknowledged):
-            carrier.abort()
+        transport = self.transport
+        if transport is not None and not (self.h11.our_state is h11.DONE and transport.unacknowledged):
+            transport.abort()
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -331,7 +331,11 @@ class Scoreboard:
         if runs and runs[0].sacked:
             # The receiver forgot what it had reported (RFC 2018 section 8): believe nothing.
             for run in runs:
-                run.sacked = False
+                if run.sacked:
+                    run.sacked = False
+                    # Where its segments began was forgotten when it was joined (`_join`).
+                    run.base = run.start
+                    run.size = run.end - run.start
             self.sacked = 0
         for index, run in enumerate(runs):
             if run.sacked or run.lost:
