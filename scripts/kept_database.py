@@ -40,9 +40,11 @@ async def keep() -> None:
         url = world.ctx.config.postgres_url.reveal()
         await write_backup(url, target, Programs(Path()), "")
         facts = {
-            "agent_token": view.token, "agent_id": str(view.agent_id), "workspace": view.workspace["name"],
+            "agent_token": view.token,
+            "agent_id": str(view.agent_id),
+            "workspace": view.workspace["name"],
             "member_token": made.json()["key"],
-        }  # fmt: skip
+        }
     target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
     print(f"{target} ({target.stat().st_size // 1024} KiB)")
 

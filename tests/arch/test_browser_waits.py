@@ -89,9 +89,24 @@ def test_every_wait_is_a_function() -> None:
 
 CLICKS = {"click", "check", "uncheck", "fill", "press", "select_option", "set_checked"}
 LOOKS = {
-    "goto", "reload", "api", "call", "request", "coder", "close", "content", "evaluate", "inner_text", "text_content",
-    "input_value", "get_attribute", "is_visible", "is_checked", "count", "all_inner_texts",
-}  # fmt: skip
+    "goto",
+    "reload",
+    "api",
+    "call",
+    "request",
+    "coder",
+    "close",
+    "content",
+    "evaluate",
+    "inner_text",
+    "text_content",
+    "input_value",
+    "get_attribute",
+    "is_visible",
+    "is_checked",
+    "count",
+    "all_inner_texts",
+}
 GUESSES = re.compile(r"networkidle|wait_for_timeout\(")
 """A quiet network may be a busy processor; a fixed time is too long here and too short there."""
 

@@ -154,14 +154,23 @@ def _spawn(processes: list[subprocess.Popen[str]], place: Place, *arguments: str
         options += place.server.words
     # The command is this file itself; the relay's address is the receiver's.
     process = subprocess.Popen(
-        [*before, sys.executable, "-m", "tests.bench.mesh_stream", *options, "--relay", place.receiver,
-         "--role", *arguments],
+        [
+            *before,
+            sys.executable,
+            "-m",
+            "tests.bench.mesh_stream",
+            *options,
+            "--relay",
+            place.receiver,
+            "--role",
+            *arguments,
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=place.tree,
         env={**os.environ, "PYTHONPATH": str(place.tree)},
-    )  # fmt: skip
+    )
     processes.append(process)
     return process
 

@@ -32,9 +32,14 @@ def test_what_an_interrupted_build_left_is_no_part_of_the_next(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("name", "read"),
-    [("library.part", False), ("coder.agent.agent", False), ("sqlalchemy", True), ("coder.coderd.http.people", True),
-     ("sqlalchemy_other", False)],
-)  # fmt: skip
+    [
+        ("library.part", False),
+        ("coder.agent.agent", False),
+        ("sqlalchemy", True),
+        ("coder.coderd.http.people", True),
+        ("sqlalchemy_other", False),
+    ],
+)
 def test_docstrings_stay_where_they_are_read(
     name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,9 +30,17 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="no /dev/net/tun for wireguard-go"),
 ]
 SSH = (
-    "-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "-o", "StrictHostKeyChecking=no", "-o",
-    "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-)  # fmt: skip
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=60",
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+)
 SOON = 60.0
 SUITE_SIZE, SOAK_SIZE = 8 << 20, 100 << 20
 
@@ -72,9 +80,19 @@ class Phone:
 
     def ping(self, address: str, *, count: int = 1, patience: float = SOON, size: int = 56) -> bool:
         done = self.deployment.world.run(
-            self.host, find("ping"), "-6", "-c", str(count), "-i", "0.2", "-w", str(int(patience)), "-s", str(size),
+            self.host,
+            find("ping"),
+            "-6",
+            "-c",
+            str(count),
+            "-i",
+            "0.2",
+            "-w",
+            str(int(patience)),
+            "-s",
+            str(size),
             address,
-        )  # fmt: skip
+        )
         return done.returncode == 0
 
     def ssh(self, address: str, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -207,9 +225,12 @@ def up(device: Phone) -> Iterator[None]:
 def new_person(deployment: Deployment, name: str) -> str:
     (me,) = deployment.json("whoami", "-o", "json")
     body = {
-        "email": f"{name}@example.com", "username": name, "password": PASSWORD, "login_type": "password",
+        "email": f"{name}@example.com",
+        "username": name,
+        "password": PASSWORD,
+        "login_type": "password",
         "organization_ids": me["organization_ids"],
-    }  # fmt: skip
+    }
     return str(api(deployment, "POST", "/api/v2/users", body)["id"])
 
 

@@ -67,8 +67,11 @@ class Pair:
         with self.serving():
             done = subprocess.run(
                 self.net.command("py", "iperf3", "-c", *options, "--bidir", "--json"),
-                capture_output=True, text=True, timeout=120, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
         report: dict[str, Any] = json.loads(done.stdout)
         assert "error" not in report, report["error"]
         return report
@@ -101,9 +104,17 @@ def tunnel(program: str, *, keys_live: float = 120.0) -> Iterator[Pair]:
         net.cable("go", "10.96.0.2/24", "py", "10.96.0.1/24")
         theirs = PrivateKey.generate(os.urandom)
         ours = net.command(
-            "py", sys.executable, "-m", "tests.interop.wireguard_tun", str(PORTS[0]), "10.96.0.2", str(PORTS[1]),
-            theirs.public.hex(), str(keys_live), *OURS,
-        )  # fmt: skip
+            "py",
+            sys.executable,
+            "-m",
+            "tests.interop.wireguard_tun",
+            str(PORTS[0]),
+            "10.96.0.2",
+            str(PORTS[1]),
+            theirs.public.hex(),
+            str(keys_live),
+            *OURS,
+        )
         with (
             running(net.command("go", program, "-f", device), stderr=subprocess.DEVNULL) as go,
             running(ours, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as py,

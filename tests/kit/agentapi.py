@@ -66,8 +66,9 @@ async def fake_app() -> AsyncIterator[FakeApp]:
             await stream.send_all(b"".join(connection.send(part) or b"" for part in parts))
 
     async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(lambda task_status: trio.serve_tcp(serve, 0, host="127.0.0.1",
-                                                                            task_status=task_status))  # fmt: skip
+        listeners = await nursery.start(
+            lambda task_status: trio.serve_tcp(serve, 0, host="127.0.0.1", task_status=task_status)
+        )
         app.port = listeners[0].socket.getsockname()[1]
         yield app
         nursery.cancel_scope.cancel()

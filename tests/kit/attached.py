@@ -60,9 +60,17 @@ class Attached:
 
 @asynccontextmanager
 async def attaching(
-    view: AgentWorld, folder: Path, path: str, *, shell: tuple[str, ...] = ("sh",), user: int | None = None,
-    script: str = "", arch: str = "amd64", env: Mapping[str, str] | None = None, root: Path | None = None,
-) -> AsyncIterator[Attached]:  # fmt: skip
+    view: AgentWorld,
+    folder: Path,
+    path: str,
+    *,
+    shell: tuple[str, ...] = ("sh",),
+    user: int | None = None,
+    script: str = "",
+    arch: str = "amd64",
+    env: Mapping[str, str] | None = None,
+    root: Path | None = None,
+) -> AsyncIterator[Attached]:
     """Runs the server's script as somebody would by hand; ends whatever it became. `root` is the machine's: PATH is of
     there, and so is the home, made in `folder`, which then lies below it."""
     script = script or (await view.world.get(f"/api/v2/init-script/linux/{arch}", token="")).text
@@ -82,9 +90,16 @@ async def attaching(
         given, user = {"PATH": os.environ["PATH"]}, None
     with log.open("wb") as out:
         process = await trio.lowlevel.open_process(
-            command, stdin=subprocess.PIPE, stdout=out, stderr=out, env=given, cwd="/", start_new_session=True,
-            user=user, group=user,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+            env=given,
+            cwd="/",
+            start_new_session=True,
+            user=user,
+            group=user,
+        )
     assert process.stdin is not None
     await process.stdin.send_all(script.encode())
     await process.stdin.aclose()

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 SOON = 60_000  # milliseconds; a limit for slow machines, not a wait
 LAYOUT_MS = SOON
 AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"

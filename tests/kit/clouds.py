@@ -45,15 +45,30 @@ def certificate(
     authority_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(by.public_key())
     built = (
         x509.CertificateBuilder()
-        .subject_name(named(name)).issuer_name(named(issuer)).public_key(key.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(NOW - DAY).not_valid_after(NOW + DAY)
+        .subject_name(named(name))
+        .issuer_name(named(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - DAY)
+        .not_valid_after(NOW + DAY)
         .add_extension(x509.BasicConstraints(ca, None), True)
         .add_extension(authority_key, False)
-    )  # fmt: skip
+    )
     if ca:
-        usage = {name: name in {"key_cert_sign", "crl_sign"} for name in (
-            "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
-            "key_cert_sign", "crl_sign", "encipher_only", "decipher_only")}  # fmt: skip
+        usage = {
+            name: name in {"key_cert_sign", "crl_sign"}
+            for name in (
+                "digital_signature",
+                "content_commitment",
+                "key_encipherment",
+                "data_encipherment",
+                "key_agreement",
+                "key_cert_sign",
+                "crl_sign",
+                "encipher_only",
+                "decipher_only",
+            )
+        }
         built = built.add_extension(x509.KeyUsage(**usage), True)
         built = built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
     else:

@@ -31,20 +31,33 @@ class Launcher:
         self.path = self.compile("first")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CODER_", "PYTHON"))}
         self.warm = {
-            **kept, "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(self.runtime), "PROBE_MARK": str(self.mark),
-            "PROBE_SID": str(os.getsid(0)), "CODER_CONFIG_DIR": str(folder),
-        }  # fmt: skip
+            **kept,
+            "PYTHONPATH": str(ROOT),
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            "PROBE_MARK": str(self.mark),
+            "PROBE_SID": str(os.getsid(0)),
+            "CODER_CONFIG_DIR": str(folder),
+        }
         self.cold = {**self.warm, "CODER_NO_COMMAND_SERVER": "1"}
 
     def compile(self, key: str) -> Path:
         target = self.folder / f"coder-{key}"
         subprocess.run(
             [
-                "gcc", "-O1", "-Wall", "-Wextra", "-Werror", f'-DPROGRAM="{self.program}"', f'-DKEY="{key}"',
-                "-o", str(target), str(ROOT / "build/checkout_launcher.c"), str(ROOT / "build/command_client.c"),
+                "gcc",
+                "-O1",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                f'-DPROGRAM="{self.program}"',
+                f'-DKEY="{key}"',
+                "-o",
+                str(target),
+                str(ROOT / "build/checkout_launcher.c"),
+                str(ROOT / "build/command_client.c"),
             ],
             check=True,
-        )  # fmt: skip
+        )
         return target
 
     def env(self, way: str) -> dict[str, str]:

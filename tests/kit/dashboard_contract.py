@@ -87,10 +87,15 @@ def with_provider(server: Loopback) -> None:
     link, forge = "CODER_EXTERNAL_AUTH_0_", "https://forge.example.com"
     server.variables = {
         "CODER_EMAIL_SMARTHOST": "127.0.0.1:9",
-        f"{link}ID": "forge", f"{link}TYPE": "custom", f"{link}DISPLAY_NAME": "Forge", f"{link}CLIENT_ID": "coder",
-        f"{link}CLIENT_SECRET": "a secret of ours", f"{link}AUTH_URL": f"{forge}/auth",
-        f"{link}TOKEN_URL": f"{forge}/token", f"{link}VALIDATE_URL": f"{forge}/me",
-    }  # fmt: skip
+        f"{link}ID": "forge",
+        f"{link}TYPE": "custom",
+        f"{link}DISPLAY_NAME": "Forge",
+        f"{link}CLIENT_ID": "coder",
+        f"{link}CLIENT_SECRET": "a secret of ours",
+        f"{link}AUTH_URL": f"{forge}/auth",
+        f"{link}TOKEN_URL": f"{forge}/token",
+        f"{link}VALIDATE_URL": f"{forge}/me",
+    }
 
 
 @contextlib.contextmanager

@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 AT_MOST = {"/:owner/:workspace": 2}
 """Pages of one route, where one is not enough: their states differ."""
 _STILL = (
-    "api/", "bin/", "icon/", "emojis/", "assets/", "install.", "swagger", "open-in-coder.svg", "favicon.svg",
+    "api/",
+    "bin/",
+    "icon/",
+    "emojis/",
+    "assets/",
+    "install.",
+    "swagger",
+    "open-in-coder.svg",
+    "favicon.svg",
     "external-auth/",  # leads on to a provider by itself
-)  # fmt: skip
+)
 _APP = re.compile(r"/@[^/]+/[^/]+/apps/")
 # Within the one document, as the router does it itself for a click.
 _GO = """address => {

@@ -82,10 +82,22 @@ class Deployment:
 
     def start_server(self) -> None:
         self.server = self.world.spawn(
-            "srv", *self.program(), "server", "--http-address", f"{SERVER}:3000", "--access-url", URL,
-            "--cache-dir", str(self.folder / "cache"), "--stun-address", f"{SERVER}:3478",
-            "--derp-server-stun-addresses", "disable", env=self.env("srv"), log=str(self.folder / "server.log"),
-        )  # fmt: skip
+            "srv",
+            *self.program(),
+            "server",
+            "--http-address",
+            f"{SERVER}:3000",
+            "--access-url",
+            URL,
+            "--cache-dir",
+            str(self.folder / "cache"),
+            "--stun-address",
+            f"{SERVER}:3478",
+            "--derp-server-stun-addresses",
+            "disable",
+            env=self.env("srv"),
+            log=str(self.folder / "server.log"),
+        )
         self.wait(self.answers, 60, "the server did not answer")
 
     def answers(self) -> bool:
@@ -153,9 +165,19 @@ def open_deployment(extra: Mapping[str, str] | None = None) -> Iterator[Deployme
 
 def sign_in(deployment: Deployment) -> None:
     deployment.coder(
-        "login", URL, "--first-user-email", "admin@example.com", "--first-user-username", "admin",
-        "--first-user-full-name", "Admin", "--first-user-password", PASSWORD, "--first-user-trial=false", check=True,
-    )  # fmt: skip
+        "login",
+        URL,
+        "--first-user-email",
+        "admin@example.com",
+        "--first-user-username",
+        "admin",
+        "--first-user-full-name",
+        "Admin",
+        "--first-user-password",
+        PASSWORD,
+        "--first-user-trial=false",
+        check=True,
+    )
 
 
 def make_workspace(deployment: Deployment) -> None:
@@ -165,8 +187,15 @@ def make_workspace(deployment: Deployment) -> None:
     deployment.coder(
         "external-workspaces", "create", WORKSPACE, "--template=externally-managed-workspace", "-y", check=True
     )
-    deployment.coder("config-ssh", "-y", "--ssh-config-file", str(deployment.ssh_config), "--coder-binary-path",
-                     str(wrapper(deployment)), check=True)  # fmt: skip
+    deployment.coder(
+        "config-ssh",
+        "-y",
+        "--ssh-config-file",
+        str(deployment.ssh_config),
+        "--coder-binary-path",
+        str(wrapper(deployment)),
+        check=True,
+    )
 
 
 def wrapper(deployment: Deployment) -> Path:

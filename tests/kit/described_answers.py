@@ -23,9 +23,13 @@ from tests.kit.paths import DATA
 Flaw = Callable[[Any, random.Random], Any]
 _PLAIN: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "null": None}
 _TEXTS = {
-    "ProvisionerJobStatus": "succeeded", "WorkspaceAgentStatus": "connected", "WorkspaceTransition": "start",
-    "WorkspaceStatus": "running", "WorkspaceAgentLifecycle": "ready", "APIAllowListTarget": "*:*",
-}  # fmt: skip
+    "ProvisionerJobStatus": "succeeded",
+    "WorkspaceAgentStatus": "connected",
+    "WorkspaceTransition": "start",
+    "WorkspaceStatus": "running",
+    "WorkspaceAgentLifecycle": "ready",
+    "APIAllowListTarget": "*:*",
+}
 """Of enums: what lets a command go on."""
 _WORDS = {
     "endpoint": "vpn.example.com:51820",
@@ -49,8 +53,9 @@ _WRONG = {
     ("GET", "/api/v2/templates/{template}/versions/{templateversionname}"),
     ("POST", "/api/v2/templates/{template}/versions/archive"),
     ("PUT", "/api/v2/organizations/{organization}/members/roles"),
-    ("POST", "/api/v2/workspaceproxies"), ("PATCH", "/api/v2/workspaceproxies/{workspaceproxy}"),
-}  # fmt: skip
+    ("POST", "/api/v2/workspaceproxies"),
+    ("PATCH", "/api/v2/workspaceproxies/{workspaceproxy}"),
+}
 """The reference's document says something else of these than its server answers."""
 
 

@@ -37,19 +37,37 @@ _CHANCE = (
 )
 _EQUAL_WITHIN_AREA = {"uuid", "token", "name", "keyid", "oauth-secret"}
 _UNORDERED = {
-    "roles", "global_roles", "scopes", "allow_list", "external", "site_permissions", "user_permissions",
-    "organization_permissions", "organization_member_permissions", "stages", "timings", "available",
-    "provisioner_timings", "log_sources", "scripts", "Parameters",
+    "roles",
+    "global_roles",
+    "scopes",
+    "allow_list",
+    "external",
+    "site_permissions",
+    "user_permissions",
+    "organization_permissions",
+    "organization_member_permissions",
+    "stages",
+    "timings",
+    "available",
+    "provisioner_timings",
+    "log_sources",
+    "scripts",
+    "Parameters",
     # Messages of one batch are delivered side by side: which of them comes first is chance.
     "notifications",
-}  # fmt: skip
+}
 _PRESENCE_ONLY = {"worker_id", "worker_name"}
 """Depends on which daemon took the job."""
 _JOB_LOG = {"log_source", "stage", "output"}
 """The numbers of such lines go on over all jobs of a server, whatever the earlier ones had to say."""
 _MEASURED = {
-    "round_trip_ping", "round_trip_ping_ms", "latency_ms", "RegionLatency", "RegionV4Latency", "threshold_database",
-}  # fmt: skip
+    "round_trip_ping",
+    "round_trip_ping_ms",
+    "latency_ms",
+    "RegionLatency",
+    "RegionV4Latency",
+    "threshold_database",
+}
 """How long something took on that machine, or how long it may: only the kind is compared."""
 _MOMENTARY = {"latency"}
 """An agent's measurements of relays: there as soon as it has made them."""

@@ -8,10 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CALLS = frozenset({
-    "open", "os.chmod", "os.link", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir",
-    "os.symlink", "os.truncate", "os.utime",
-})  # fmt: skip
+CALLS = frozenset(
+    {
+        "open",
+        "os.chmod",
+        "os.link",
+        "os.listdir",
+        "os.mkdir",
+        "os.remove",
+        "os.rename",
+        "os.rmdir",
+        "os.scandir",
+        "os.symlink",
+        "os.truncate",
+        "os.utime",
+    }
+)
 _watched: list[tuple[str, str]] = []
 _thread: list[int] = []
 

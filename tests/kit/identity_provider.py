@@ -83,9 +83,12 @@ class IdentityProvider:
             return (200, {"login": "octo", "id": 7, "name": "Octo Cat"}) if self.valid else (401, {})
         if path in {"/device", "/login/device/code"}:
             return 200, {
-                "device_code": self.device_code, "user_code": self.user_code,
-                "verification_uri": f"{self.url}/activate", "expires_in": 900, "interval": self.interval,
-            }  # fmt: skip
+                "device_code": self.device_code,
+                "user_code": self.user_code,
+                "verification_uri": f"{self.url}/activate",
+                "expires_in": 900,
+                "interval": self.interval,
+            }
         if path in {"/token", "/login/oauth/access_token"}:
             return self._token(form)
         if path.startswith("/api/v3/"):
@@ -105,9 +108,12 @@ class IdentityProvider:
         self.granted += 1
         access = self._signed(self.access_claims) if self.access_claims else f"at-{self.granted}"
         return 200, {
-            "access_token": access, "refresh_token": "rt", "token_type": "bearer",
-            "expires_in": 3600, "id_token": self.id_token(),
-        }  # fmt: skip
+            "access_token": access,
+            "refresh_token": "rt",
+            "token_type": "bearer",
+            "expires_in": 3600,
+            "id_token": self.id_token(),
+        }
 
 
 @contextmanager

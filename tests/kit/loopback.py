@@ -64,16 +64,34 @@ class Loopback:
         """A long-running role in its own process group; its output goes to <role>.log."""
         with (self.folder / f"{role}.log").open("ab") as log:
             return subprocess.Popen(
-                [*program_under_test(), *args], env=self.env(role) | (env or {}), cwd=self.folder,
-                start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                [*program_under_test(), *args],
+                env=self.env(role) | (env or {}),
+                cwd=self.folder,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
 
     def start_server(self) -> None:
         self.server = self.spawn(
-            "srv", "server", "--http-address", self.url.removeprefix("http://"), "--access-url", self.url,
-            "--cache-dir", str(self.folder / "cache"), "--derp-server-stun-addresses", "disable",
-            "--stun-address", "127.0.0.1:0", "--provisioner-daemons", "1", *self.options, env=self.variables,
-        )  # fmt: skip
+            "srv",
+            "server",
+            "--http-address",
+            self.url.removeprefix("http://"),
+            "--access-url",
+            self.url,
+            "--cache-dir",
+            str(self.folder / "cache"),
+            "--derp-server-stun-addresses",
+            "disable",
+            "--stun-address",
+            "127.0.0.1:0",
+            "--provisioner-daemons",
+            "1",
+            *self.options,
+            env=self.variables,
+        )
         limit = time.monotonic() + 60
         while not self.answers():
             if self.server.poll() is not None or time.monotonic() > limit:
@@ -143,9 +161,17 @@ class Loopback:
         template, program = self.folder / "local-process", self.program_file()
         self.coder("templates", "init", "--id", "local-process", str(template))
         self.coder(
-            "templates", "push", "local-process", "-d", str(template), "-y",
-            "--variable", f"coder_binary={program}", "--variable", f"data_dir={self.folder / 'workspaces'}",
-        )  # fmt: skip
+            "templates",
+            "push",
+            "local-process",
+            "-d",
+            str(template),
+            "-y",
+            "--variable",
+            f"coder_binary={program}",
+            "--variable",
+            f"data_dir={self.folder / 'workspaces'}",
+        )
 
     def start_agent(self, token: str) -> subprocess.Popen[bytes]:
         folder = str(self.folder / "agent")

@@ -69,9 +69,13 @@ class World:
     ) -> subprocess.Popen[bytes]:
         with open(log, "ab") as out:  # noqa: PTH123 - /dev/null is no file
             process = subprocess.Popen(
-                self.argv(host, command), env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                self.argv(host, command),
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self.processes.append(process)
         return process
 

@@ -46,9 +46,19 @@ class Net:
     def cable(self, one: str, one_address: str, two: str, two_address: str) -> None:
         """Join two machines; addresses with prefix length. The interface is named after the other end."""
         self.ip(
-            "link", "add", two, "netns", self._prefix + one, "type", "veth",
-            "peer", "name", one, "netns", self._prefix + two,
-        )  # fmt: skip
+            "link",
+            "add",
+            two,
+            "netns",
+            self._prefix + one,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            one,
+            "netns",
+            self._prefix + two,
+        )
         for here, there, address in ((one, two, one_address), (two, one, two_address)):
             self.run(here, "ip", "address", "add", address, "dev", there, "nodad")
             self.run(here, "ip", "link", "set", "dev", there, "up")

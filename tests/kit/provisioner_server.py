@@ -181,13 +181,20 @@ def echo_archive(**steps: list[Any]) -> bytes:
     """A template for the echo executor: `plan=[log, complete]`, `start_plan=[...]` for one transition."""
     files: dict[str, bytes] = {}
     kinds = {
-        pb.Log: "log", pb.ParseComplete: "parse", pb.InitComplete: "init", pb.PlanComplete: "plan",
-        pb.ApplyComplete: "apply", pb.GraphComplete: "graph",
-    }  # fmt: skip
+        pb.Log: "log",
+        pb.ParseComplete: "parse",
+        pb.InitComplete: "init",
+        pb.PlanComplete: "plan",
+        pb.ApplyComplete: "apply",
+        pb.GraphComplete: "graph",
+    }
     defaults: dict[str, list[Any]] = {
-        "parse": [pb.ParseComplete()], "init": [pb.InitComplete()], "plan": [pb.PlanComplete(plan=b"{}")],
-        "apply": [pb.ApplyComplete()], "graph": [pb.GraphComplete()],
-    }  # fmt: skip
+        "parse": [pb.ParseComplete()],
+        "init": [pb.InitComplete()],
+        "plan": [pb.PlanComplete(plan=b"{}")],
+        "apply": [pb.ApplyComplete()],
+        "graph": [pb.GraphComplete()],
+    }
     for step, answers in {**defaults, **steps}.items():
         for index, answer in enumerate(answers):
             response = pb.Response(**{kinds[type(answer)]: answer})

@@ -39,9 +39,19 @@ from tests.kit.replay import OURS, POLL_SECONDS, Before, Recordings, Report, rep
 BUILDS = ("agents", "builds", "provisioners", "tasks", "templates", "workspace_options", "workspaces")
 """Areas with builds: they need Terraform."""
 PLAIN = (
-    "auth", "deployment", "external_auth", "files", "first_user", "http", "oauth2_provider", "oidc", "organizations",
-    "ratelimit", "tokens", "users",
-)  # fmt: skip
+    "auth",
+    "deployment",
+    "external_auth",
+    "files",
+    "first_user",
+    "http",
+    "oauth2_provider",
+    "oidc",
+    "organizations",
+    "ratelimit",
+    "tokens",
+    "users",
+)
 AREAS = tuple(sorted((*BUILDS, *PLAIN)))
 ROOT = Path(__file__).resolve().parents[2]
 _AGENT_FROM, _AGENT_UNTIL = 84, 145
@@ -118,8 +128,13 @@ def _beside(
     if area == "agents":
         stack.enter_context(_echo_server())
         return stack.enter_context(_Agent(world.url, folder)).before
-    beside = {"ratelimit": _bursts, "deployment": _attempt, "users": _first_use, "builds": _applying,
-              "workspaces": _settled}  # fmt: skip
+    beside = {
+        "ratelimit": _bursts,
+        "deployment": _attempt,
+        "users": _first_use,
+        "builds": _applying,
+        "workspaces": _settled,
+    }
     return beside.get(area, _nothing)(world)
 
 

@@ -21,9 +21,13 @@ Go = Callable[[int], bool]
 Part = Callable[[int, Go], bool]
 
 _CATEGORIES = {
-    _c.CATEGORY_DIGIT: r"\d", _c.CATEGORY_NOT_DIGIT: r"\D", _c.CATEGORY_SPACE: r"\s", _c.CATEGORY_NOT_SPACE: r"\S",
-    _c.CATEGORY_WORD: r"\w", _c.CATEGORY_NOT_WORD: r"\W",
-}  # fmt: skip
+    _c.CATEGORY_DIGIT: r"\d",
+    _c.CATEGORY_NOT_DIGIT: r"\D",
+    _c.CATEGORY_SPACE: r"\s",
+    _c.CATEGORY_NOT_SPACE: r"\S",
+    _c.CATEGORY_WORD: r"\w",
+    _c.CATEGORY_NOT_WORD: r"\W",
+}
 _SINGLE = {_c.LITERAL, _c.NOT_LITERAL, _c.ANY, _c.IN}
 
 

@@ -62,13 +62,24 @@ async def all_is_measured(proxy: RunningProxy) -> None:
     requests = 'coderd_api_requests_processed_total{code="%s",method="GET",path="%s"}'
     pty = "/api/v2/workspaceagents/{agent}/pty"
     for code, path in (
-        ("200", BY_PATH), ("303", BY_PATH), ("404", BY_PATH), ("101", BY_PATH), ("200", BY_HOST), ("303", BY_HOST),
-        ("101", pty), ("101", "/derp"), ("200", "/healthz-report"),
-    ):  # fmt: skip
+        ("200", BY_PATH),
+        ("303", BY_PATH),
+        ("404", BY_PATH),
+        ("101", BY_PATH),
+        ("200", BY_HOST),
+        ("303", BY_HOST),
+        ("101", pty),
+        ("101", "/derp"),
+        ("200", "/healthz-report"),
+    ):
         assert found.pop(requests % (code, path), 0) >= 1, (code, path)
     assert found[f'coderd_api_websocket_durations_seconds_count{{path="{pty}"}}'] >= 1
     for name in (
-        "coder_derp_server_accepts_total", "coder_derp_server_packets_received_total", "coderd_wsproxy_app_sessions",
-        "coderd_wsproxy_registered", "process_start_time_seconds", "promhttp_metric_handler_requests_in_flight",
-    ):  # fmt: skip
+        "coder_derp_server_accepts_total",
+        "coder_derp_server_packets_received_total",
+        "coderd_wsproxy_app_sessions",
+        "coderd_wsproxy_registered",
+        "process_start_time_seconds",
+        "promhttp_metric_handler_requests_in_flight",
+    ):
         assert found[name] >= 1, name

@@ -55,15 +55,27 @@ def full_agent(token: str = TOKEN, **rest: Any) -> pb.Agent:
         token=token,
         env={"STAGE": "test"},
         apps=[
-            pb.App(slug="web", display_name="Web", url="http://localhost:9099", sharing_level=pb.AUTHENTICATED,
-                   healthcheck=pb.Healthcheck(url="http://localhost:9099/healthz", interval=5, threshold=3)),
+            pb.App(
+                slug="web",
+                display_name="Web",
+                url="http://localhost:9099",
+                sharing_level=pb.AUTHENTICATED,
+                healthcheck=pb.Healthcheck(url="http://localhost:9099/healthz", interval=5, threshold=3),
+            ),
             pb.App(slug="pub", url="http://localhost:9100", subdomain=True, sharing_level=pb.PUBLIC),
         ],
-        scripts=[pb.Script(display_name="Startup Script", icon="/emojis/25b6-fe0f.png", script="echo start",
-                           run_on_start=True, log_path="coder-startup-script.log")],
+        scripts=[
+            pb.Script(
+                display_name="Startup Script",
+                icon="/emojis/25b6-fe0f.png",
+                script="echo start",
+                run_on_start=True,
+                log_path="coder-startup-script.log",
+            )
+        ],
         metadata=[pb.Agent.Metadata(key="load", display_name="Load", script="echo 1", interval=5, timeout=1)],
         **rest,
-    )  # fmt: skip
+    )
 
 
 def build_answer(job: Any) -> dict[str, Any]:

@@ -34,8 +34,11 @@ class Case:
 
 
 CASES = [
-    *(Case(f"loss {loss:g} %, round trip {2000 * delay:g} ms", delay, harm={"loss": loss / 100})
-      for delay in (0.0005, 0.01, 0.075) for loss in (0, 0.1, 1, 5, 20)),
+    *(
+        Case(f"loss {loss:g} %, round trip {2000 * delay:g} ms", delay, harm={"loss": loss / 100})
+        for delay in (0.0005, 0.01, 0.075)
+        for loss in (0, 0.1, 1, 5, 20)
+    ),
     Case("a fifth of the packets lost one way", harm={"loss": 0.2}, only_there=True),
     Case("a tenth reordered by up to 5 ms", harm={"reorder": 0.1, "jitter": 0.005}),
     Case("a third reordered by up to 40 ms", harm={"reorder": 0.3, "jitter": 0.04}),
@@ -46,7 +49,7 @@ CASES = [
     Case("bufferbloat and 1 % loss", queue=2 << 20, harm={"loss": 0.01}),
     Case("blackouts of 0.3 s every second", blackouts=tuple((n + 0.7, n + 1.0) for n in range(100, 106))),
     Case("a blackout of 1 s", blackouts=((101.0, 102.0),)),
-]  # fmt: skip
+]
 
 
 def link(case: Case, harmed: bool) -> Link:

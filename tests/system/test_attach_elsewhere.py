@@ -50,10 +50,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
     shutil.rmtree(place)
 
 
-CASES = [
-    (name, tool, user)
-    for name, root in ROOTS.items() for tool in root.have for user in (None, NOBODY)
-]  # fmt: skip
+CASES = [(name, tool, user) for name, root in ROOTS.items() for tool in root.have for user in (None, NOBODY)]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +83,13 @@ async def test_with_an_authority_of_ones_own(
     certificate, key = authority.issue(host)
     port = free_port()
     settings: dict[str, Any] = {
-        "site_dir": str(tmp_path / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
-        "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://{host}:{port}",
-    }  # fmt: skip
+        "site_dir": str(tmp_path / "site"),
+        "tls_enable": True,
+        "tls_address": f"127.0.0.1:{port}",
+        "tls_cert_file": (certificate,),
+        "tls_key_file": (key,),
+        "access_url": f"https://{host}:{port}",
+    }
     (place / "wgetrc").write_text("ca_certificate = /place/ca.pem\n")
     env: dict[str, Any] = {"SSL_CERT_FILE": "/place/ca.pem", "WGETRC": "/place/wgetrc"}
     proxy = AuthProxy(("127.0.0.1", port), "ana", "secret")

@@ -159,12 +159,24 @@ EXPECTED = {
 """Pages that say what is wrong with their address, or that the task's program does not answer."""
 WITHOUT_HEADING = ("/@ana/whole.main/terminal",)
 PHONE_PAGES = (
-    "/workspaces?filter=", "/templates", "/settings/tokens", "/settings/secrets", "/deployment/users",
-    "/deployment/workspace-proxies", "/deployment/oauth2-provider/apps", "/deployment/groups",
-    "/organizations/coder", "/organizations/coder/groups/backend", "/organizations/coder/provisioners",
-    "/organizations/coder/provisioner-keys", "/health/workspace-proxy", "/health/provisioner-daemons", "/connectionlog",
-    "/deployment/external-auth", "/tasks",
-)  # fmt: skip
+    "/workspaces?filter=",
+    "/templates",
+    "/settings/tokens",
+    "/settings/secrets",
+    "/deployment/users",
+    "/deployment/workspace-proxies",
+    "/deployment/oauth2-provider/apps",
+    "/deployment/groups",
+    "/organizations/coder",
+    "/organizations/coder/groups/backend",
+    "/organizations/coder/provisioners",
+    "/organizations/coder/provisioner-keys",
+    "/health/workspace-proxy",
+    "/health/provisioner-daemons",
+    "/connectionlog",
+    "/deployment/external-auth",
+    "/tasks",
+)
 NO_ROW = {
     "/templates/:template": "leads on to its docs",
     "/templates/:organization/:template": "leads on to its docs",
@@ -239,10 +251,19 @@ HARMED = """() => [
     ).map(one => `turns: ${one.outerHTML}`),
 ]"""
 HOSTILE_PAGES = (
-    "/workspaces?filter=", "/@ana/whole", "/templates", "/templates/everything/docs", "/deployment/users",
-    "/organizations/coder", "/organizations/coder/groups", "/organizations/coder/groups/backend", "/settings/secrets",
-    "/settings/tokens", "/inbox", "/audit",
-)  # fmt: skip
+    "/workspaces?filter=",
+    "/@ana/whole",
+    "/templates",
+    "/templates/everything/docs",
+    "/deployment/users",
+    "/organizations/coder",
+    "/organizations/coder/groups",
+    "/organizations/coder/groups/backend",
+    "/settings/secrets",
+    "/settings/tokens",
+    "/inbox",
+    "/audit",
+)
 
 
 def test_hostile_and_endless_words_harm_no_page(tabs: Tabs, shown: Showcase) -> None:

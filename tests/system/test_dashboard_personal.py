@@ -31,9 +31,7 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 
 def signed_in(browser: Browser, server: Loopback) -> Page:
-    return visitor(
-        browser, server.url, server.token, permissions=["clipboard-read", "clipboard-write"]
-    ).new_page()  # fmt: skip
+    return visitor(browser, server.url, server.token, permissions=["clipboard-read", "clipboard-write"]).new_page()
 
 
 @pytest.fixture

@@ -51,20 +51,29 @@ def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser f
         back = [f"{found.url}/api/v2/users/oidc/callback", f"{found.url}/external-auth/forge/callback"]
         process = subprocess.Popen(
             ["node", str(PROVIDER / "provider.mjs"), *back],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         started.append(process)
         assert process.stdout is not None
         issuer = process.stdout.readline().decode().strip()
         found.variables = {
-            "CODER_OIDC_ISSUER_URL": issuer, "CODER_OIDC_CLIENT_ID": "coder", "CODER_OIDC_CLIENT_SECRET": SECRET,
+            "CODER_OIDC_ISSUER_URL": issuer,
+            "CODER_OIDC_CLIENT_ID": "coder",
+            "CODER_OIDC_CLIENT_SECRET": SECRET,
             "CODER_OIDC_SIGN_IN_TEXT": "Sign in with the Forge",
-            f"{LINK}ID": "forge", f"{LINK}TYPE": "custom", f"{LINK}DISPLAY_NAME": "Forge",
-            f"{LINK}CLIENT_ID": "coder", f"{LINK}CLIENT_SECRET": SECRET, f"{LINK}SCOPES": "openid profile",
-            f"{LINK}AUTH_URL": f"{issuer}/auth", f"{LINK}TOKEN_URL": f"{issuer}/token",
+            f"{LINK}ID": "forge",
+            f"{LINK}TYPE": "custom",
+            f"{LINK}DISPLAY_NAME": "Forge",
+            f"{LINK}CLIENT_ID": "coder",
+            f"{LINK}CLIENT_SECRET": SECRET,
+            f"{LINK}SCOPES": "openid profile",
+            f"{LINK}AUTH_URL": f"{issuer}/auth",
+            f"{LINK}TOKEN_URL": f"{issuer}/token",
             f"{LINK}VALIDATE_URL": f"{issuer}/me",
             **desk.variables(1),
-        }  # fmt: skip
+        }
 
     try:
         with open_loopback("--experiments=oauth2", before=with_provider) as found:
@@ -161,10 +170,17 @@ def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, 
     body = {"name": "Wiki", "callback_url": f"{desk.url}/back", "icon": ""}
     app = server.request("POST", "/api/v2/oauth2-provider/apps", body, server.token)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).rstrip(b"=").decode()
-    question = "/oauth2/authorize?" + urlencode({
-        "client_id": app["id"], "response_type": "code", "state": "mine", "redirect_uri": f"{desk.url}/back",
-        "code_challenge": challenge, "code_challenge_method": "S256", "scope": "workspace:read",
-    })  # fmt: skip
+    question = "/oauth2/authorize?" + urlencode(
+        {
+            "client_id": app["id"],
+            "response_type": "code",
+            "state": "mine",
+            "redirect_uri": f"{desk.url}/back",
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+            "scope": "workspace:read",
+        }
+    )
     page.goto(question)
     expect(page).to_have_url(re.compile(r"/login\?"))  # who one is comes before what one allows
     page.get_by_label("Email").fill(EMAIL)
@@ -177,8 +193,10 @@ def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, 
     page.get_by_role("link", name="Cancel").click()
     expect(page).to_have_url(re.compile(r"/back\?"))
     assert parse_qs(urlsplit(page.url).query) | {"error_description": []} == {
-        "error": ["access_denied"], "state": ["mine"], "error_description": [],
-    }  # fmt: skip
+        "error": ["access_denied"],
+        "state": ["mine"],
+        "error_description": [],
+    }
     page.goto(question)
     page.get_by_role("button", name="Allow").click()
     expect(page).to_have_url(re.compile(r"/back\?"))

@@ -272,8 +272,12 @@ def lab(scene: Scene) -> Iterator[str]:
     with (scene.server.folder / "lab.log").open("ab") as log:
         process = subprocess.Popen(
             [str(place / "bin/jupyter"), "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", hosts, *listens],
-            env=scene.server.env("lab-home"), cwd=place, start_new_session=True, stdout=log, stderr=log,
-        )  # fmt: skip
+            env=scene.server.env("lab-home"),
+            cwd=place,
+            start_new_session=True,
+            stdout=log,
+            stderr=log,
+        )
     yield base
     end(process)
 

@@ -63,9 +63,7 @@ def daemon(deployment: Deployment, *words: str, token: str) -> Iterator[subproce
 
 def create(deployment: Deployment, name: str, *tags: str) -> None:
     flags = [word for tag in tags for word in ("--provisioner-tag", tag)]
-    deployment.coder(
-        "templates", "create", name, *flags, "-d", str(deployment.folder / "template"), "-y", check=True
-    )  # fmt: skip
+    deployment.coder("templates", "create", name, *flags, "-d", str(deployment.folder / "template"), "-y", check=True)
 
 
 def admin_token(deployment: Deployment) -> str:
@@ -108,9 +106,7 @@ def test_key(deployment: Deployment) -> None:
     env = deployment.env("agent") | {"CODER_URL": URL, "CODER_PROVISIONER_DAEMON_KEY": key}
     log = deployment.folder / "agent.log"
     log.write_bytes(b"")
-    process = deployment.world.spawn(
-        "agent", *deployment.program(), "provisioner", "start", env=env, log=str(log)
-    )  # fmt: skip
+    process = deployment.world.spawn("agent", *deployment.program(), "provisioner", "start", env=env, log=str(log))
     deployment.wait(lambda: b"connected" in log.read_bytes(), 60, "the daemon did not connect")
     create(deployment, "lunar", "place=moon")
     deployment.coder("provisioner", "keys", "delete", "moon", "-y", check=True)

@@ -30,9 +30,18 @@ def test_init_push_create_ssh_stop_start_delete(deployment: Deployment) -> None:
     data = deployment.folder / "workspaces"
     deployment.coder("templates", "init", "--id", "local-process", str(folder), check=True)
     deployment.coder(
-        "templates", "push", "local-process", "-d", str(folder), "-y",
-        "--variable", f"coder_binary={wrapper(deployment)}", "--variable", f"data_dir={data}", check=True,
-    )  # fmt: skip
+        "templates",
+        "push",
+        "local-process",
+        "-d",
+        str(folder),
+        "-y",
+        "--variable",
+        f"coder_binary={wrapper(deployment)}",
+        "--variable",
+        f"data_dir={data}",
+        check=True,
+    )
     deployment.coder("create", "mine", "--template=local-process", "-y", check=True)
     assert deployment.coder("ssh", "mine", "echo here").stdout == b"here\n", deployment.log_ends()
     # What an agent starts is for a moment called as the agent is.

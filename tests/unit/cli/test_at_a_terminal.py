@@ -23,9 +23,14 @@ ENTER, DOWN = "\r", "\x1b[B"
 @contextmanager
 def typed(world: World, home: Path, *words: str, columns: int = 120, **env: str) -> Iterator[Terminal]:
     given = {
-        "PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "HOME": str(home),
-        "CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env,
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm-256color",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
+        "CODER_URL": world.url,
+        "CODER_SESSION_TOKEN": world.token,
+        **env,
+    }
     terminal = Terminal([sys.executable, "-m", "coder", *words], given, columns=columns)
     try:
         yield terminal

@@ -39,8 +39,12 @@ def test_refusals_of_the_api_in_lines() -> None:
     refused = HttpError(400, "No.", "because", [{"field": "name", "detail": "taken"}])
     text = error_text(failed("create", "ask", error=refused), is_terminal=False)
     assert text.split("\n") == [
-        "Trace=[create: ask: ]", "No.", "1 validation error(s) found", "\t name : taken", "because",
-    ]  # fmt: skip
+        "Trace=[create: ask: ]",
+        "No.",
+        "1 validation error(s) found",
+        "\t name : taken",
+        "because",
+    ]
     gone = HttpError(404, "Not there.")
     assert error_text(gone, is_terminal=False) == "Not there."
     assert error_text(gone, is_terminal=True).startswith("Not there.\nSuggestion: Check")

@@ -32,9 +32,14 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
         async def coder(*words: str, stdin: bytes = b"", code: int = 0) -> str:
             with trio.fail_after(60):
                 done = await trio.run_process(
-                    [sys.executable, "-m", "coder", *words], cwd=ROOT, env=env, stdin=stdin, check=False,
-                    capture_stdout=True, stderr=subprocess.STDOUT,
-                )  # fmt: skip
+                    [sys.executable, "-m", "coder", *words],
+                    cwd=ROOT,
+                    env=env,
+                    stdin=stdin,
+                    check=False,
+                    capture_stdout=True,
+                    stderr=subprocess.STDOUT,
+                )
             said: str = done.stdout.decode()
             assert done.returncode == code, said
             return said

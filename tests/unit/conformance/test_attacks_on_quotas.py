@@ -148,11 +148,23 @@ async def _unlimited_meanwhile(m: Member) -> None:
 
 
 WAYS: tuple[Callable[[Member], Awaitable[None]], ...] = (
-    _refused, _refused_twice, _queued, _runs, _canceled_in_the_queue, _canceled_stop_in_the_queue,
-    _failed_before_asking, _failed_stop, _failed_delete, _delete_in_the_queue, _failed_after_asking_for_less,
-    _failed_after_asking_for_less_than_nothing, _succeeded_with_less_than_nothing, _asked_twice,
-    _canceled_while_it_stops, _unlimited_meanwhile,
-)  # fmt: skip
+    _refused,
+    _refused_twice,
+    _queued,
+    _runs,
+    _canceled_in_the_queue,
+    _canceled_stop_in_the_queue,
+    _failed_before_asking,
+    _failed_stop,
+    _failed_delete,
+    _delete_in_the_queue,
+    _failed_after_asking_for_less,
+    _failed_after_asking_for_less_than_nothing,
+    _succeeded_with_less_than_nothing,
+    _asked_twice,
+    _canceled_while_it_stops,
+    _unlimited_meanwhile,
+)
 
 
 async def _member(world: World, daemon: FakeDaemon) -> Member:

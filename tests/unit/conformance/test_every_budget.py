@@ -42,9 +42,15 @@ from tests.kit.workspace_proxy import new_proxy
 LIMIT = 3
 "Requests a minute of every budget, in this file."
 UNLIMITED = {
-    "/", "/<page:path>", "/install.sh", "/install.ps1", "/bin/<name>", "/healthz", "/latency-check",
+    "/",
+    "/<page:path>",
+    "/install.sh",
+    "/install.ps1",
+    "/bin/<name>",
+    "/healthz",
+    "/latency-check",
     "/derp/latency-check",
-}  # fmt: skip
+}
 SECRETS_IN_PATHS = {"/api/v2/provisionerkeys/<secret>", "/derp/streams/<secret>"}
 "Where each guess has a path of its own."
 WRONG = {

@@ -142,13 +142,21 @@ def test_they_are_found() -> None:
 @pytest.mark.parametrize(
     ("pattern", "use", "is_bad"),
     [
-        ("a+", "fullmatch", False), ("a+b", "search", True), ("a+b", "fullmatch", False), ("a++b", "match", False),
-        (r"(?<!a)a+b", "search", False), ("(a+)+", "fullmatch", True), ("(?:a|b)*c", "fullmatch", False),
-        (r"\s+$", "search", True), ("(a*)(a*)b", "match", True), ("<i>.*?</i>", "sub", True),
+        ("a+", "fullmatch", False),
+        ("a+b", "search", True),
+        ("a+b", "fullmatch", False),
+        ("a++b", "match", False),
+        (r"(?<!a)a+b", "search", False),
+        ("(a+)+", "fullmatch", True),
+        ("(?:a|b)*c", "fullmatch", False),
+        (r"\s+$", "search", True),
+        ("(a*)(a*)b", "match", True),
+        ("<i>.*?</i>", "sub", True),
         ("[?&][^=&]*(?:key|code)[^=&]*=", "sub", True),
-        (r'"(?:[^"\\]|\\.)*"', "fullmatch", False), (r"([a-z]+)-\1", "fullmatch", False),
+        (r'"(?:[^"\\]|\\.)*"', "fullmatch", False),
+        (r"([a-z]+)-\1", "fullmatch", False),
     ],
-)  # fmt: skip
+)
 def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
     assert bool(_too_many(re.compile(pattern), use)) is is_bad
 

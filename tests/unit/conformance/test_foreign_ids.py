@@ -27,10 +27,21 @@ OPEN = frozenset(
     }
 )
 OF_THE_SITE = (
-    "/.well-known/", "/scim/", "/api/v2/external-auth/", "/external-auth/", "/gitauth/", "/api/v2/workspaceproxies/",
-    "/api/v2/provisionerkeys/", "/api/v2/oauth2-provider/", "/oauth2/clients/", "/api/v2/workspaceagents/me/", "/bin/",
-    "/api/v2/init-script/", "/swagger", "/icons/",
-)  # fmt: skip
+    "/.well-known/",
+    "/scim/",
+    "/api/v2/external-auth/",
+    "/external-auth/",
+    "/gitauth/",
+    "/api/v2/workspaceproxies/",
+    "/api/v2/provisionerkeys/",
+    "/api/v2/oauth2-provider/",
+    "/oauth2/clients/",
+    "/api/v2/workspaceagents/me/",
+    "/bin/",
+    "/api/v2/init-script/",
+    "/swagger",
+    "/icons/",
+)
 """Objects of no organization, or doors with another kind of key."""
 
 

@@ -296,13 +296,15 @@ async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
     """What no message of a stranger may have changed, as an owner sees it."""
     seen = []
     for path in (
-        f"/api/v2/workspaces/{foreign['workspace']}", f"/api/v2/workspaceagents/{foreign['agent']}/logs",
-        f"/api/v2/workspacebuilds/{foreign['build']}/timings", f"/api/v2/workspacebuilds/{foreign['build']}/state",
+        f"/api/v2/workspaces/{foreign['workspace']}",
+        f"/api/v2/workspaceagents/{foreign['agent']}/logs",
+        f"/api/v2/workspacebuilds/{foreign['build']}/timings",
+        f"/api/v2/workspacebuilds/{foreign['build']}/state",
         f"/api/v2/templateversions/{foreign['running_version']}",
         f"/api/v2/templateversions/{foreign['running_version']}/logs",
         f"/api/v2/templateversions/{foreign['version']}/logs",
         "/api/v2/connectionlog?q=workspace_owner:victim&limit=10",
-    ):  # fmt: skip
+    ):
         answer = await found.world.get(path)
         assert answer.status_code == 200, (path, answer.text)
         seen.append(f"{path} {_lasting(answer.json())}")
@@ -364,8 +366,10 @@ class _Reports:
 
     async def shown(self, kind: str, values: dict[str, UUID]) -> str:
         start = {
-            "workspace_build": self._build, "template_import": self._import, "template_dry_run": self._dry_run,
-        }[kind]  # fmt: skip
+            "workspace_build": self._build,
+            "template_import": self._import,
+            "template_dry_run": self._dry_run,
+        }[kind]
         where = await start()
         job = await self._daemon.acquire()
         request = provisionerd_pb2.CompletedJob(job_id=job.job_id)

@@ -90,9 +90,13 @@ async def by_what_drops_the_rest_of_a_body() -> None:
 
 
 READERS: list[Callable[[], Awaitable[None]]] = [
-    by_an_exchange, by_the_refusal_of_an_upgrade, by_the_client, by_an_agent, by_the_proxy_of_applications,
+    by_an_exchange,
+    by_the_refusal_of_an_upgrade,
+    by_the_client,
+    by_an_agent,
+    by_the_proxy_of_applications,
     by_what_drops_the_rest_of_a_body,
-]  # fmt: skip
+]
 
 
 # ---- frames of a WebSocket
@@ -151,9 +155,13 @@ async def by_the_api_of_pongs() -> None:
 
 
 READERS += [
-    by_a_websocket_of_empty_pieces, by_a_stream_of_empty_pieces, by_a_websocket_of_pongs,
-    by_a_websocket_of_small_messages, by_the_api_of_empty_pieces, by_the_api_of_pongs,
-]  # fmt: skip
+    by_a_websocket_of_empty_pieces,
+    by_a_stream_of_empty_pieces,
+    by_a_websocket_of_pongs,
+    by_a_websocket_of_small_messages,
+    by_the_api_of_empty_pieces,
+    by_the_api_of_pongs,
+]
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)

@@ -57,7 +57,7 @@ async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Plac
         found = await place.one(lambda one: "agent" in one)
         (ident,) = place.engine.ids()
         codec.decode(await _body(place), WorkspaceAgentListContainersResponse)
-        (made, request), = place.server.agents.items()  # fmt: skip
+        ((made, request),) = place.server.agents.items()
         assert found["agent"] == {"id": str(made), "name": "api", "directory": "/workspaces/api"}
         assert (found["id"], found["status"], found["dirty"]) == (str(ID), "running", False)
         assert found["container"]["id"] == ident and "error" not in found

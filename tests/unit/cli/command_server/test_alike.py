@@ -166,7 +166,7 @@ def test_files_beyond_the_standard_ones(launcher: Launcher, number: int, ways: t
         ]
         done = subprocess.run(
             argv, env=launcher.env(way), capture_output=True, check=False, timeout=60, pass_fds=[read]
-        )  # fmt: skip
+        )
         os.close(read)
         assert done.stdout == b"b'from a process substitution'\n", done.stderr
     assert launcher.ways() == list(ways)

@@ -99,11 +99,14 @@ async def test_words_and_variables_go_as_they_were_typed() -> None:
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("--env=A", "needs the form name=value"), ("--remote-forward=x", "invalid"),
-        ("--remote-forward=99999:localhost:1", "invalid"), ("--remote-forward=1:localhost:\u00b2", "invalid"),
-        ("--remote-forward=1:localhost", "invalid"), ("--remote-forward=/a.sock", "invalid"),
+        ("--env=A", "needs the form name=value"),
+        ("--remote-forward=x", "invalid"),
+        ("--remote-forward=99999:localhost:1", "invalid"),
+        ("--remote-forward=1:localhost:\u00b2", "invalid"),
+        ("--remote-forward=1:localhost", "invalid"),
+        ("--remote-forward=/a.sock", "invalid"),
     ],
-)  # fmt: skip
+)
 async def test_a_wrong_flag_is_refused_before_a_workspace_is_started_for_it(
     flag: str, said: str, tmp_path: Path
 ) -> None:

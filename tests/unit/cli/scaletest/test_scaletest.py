@@ -139,8 +139,11 @@ async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_c
     runs = await run_all([job(number) for number in (1, 2, 3, 50)], at_once=2, timeout=100, job_timeout=10)
     assert most == 2
     assert [(run.name, run.seconds, run.error) for run in runs] == [
-        ("run-1", 1, ""), ("run-2", 2, "two is odd"), ("run-3", 3, ""), ("run-50", 10, "it took too long"),
-    ]  # fmt: skip
+        ("run-1", 1, ""),
+        ("run-2", 2, "two is odd"),
+        ("run-3", 3, ""),
+        ("run-50", 10, "it took too long"),
+    ]
 
 
 def test_percentiles_are_of_what_was_measured() -> None:

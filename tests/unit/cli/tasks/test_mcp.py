@@ -14,8 +14,13 @@ from tests.kit.coderd import World
 from tests.kit.tasks import TOKEN, new_task, task_world
 from tests.kit.workspaces import settled
 
-ECHO = Tool("echo", "Says it again.", lambda given: given["text"], {"text": ("string", "What."), "n": ("integer", "")},
-            ("text",))  # fmt: skip
+ECHO = Tool(
+    "echo",
+    "Says it again.",
+    lambda given: given["text"],
+    {"text": ("string", "What."), "n": ("integer", "")},
+    ("text",),
+)
 
 
 def answer(message: Any) -> Any:
@@ -46,11 +51,20 @@ def test_a_conversation() -> None:
 
 @pytest.mark.parametrize(
     ("message", "code"),
-    [("{", -32700), ("7", -32600), ("[]", -32600), ({"id": 1}, -32600), ({"id": 1, "method": "fly"}, -32601),
-     ({"id": 1, "method": "tools/call", "params": []}, -32602), (call(1, "none"), -32602), (call(1, "echo"), -32602),
-     (call(1, "echo", text=7), -32602), (call(1, "echo", text="a", n=True), -32602),
-     (call(1, "echo", text="a", more=1), -32602)],
-)  # fmt: skip
+    [
+        ("{", -32700),
+        ("7", -32600),
+        ("[]", -32600),
+        ({"id": 1}, -32600),
+        ({"id": 1, "method": "fly"}, -32601),
+        ({"id": 1, "method": "tools/call", "params": []}, -32602),
+        (call(1, "none"), -32602),
+        (call(1, "echo"), -32602),
+        (call(1, "echo", text=7), -32602),
+        (call(1, "echo", text="a", n=True), -32602),
+        (call(1, "echo", text="a", more=1), -32602),
+    ],
+)
 def test_odd_messages_are_told_so(message: Any, code: int) -> None:
     if message == {"id": 1, "method": "tools/call", "params": []}:
         message["params"] = ["x"]
@@ -138,8 +152,9 @@ async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) ->
     words = ["claude-code", "--ai-agentapi-url", "http://localhost:3284", "--claude-app-status-slug", "chat"]
     assert (await run_cli(["exp", "mcp", "configure", *words], home=tmp_path)).code == 0
     assert json.loads(claude.read_text())["mcpServers"]["coder"]["env"] == {
-        "CODER_MCP_APP_STATUS_SLUG": "chat", "CODER_MCP_AI_AGENTAPI_URL": "http://localhost:3284"
-    }  # fmt: skip
+        "CODER_MCP_APP_STATUS_SLUG": "chat",
+        "CODER_MCP_AI_AGENTAPI_URL": "http://localhost:3284",
+    }
     cursor.write_text("[]")
     refused = await run_cli(["exp", "mcp", "configure", "cursor"], home=tmp_path)
     assert refused.code == 1 and "holds something else than settings" in refused.stderr

@@ -40,10 +40,17 @@ async def come_in(site: Site) -> httpx.Response:
     """Somebody new."""
     number = next(_numbers)
     site.idp.claims = {
-        "sub": f"s-{number}", "email": f"p{number}@example.com", "email_verified": True, "name": "Carla",
-        "preferred_username": f"p{number}", "mail": f"other{number}@example.com", "nick": f"nick{number}",
-        "full": "Carla Full", "orgs": ["word"], "roles": [],
-    }  # fmt: skip
+        "sub": f"s-{number}",
+        "email": f"p{number}@example.com",
+        "email_verified": True,
+        "name": "Carla",
+        "preferred_username": f"p{number}",
+        "mail": f"other{number}@example.com",
+        "nick": f"nick{number}",
+        "full": "Carla Full",
+        "orgs": ["word"],
+        "roles": [],
+    }
     site.idp.info = {"name": "Carla of the user info"}
     site.idp.access_claims = {"sub": f"s-{number}", "name": "Carla of the access token"}
     async with http_client(site.world.url) as browser:

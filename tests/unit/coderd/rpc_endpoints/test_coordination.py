@@ -105,9 +105,13 @@ class _Stream:
 
     async def tell(self, key: PublicKey, disco: PublicKey | None = None) -> None:
         node = tailnet_pb2.Node(
-            id=7, key=key.binary, disco=(disco or self.disco).disco_text, preferred_derp=999,
-            addresses=["fd7a:115c:a1e0:49d6::7/128"], allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
-        )  # fmt: skip
+            id=7,
+            key=key.binary,
+            disco=(disco or self.disco).disco_text,
+            preferred_derp=999,
+            addresses=["fd7a:115c:a1e0:49d6::7/128"],
+            allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
+        )
         node.as_of.GetCurrentTime()
         await self.stream.send(Request(update_self=Request.UpdateSelf(node=node)))
 
@@ -263,9 +267,13 @@ async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more:
         session.open_stream(COORDINATE, Request, Response) as stream,
     ):
         node = tailnet_pb2.Node(
-            id=7, key=key.binary, disco=PrivateKey.generate(os.urandom).public.disco_text, preferred_derp=999,
-            addresses=["fd7a:115c:a1e0:49d6::7/128"], allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
-        )  # fmt: skip
+            id=7,
+            key=key.binary,
+            disco=PrivateKey.generate(os.urandom).public.disco_text,
+            preferred_derp=999,
+            addresses=["fd7a:115c:a1e0:49d6::7/128"],
+            allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
+        )
         node.as_of.GetCurrentTime()
         await stream.send(Request(update_self=Request.UpdateSelf(node=node)))
         await stream.send(Request(add_tunnel=Request.Tunnel(id=view_context.agent_id.bytes)))

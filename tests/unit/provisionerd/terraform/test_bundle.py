@@ -39,8 +39,11 @@ def test_what_a_template_needs(tmp_path: Path) -> None:
     (tmp_path / ".terraform/modules/far").mkdir(parents=True)
     (tmp_path / ".terraform/modules/far/x.tf").write_text('resource "nobody_asked" "x" {}')
     assert required_providers(tmp_path) == {
-        "hashicorp/aws": "", "hashicorp/old": "1.2.3", "hashicorp/random": "", "kreuzwerker/docker": "~> 3.0, >= 3.1",
-    }  # fmt: skip
+        "hashicorp/aws": "",
+        "hashicorp/old": "1.2.3",
+        "hashicorp/random": "",
+        "kreuzwerker/docker": "~> 3.0, >= 3.1",
+    }
     (tmp_path / "broken.tf").write_text("resource {{{")
     with pytest.raises(CoderError, match=r"broken\.tf cannot be read"):
         required_providers(tmp_path)

@@ -34,10 +34,12 @@ def frame(opcode: int, data: bytes, *, final: bool = True, bits: int = 0) -> byt
     head = bytes(((0x80 if final else 0) | bits | opcode,))
     size = len(data)
     length = (
-        bytes((0x80 | size,)) if size < 126
-        else b"\xfe" + size.to_bytes(2, "big") if size < 1 << 16
+        bytes((0x80 | size,))
+        if size < 126
+        else b"\xfe" + size.to_bytes(2, "big")
+        if size < 1 << 16
         else b"\xff" + size.to_bytes(8, "big")
-    )  # fmt: skip
+    )
     return head + length + bytes(4) + data
 
 

@@ -236,9 +236,14 @@ async def test_sharing_ends_with_the_workspace() -> None:
         workspace = await new_workspace(world, "w")
         (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
         places = {
-            "workspace": workspace["id"], "build": workspace["latest_build"]["id"], "agent": agent["id"],
-            "user": owner, "name": "w", "number": "1", "container": workspace["id"],
-        }  # fmt: skip
+            "workspace": workspace["id"],
+            "build": workspace["latest_build"]["id"],
+            "agent": agent["id"],
+            "user": owner,
+            "name": "w",
+            "number": "1",
+            "container": workspace["id"],
+        }
         by_agent = {"agent": agent["name"]}
         roles = {"user_roles": {guest: "admin"}, "group_roles": {world.organization_id: "admin"}}
         assert (await world.patch(f"/api/v2/workspaces/{workspace['id']}/acl", roles)).status_code == 204

@@ -246,9 +246,7 @@ async def test_answers_have_the_public_shapes() -> None:
         check("WorkspaceACL", (await world.get(f"{path}/acl")).json())
         found = agent_of(workspace)
         connection = (await world.get(f"/api/v2/workspaceagents/{found['id']}/connection")).json()
-        assert set(connection) == {
-            "derp_map", "derp_force_websockets", "disable_direct_connections", "hostname_suffix"
-        }  # fmt: skip
+        assert set(connection) == {"derp_map", "derp_force_websockets", "disable_direct_connections", "hostname_suffix"}
         offline = await world.get(f"/api/v2/workspaceagents/{found['id']}/listening-ports")
         assert offline.json() == {"message": 'Agent state is "connecting", it must be in the "connected" state.'}
         check("Response", offline.json())

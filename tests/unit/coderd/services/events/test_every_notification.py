@@ -91,10 +91,16 @@ async def _inboxes(tx: Any) -> list[tuple[UUID, str]]:
 
 
 @story(
-    "User account created", "User account suspended", "User account activated", "User account deleted",
-    "Your account has been suspended", "Your account has been activated", "One-Time Passcode",
-    "Troubleshooting Notification", "Custom Notification",
-)  # fmt: skip
+    "User account created",
+    "User account suspended",
+    "User account activated",
+    "User account deleted",
+    "Your account has been suspended",
+    "Your account has been activated",
+    "One-Time Passcode",
+    "Troubleshooting Notification",
+    "Custom Notification",
+)
 async def people(settings: dict[str, Any], box: Mailbox) -> None:
     async with running_coderd(first_user=True, **settings) as world:
         user_id, _ = await world.member("maria")
@@ -136,9 +142,14 @@ async def next_version(world: World) -> str:
 
 
 @story(
-    "Workspace Created", "Workspace Autostop Reminder", "Workspace Manually Updated", "Workspace Updated Automatically",
-    "Workspace Marked as Dormant", "Workspace Marked for Deletion", "Workspace Deleted",
-)  # fmt: skip
+    "Workspace Created",
+    "Workspace Autostop Reminder",
+    "Workspace Manually Updated",
+    "Workspace Updated Automatically",
+    "Workspace Marked as Dormant",
+    "Workspace Marked for Deletion",
+    "Workspace Deleted",
+)
 async def workspaces(settings: dict[str, Any], box: Mailbox) -> None:
     clock = FakeClock(TUESDAY)
     async with maria_world(settings, clock) as (world, _, token):

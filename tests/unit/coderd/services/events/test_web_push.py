@@ -28,12 +28,23 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
 @pytest.mark.parametrize(
     ("address", "public"),
     [
-        ("93.184.216.34", True), ("2606:4700::1111", True), ("127.0.0.1", False), ("10.1.2.3", False),
-        ("169.254.169.254", False), ("100.64.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False),
-        ("::1", False), ("fd00::1", False), ("fe80::1%eth0", False), ("::ffff:10.0.0.1", False),
-        ("64:ff9b::a00:1", False), ("2002:7f00:1::", False), ("::ffff:93.184.216.34", True),
+        ("93.184.216.34", True),
+        ("2606:4700::1111", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),
+        ("224.0.0.1", False),
+        ("::1", False),
+        ("fd00::1", False),
+        ("fe80::1%eth0", False),
+        ("::ffff:10.0.0.1", False),
+        ("64:ff9b::a00:1", False),
+        ("2002:7f00:1::", False),
+        ("::ffff:93.184.216.34", True),
     ],
-)  # fmt: skip
+)
 def test_only_the_public_internet_is_dialled(address: str, public: bool) -> None:
     assert web_push.is_public(address) is public
 

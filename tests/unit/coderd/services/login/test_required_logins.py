@@ -128,9 +128,12 @@ async def test_an_agent_without_user_data_gets_nothing_of_its_owners(scope: str,
             assert (await world.post("/api/v2/users/me/secrets", secret)).status_code == 201
             await new_workspace(world, "w")
             for path in (
-                "gitsshkey", "external-auth?id=fake", "external-auth?id=fake&listen=1",
-                "gitauth?id=fake", "gitauth?id=fake&listen=1",
-            ):  # fmt: skip
+                "gitsshkey",
+                "external-auth?id=fake",
+                "external-auth?id=fake&listen=1",
+                "gitauth?id=fake",
+                "gitauth?id=fake&listen=1",
+            ):
                 answer = await world.get(f"/api/v2/workspaceagents/me/{path}", token=TOKEN)
                 assert answer.status_code == given, (path, answer.text)
             websocket = await dial_link(world, "/api/v2/workspaceagents/me/rpc?version=2.10", token=TOKEN)

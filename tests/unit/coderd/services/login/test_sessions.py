@@ -128,8 +128,10 @@ async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monk
         monkeypatch.setattr(record_event, "record_event", recorded)
         change = {"password": "An0ther-Secret!", "one_time_passcode": "x"}
         for path, body, status in (
-            ("login", {"password": "x"}, 401), ("otp/request", {}, 204), ("otp/change-password", change, 400),
-        ):  # fmt: skip
+            ("login", {"password": "x"}, 401),
+            ("otp/request", {}, 204),
+            ("otp/change-password", change, 400),
+        ):
             with trio.fail_after(60):
                 asked = await world.post(f"/api/v2/users/{path}", {"email": "a@b.c", **body}, token="")
             assert asked.status_code == status, asked.text

@@ -164,11 +164,13 @@ PUT_IN = {
     "user": (
         "/api/v2/users",
         {
-            "username": "late", "email": "late@example.com", "password": "SomeSecurePassword!1",
+            "username": "late",
+            "email": "late@example.com",
+            "password": "SomeSecurePassword!1",
             "organization_ids": ["{organization}"],
         },
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("thing", list(PUT_IN))

@@ -63,13 +63,26 @@ async def some_daemon(world: World, choose: random.Random) -> DaemonRow:
 async def some_job(world: World, choose: random.Random, file_id: UUID, workers: list[DaemonRow]) -> JobRow:
     running = choose.random() < 0.25
     job = JobRow(
-        id=new_uuid(), created_at=NOW + timedelta(seconds=choose.randrange(9)), updated_at=NOW,
-        started_at=NOW if running else None, completed_at=None, canceled_at=None, error="", error_code="",
-        organization_id=UUID(world.organization_id), initiator_id=UUID(world.user_id),
-        provisioner=choose.choice(["terraform", "echo"]), file_id=file_id, type="template_version_import",
-        input={"template_version_id": str(new_uuid())}, worker_id=choose.choice(workers).id if running else None,
-        tags=some_tags(choose), priority=choose.choice([0, 0, 1]), logs_length=0, logs_overflowed=False,
-    )  # fmt: skip
+        id=new_uuid(),
+        created_at=NOW + timedelta(seconds=choose.randrange(9)),
+        updated_at=NOW,
+        started_at=NOW if running else None,
+        completed_at=None,
+        canceled_at=None,
+        error="",
+        error_code="",
+        organization_id=UUID(world.organization_id),
+        initiator_id=UUID(world.user_id),
+        provisioner=choose.choice(["terraform", "echo"]),
+        file_id=file_id,
+        type="template_version_import",
+        input={"template_version_id": str(new_uuid())},
+        worker_id=choose.choice(workers).id if running else None,
+        tags=some_tags(choose),
+        priority=choose.choice([0, 0, 1]),
+        logs_length=0,
+        logs_overflowed=False,
+    )
     await world.ctx.db.run(insert_job, job)
     return job
 
@@ -89,9 +102,14 @@ async def undone(world: World, act: Any) -> Any:
 
 async def take(tx: Any, row: DaemonRow, *, strict: bool) -> UUID | None:
     job = await acquire_job(
-        tx, organization_id=row.organization_id, provisioners=row.provisioners, tags=row.tags,
-        worker_id=row.id, now=NOW, strict=strict,
-    )  # fmt: skip
+        tx,
+        organization_id=row.organization_id,
+        provisioners=row.provisioners,
+        tags=row.tags,
+        worker_id=row.id,
+        now=NOW,
+        strict=strict,
+    )
     return job.id if job else None
 
 

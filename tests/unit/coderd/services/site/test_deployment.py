@@ -14,8 +14,11 @@ PATH = "/api/v2/appearance"
 
 def _look(**banner: Any) -> dict[str, Any]:
     return {
-        "application_name": "", "logo_url": "", "service_banner": {"enabled": False}, "announcement_banners": [banner],
-    }  # fmt: skip
+        "application_name": "",
+        "logo_url": "",
+        "service_banner": {"enabled": False},
+        "announcement_banners": [banner],
+    }
 
 
 async def test_a_new_banner_needs_a_colour() -> None:

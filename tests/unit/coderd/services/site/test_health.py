@@ -232,12 +232,14 @@ def test_the_text_form() -> None:
 async def test_metrics_of_agents_are_forwarded_where_they_are_asked_for(collect: bool) -> None:
     async with agent_world(prometheus_collect_agent_stats=collect) as machine:
         sent = agent_pb2.Stats.Metric(
-            name="agent_sessions_total", type=agent_pb2.Stats.Metric.COUNTER, value=3,
+            name="agent_sessions_total",
+            type=agent_pb2.Stats.Metric.COUNTER,
+            value=3,
             labels=[
                 agent_pb2.Stats.Metric.Label(name="magic_type", value="ssh"),
                 agent_pb2.Stats.Metric.Label(name="pty", value="yes"),
             ],
-        )  # fmt: skip
+        )
         unknown = agent_pb2.Stats.Metric(name="no_kind", value=3)
         request = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(metrics=[sent, unknown]))
         async with connected_agent(machine) as one:

@@ -176,8 +176,12 @@ async def test_who_may_see_and_do() -> None:
         assert [item["field"] for item in refused.json()["validations"]] == ["owner", "status", "colour"]
         hidden = await world.get(TASKS, params={"q": "owner:alice"}, token=bob)
         assert hidden.status_code == 400
-        asked = {"mine": {"action": "delete", "object": {"resource_type": "task", "owner_id": alice,
-                                                          "organization_id": world.organization_id}}}  # fmt: skip
+        asked = {
+            "mine": {
+                "action": "delete",
+                "object": {"resource_type": "task", "owner_id": alice, "organization_id": world.organization_id},
+            }
+        }
         for who, expected in ((token, True), (bob, False)):
             assert (await world.post("/api/v2/authcheck", {"checks": asked}, token=who)).json() == {"mine": expected}
 

@@ -37,7 +37,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     f"POST {_VERSION}/archive": (None,),
     f"POST {_VERSION}/unarchive": (None,),
     _NEW_VERSION: (_NEW,),
-}  # fmt: skip
+}
 NO_CHANGES = {
     "PUT /api/v2/notifications/templates/<id:template>/method": "a notification's template",
     f"PATCH {_VERSION}/dry-run/<id:job>/cancel": "as private as a workspace: never anybody else's",

@@ -178,9 +178,13 @@ async def test_versions_of_a_template() -> None:
         renamed = await world.patch(f"/api/v2/templateversions/{second['id']}", {"name": listed[0]["name"]})
         assert renamed.status_code == 409
         taken = {
-            "storage_method": "file", "provisioner": "echo", "tags": {},
-            "template_id": made["id"], "name": "v2.0.1-rc.1", "file_id": await upload(world, {"a": "b"}),
-        }  # fmt: skip
+            "storage_method": "file",
+            "provisioner": "echo",
+            "tags": {},
+            "template_id": made["id"],
+            "name": "v2.0.1-rc.1",
+            "file_id": await upload(world, {"a": "b"}),
+        }
         assert (await world.post(f"{ORG}/templateversions", taken)).status_code == 409
 
 
@@ -223,13 +227,23 @@ async def test_what_an_import_found() -> None:
 
     def found(job: Any) -> dict[str, Any]:
         region = pb.RichParameter(
-            name="region", description="Where *it* runs", type="string", default_value="eu", order=2,
-            form_type=pb.RADIO, options=[pb.RichParameterOption(name="Europe", value="eu")],
-        )  # fmt: skip
+            name="region",
+            description="Where *it* runs",
+            type="string",
+            default_value="eu",
+            order=2,
+            form_type=pb.RADIO,
+            options=[pb.RichParameterOption(name="Europe", value="eu")],
+        )
         cpu = pb.RichParameter(
-            name="cpu", type="number", order=1, validation_min=0, validation_max=8,
-            validation_monotonic="increasing", form_type=pb.SLIDER,
-        )  # fmt: skip
+            name="cpu",
+            type="number",
+            order=1,
+            validation_min=0,
+            validation_max=8,
+            validation_monotonic="increasing",
+            form_type=pb.SLIDER,
+        )
         small = pb.Preset(name="Small", default=True, parameters=[pb.PresetParameter(name="cpu", value="1")])
         big = pb.Preset(name="Big", prebuild=pb.Prebuild(instances=2))
         return {"rich_parameters": [region, cpu], "presets": [small, big]}

@@ -91,9 +91,13 @@ async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pyt
         policy = DialPolicy(world.url, token=Secret(world.token))
         moves = world.ctx.part(BuildMoves)
         update = WorkspaceBuildUpdate(
-            workspace_id=UUID(int=1), workspace_name="", build_id=UUID(int=2), transition="start", job_status="running",
+            workspace_id=UUID(int=1),
+            workspace_name="",
+            build_id=UUID(int=2),
+            transition="start",
+            job_status="running",
             build_number=1,
-        )  # fmt: skip
+        )
         move = _Move(Resource("workspace"), update)
         async with await connect_websocket(policy, PATH) as stream:
             await _watching(world, 1)

@@ -220,8 +220,9 @@ async def test_refusals_around_builds_say_what_is_meant() -> None:
         unknown = "11111111-1111-4111-8111-111111111111"
         answer = await world.get(path, params={"after_id": unknown})
         assert (answer.status_code, answer.json()) == (
-            400, {"message": f'Record at "after_id" ("{unknown}") does not exist.'},
-        )  # fmt: skip
+            400,
+            {"message": f'Record at "after_id" ("{unknown}") does not exist.'},
+        )
 
 
 async def test_ports() -> None:

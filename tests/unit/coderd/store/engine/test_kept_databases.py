@@ -50,9 +50,12 @@ async def restored(kept: Path, folder: Path) -> AsyncIterator[str]:
 @asynccontextmanager
 async def running(url: str) -> AsyncIterator[World]:
     config = ServerConfig(
-        http_address="127.0.0.1:0", postgres_url=Secret(url), provisioner_daemons=0, dangerous_disable_rate_limits=True,
+        http_address="127.0.0.1:0",
+        postgres_url=Secret(url),
+        provisioner_daemons=0,
+        dangerous_disable_rate_limits=True,
         derp_server_stun_addresses=("disable",),
-    )  # fmt: skip
+    )
     async with open_server(config, None) as server, http_client(server.url) as client:
         yield World(server, client)
 

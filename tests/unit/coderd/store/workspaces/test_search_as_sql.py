@@ -31,12 +31,17 @@ JOBS = [
     for started, completed, canceled, error in product((None, NOW), (None, NOW), (None, NOW), ("", "oops"))
 ]
 AGENTS = [
-    {"created_at": created, "first_connected_at": last, "last_connected_at": last, "disconnected_at": gone,
-     "connection_timeout_seconds": timeout}
+    {
+        "created_at": created,
+        "first_connected_at": last,
+        "last_connected_at": last,
+        "disconnected_at": gone,
+        "connection_timeout_seconds": timeout,
+    }
     for created, last, gone, timeout in product(
         (ago(10), ago(120), ago(500)), (None, ago(1), ago(29), ago(30), ago(31)), (None, ago(0.5), ago(30)), (0, 120)
     )
-]  # fmt: skip
+]
 
 
 async def test_every_kind_of_build_and_agent_is_found_under_its_own_status() -> None:

@@ -22,9 +22,17 @@ NONCE = bytes(range(12))
 def test_requests_have_the_bytes_of_the_standards() -> None:
     mapped = "00000000000000000000ffff"
     assert PcpMap(NONCE, OURS, 41000, 7200, 41000).encode().hex() == (
-        "02010000" + "00001c20" + mapped + "c0a80107"  # version 2, MAP, two hours, us
-        + NONCE.hex() + "11000000" + "a028" + "a028" + mapped + "00000000"
-    )  # fmt: skip
+        "02010000"
+        + "00001c20"
+        + mapped
+        + "c0a80107"  # version 2, MAP, two hours, us
+        + NONCE.hex()
+        + "11000000"
+        + "a028"
+        + "a028"
+        + mapped
+        + "00000000"
+    )
     assert PmpAskAddress().encode().hex() == "0000"
     assert PmpMap(41000, 7200, 41001).encode().hex() == "00010000" + "a028a029" + "00001c20"
 

@@ -39,8 +39,12 @@ def weight(root: object) -> int:
             total += len(item)  # type: ignore[arg-type]
             queue += list(item)  # type: ignore[call-overload]
         elif type(item).__module__.startswith("coder."):
-            queue += [getattr(item, name) for cls in type(item).__mro__ for name in getattr(cls, "__slots__", ())
-                      if hasattr(item, name)]  # fmt: skip
+            queue += [
+                getattr(item, name)
+                for cls in type(item).__mro__
+                for name in getattr(cls, "__slots__", ())
+                if hasattr(item, name)
+            ]
             queue += list(getattr(item, "__dict__", {}).values())
     return total
 
@@ -130,9 +134,17 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         lambda: noise(random, 96, 4),
         lambda: random.randbytes(random.randrange(1, 200)),
     ]
-    parts: list[Any] = [endpoint.device, endpoint.peers, endpoint.routes, endpoint._by_address,
-                        endpoint._disco._by_disco, endpoint._actions.timer_queue, endpoint._inbound,
-                        endpoint._actions._waiting_calls, endpoint._relay._paused]  # fmt: skip
+    parts: list[Any] = [
+        endpoint.device,
+        endpoint.peers,
+        endpoint.routes,
+        endpoint._by_address,
+        endpoint._disco._by_disco,
+        endpoint._actions.timer_queue,
+        endpoint._inbound,
+        endpoint._actions._waiting_calls,
+        endpoint._relay._paused,
+    ]
     before = weight(parts)
     sent = two.sent_udp + two.sent_relay
     for number in range(1400):
