@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from coder.base.version import BUILD_VERSION
 from coder.coderd.store.engine.backup import Programs, write_backup
 from coder.coderd.store.engine.migrate import known_revisions
-from tests.kit.agents import connected_agent, workspace_world
+from tests.kit.agents.scripted_agent import connected_agent, workspace_world
 
 FOLDER = ROOT / "tests/data/databases"
 

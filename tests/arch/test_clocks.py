@@ -114,8 +114,8 @@ WAITS = {"fail_after", "wait", "communicate", "settimeout", "eventually"}
 GIVES_UP = {*WAITS, "run", "get", "join", "check_output"}
 """Those, and what does it when it is told so by a name."""
 SHORT = {
-    ("natworld.py", "wait"): "whatever does not end by itself is killed then, and nobody says that it did",
-    ("odd_server.py", "settimeout"): "whoever connects and says nothing keeps all others waiting",
+    ("network_namespaces.py", "wait"): "whatever does not end by itself is killed then, and nobody says that it did",
+    ("scripted_http_servers.py", "settimeout"): "whoever connects and says nothing keeps all others waiting",
 }
 HTTPX = {f"httpx.{name}" for name in "AsyncClient Client get post put patch delete request stream".split()}
 
@@ -201,7 +201,7 @@ def test_what_httpx_bounds_is_found(call: str, found: list[int]) -> None:
 
 
 def test_no_answer_has_the_five_seconds_of_httpx() -> None:
-    """`http_client` of tests/kit/http_client.py gives it a minute."""
+    """`http_client` of tests/kit/api/http_clients.py gives it a minute."""
     wrong = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / "tests").rglob("*.py"))

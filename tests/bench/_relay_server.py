@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.first import end
-from tests.kit.certificates import Authority
+from tests.kit.stand_ins.certificates import Authority
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "relay.test"

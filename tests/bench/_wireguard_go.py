@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coder.mesh.core.crypto.keys import PrivateKey
-from tests.kit.netns import Net, open_net
+from tests.kit.network.network_namespaces import Net, open_net
 
 OUTER = ("10.211.0.1", "10.211.0.2")
 INNER = ("fd00:b::1", "fd00:b::2")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.first import SETTLED, Place, _scp, build, end, note, prepare, row, rss, wait
-from tests.kit.terminal import Terminal
+from tests.kit.programs.command_line import Terminal
 
 SESSIONS = 200
 RAW = "stty raw -echo; echo ready; exec cat"

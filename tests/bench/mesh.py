@@ -24,7 +24,7 @@ from tests.bench import _wireguard_go as go
 from tests.bench import _workspace, mesh_stream
 from tests.bench._relay_server import relay_server
 from tests.bench.mesh_stream import ROOT, Place, Result
-from tests.kit import netns
+from tests.kit.network import network_namespaces
 
 Row = dict[str, Any]
 UPSTREAM_DIRECT = 380.0
@@ -121,7 +121,7 @@ def _cost(results: list[Result]) -> float:
 
 def _between_namespaces(table: Table, quick: bool) -> None:
     """A cable with an ordinary MTU of 1500, which loopback has not."""
-    if not netns.available():
+    if not network_namespaces.available():
         raise go.UnavailableError("needs root and network namespaces")
     programs: dict[str, Path] = {}
     for name, find in {"the newest": go.newest, "Debian's own": go.installed}.items():

@@ -29,7 +29,7 @@ from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform.provider.serving import serve_provider
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.bench.first import ROOT, Place, build, end, note, prepare, row, rss, wait
-from tests.kit.provisioner_server import echo_archive
+from tests.kit.provisioners.scripted_job_server import echo_archive
 
 DAEMONS, BUILDS = 30, 60
 _ENDED = {"succeeded", "failed", "canceled"}

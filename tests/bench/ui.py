@@ -16,21 +16,24 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 from tests.bench._apps import WILDCARD, rates, sockets_at_once
-from tests.kit.browser import CHROMIUM, FLAGS, WIDE, element, missing, settled, visitor
-from tests.kit.dashboard_contract import (
+from tests.kit.dashboard.browser import CHROMIUM, FLAGS, WIDE, element, missing, settled, visitor
+from tests.kit.dashboard.pages import (
     CONTRACT,
+    LIMIT_KB,
     NO_ACCOUNT,
     OPTIONS,
     PAGES,
+    Showcase,
     Visit,
     furnish,
+    kilobytes,
     names,
+    page_files,
     session,
+    shared_files,
     with_provider,
 )
-from tests.kit.dashboard_sizes import LIMIT_KB, kilobytes, page_files, shared_files
-from tests.kit.loopback import Loopback, open_loopback
-from tests.kit.showcase import Showcase
+from tests.kit.server.server_process import Loopback, open_loopback
 
 WORKSPACES = 100
 KEYS = 60

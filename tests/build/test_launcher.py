@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launched import DEEP, NEEDS, Parts, cache, environment, listed, packing, recipe, run
+from tests.kit.programs.single_binary import DEEP, NEEDS, Parts, cache, environment, listed, packing, recipe, run
 
 pytestmark = pytest.mark.skipif(not NEEDS, reason="gcc, zstd and zstd's headers are needed")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="root only")

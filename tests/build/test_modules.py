@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.openapi import document
+from tests.kit.api.api_description import document
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))

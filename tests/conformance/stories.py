@@ -15,10 +15,10 @@ import httpx
 import trio
 
 from tests.conformance.world import Populated
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.http_client import http_client
-from tests.kit.mail import Mailbox
-from tests.kit.workspaces import without_daemon
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.workspaces import without_daemon
+from tests.kit.stand_ins.notification_receivers import Mailbox
 
 Answers = AsyncIterator[tuple[str, httpx.Response]]
 _CALLBACK = "http://localhost:19190/cb"

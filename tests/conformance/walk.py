@@ -21,7 +21,7 @@ from tests.conformance.scope import Operation, in_scope, permission_rows
 from tests.conformance.stories import first_stories, stories
 from tests.conformance.success import Outcome, judge
 from tests.conformance.world import UNKNOWN, Populated
-from tests.kit.handshake import handshake
+from tests.kit.api.security_probes import handshake
 
 _AGENT = "/api/v2/workspaceagents/me/"
 _PROXY = "/api/v2/workspaceproxies/me/"

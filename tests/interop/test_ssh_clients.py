@@ -18,7 +18,7 @@ from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import find_identity
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 
 OPENSSH = "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -F none"
 PARAMIKO = """

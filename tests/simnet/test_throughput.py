@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coder.mesh.core.stack.interface import TcpSettings
-from tests.kit.tcpnet import Link, Transfer, World
+from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 
 TABLE = Path(__file__).with_name("throughput.tsv")
 HEADS = ("network", "share of the rate %", "sent twice %", "timeouts", "round trip ms", "longest silence ms")
@@ -61,7 +61,7 @@ def link(case: Case, harmed: bool) -> Link:
 
 def measure(case: Case) -> tuple[float, float, int, int, int]:
     """The row of a case."""
-    world = World(7, link(case, True), link(case, not case.only_there), TcpSettings(skip_checksums=True))
+    world = LinkedStacks(7, link(case, True), link(case, not case.only_there), TcpSettings(skip_checksums=True))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(int(RATE * SECONDS * 2)), world.random)
     begin = last = world.now

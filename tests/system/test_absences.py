@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.loopback import program_under_test
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.server.server_process import program_under_test
 
 pytestmark = pytest.mark.system
 

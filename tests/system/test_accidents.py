@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.kit.deployment import URL, WORKSPACE, Deployment, open_deployment
-from tests.kit.natworld import missing
+from tests.kit.network.namespace_deployment import URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.network.network_namespaces import missing_tools
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
 SOON = 60
 SESSION = "for i in $(seq 1 60); do echo line $i; sleep 0.25; done"
 

@@ -28,8 +28,8 @@ from coder.base.version import BUILD_VERSION
 from coder.net.policy import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.loopback import program_under_test
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.server.server_process import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = "v2.33.0"

@@ -14,11 +14,11 @@ import pytest
 import trio
 
 from coder.domain.agents.init_scripts import init_script
-from tests.kit.agents import eventually, workspace_world
-from tests.kit.attached import NOBODY, attaching, connected, serve_program, tools
-from tests.kit.certificates import Authority
-from tests.kit.hostile import AuthProxy, serve_box
-from tests.kit.ports import free_port
+from tests.kit.agents.attached_machine import NOBODY, attaching, connected, serve_program, tools
+from tests.kit.agents.scripted_agent import eventually, workspace_world
+from tests.kit.free_ports import free_port
+from tests.kit.network.middleboxes import AuthProxy, serve_box
+from tests.kit.stand_ins.certificates import Authority
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="the script of Linux")]
 

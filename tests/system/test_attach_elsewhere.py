@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import trio
 
-from tests.kit.agents import workspace_world
-from tests.kit.attached import ENTER, NOBODY, attaching, connected
-from tests.kit.certificates import Authority
-from tests.kit.hostile import AuthProxy, serve_box
-from tests.kit.ports import free_port
-from tests.kit.small_roots import ROOTS, path_with, root_of
+from tests.kit.agents.attached_machine import ENTER, NOBODY, attaching, connected
+from tests.kit.agents.machine_roots import ROOTS, path_with, root_of
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.free_ports import free_port
+from tests.kit.network.middleboxes import AuthProxy, serve_box
+from tests.kit.stand_ins.certificates import Authority
 
 BUILT = os.environ.get("CODER_TEST_BINARY", "")
 pytestmark = [

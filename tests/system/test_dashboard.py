@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import PHONE, WIDE, excess, is_error, missing, told, visitor
-from tests.kit.loopback import Loopback, end, open_loopback
+from tests.kit.dashboard.browser import PHONE, WIDE, excess, is_error, missing, told, visitor
+from tests.kit.server.server_process import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"

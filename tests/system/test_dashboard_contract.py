@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from playwright.sync_api import TimeoutError as Missed
 
-from tests.kit.browser import (
+from tests.kit.dashboard.browser import (
     AXE,
     PHONE,
     SOON,
@@ -28,10 +28,9 @@ from tests.kit.browser import (
     settled,
     visitor,
 )
-from tests.kit.dashboard_contract import CONTRACT, NO_ACCOUNT, Names, Visit, names, session
-from tests.kit.dashboard_routes import DASHBOARD, route_of, routes
-from tests.kit.loopback import Loopback
-from tests.kit.showcase import Showcase
+from tests.kit.dashboard.link_crawler import DASHBOARD, route_of, routes
+from tests.kit.dashboard.pages import CONTRACT, NO_ACCOUNT, Names, Showcase, Visit, names, session
+from tests.kit.server.server_process import Loopback
 
 MISSED_MS = 3_000
 """For what else is looked for on a page where something is missing already."""

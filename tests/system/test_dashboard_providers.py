@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import PHONE, TOO_WIDE, excess, missing, told, visitor
-from tests.kit.device_provider import Desk
-from tests.kit.loopback import ROOT, Loopback, open_loopback
+from tests.kit.dashboard.browser import PHONE, TOO_WIDE, excess, missing, told, visitor
+from tests.kit.server.server_process import ROOT, Loopback, open_loopback
+from tests.kit.stand_ins.oidc_provider import DeviceProvider
 
 PROVIDER = ROOT / "tests/interop/openid"
 SECRET = "a secret of ours"
@@ -35,15 +35,15 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def desk() -> Iterator[Desk]:
-    found = Desk()
+def desk() -> Iterator[DeviceProvider]:
+    found = DeviceProvider()
     yield found
     found.shutdown()
     found.server_close()
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser, desk: DeviceProvider) -> Iterator[Loopback]:  # the browser first: it may skip everything
     started: list[subprocess.Popen[bytes]] = []
 
     def with_provider(found: Loopback) -> None:
@@ -151,7 +151,7 @@ def test_a_person_of_the_provider_signs_in_and_lands_where_they_wanted(page: Pag
     assert (made["email"], made["login_type"]) == ("ada@example.com", "oidc")
 
 
-def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loopback, desk: Desk) -> None:
+def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loopback, desk: DeviceProvider) -> None:
     signed_in(page, server)
     page.goto("/external-auth/desk")
     expect(page.get_by_test_id("user-code")).to_have_text("WDJB-MJHT")
@@ -166,7 +166,7 @@ def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loop
     assert api(server, "/external-auth/desk")["authenticated"] is True
 
 
-def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, desk: Desk) -> None:
+def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, desk: DeviceProvider) -> None:
     body = {"name": "Wiki", "callback_url": f"{desk.url}/back", "icon": ""}
     app = server.request("POST", "/api/v2/oauth2-provider/apps", body, server.token)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).rstrip(b"=").decode()

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import SOON, missing, visitor
-from tests.kit.loopback import Loopback, open_loopback
-from tests.kit.ports import free_port
+from tests.kit.dashboard.browser import SOON, missing, visitor
+from tests.kit.free_ports import free_port
+from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
 HELLO = "hello from the workspace"

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.deployment import PASSWORD, URL, Deployment, sign_in
-from tests.kit.natworld import missing, open_world
+from tests.kit.network.namespace_deployment import PASSWORD, URL, Deployment, sign_in
+from tests.kit.network.network_namespaces import missing_tools, open_nat_network
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-"),
     pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not installed"),
 ]
 TEMPLATE = 'resource "terraform_data" "box" {}\n'
@@ -29,7 +29,7 @@ def deployment() -> Iterator[Deployment]:
     folder = Path(tempfile.mkdtemp(prefix="coder-system-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
     try:
-        with open_world() as world:
+        with open_nat_network() as world:
             found = Deployment(world, folder, extra={"CODER_PROVISIONER_DAEMONS": "0"})
             found.start_server()
             sign_in(found)

@@ -20,10 +20,10 @@ import pytest
 import trio
 
 from coder.net.policy import DialPolicy
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.loopback import program_under_test
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.paths import ROOT
-from tests.kit.whole_agent import running_agent
+from tests.kit.server.server_process import program_under_test
 
 FILL = "dd if=/dev/zero of=$HOME/fill bs=4096 2>/dev/null"
 MOUNTS = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.kit.agents import eventually, workspace_world
+from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [

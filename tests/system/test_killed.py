@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit.loopback import program_under_test
-from tests.kit.ports import free_port
+from tests.kit.free_ports import free_port
+from tests.kit.server.server_process import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or ""

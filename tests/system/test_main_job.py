@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.kit.deployment import SSH_OPTIONS, URL, WORKSPACE, Deployment, open_deployment
-from tests.kit.natworld import missing
+from tests.kit.network.namespace_deployment import SSH_OPTIONS, URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.network.network_namespaces import missing_tools
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
 HOST = f"coder.{WORKSPACE}"
 SIZE = 100 << 20
 

@@ -23,11 +23,11 @@ from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_upgrade, connect_websocket
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import workspace_world
-from tests.kit.certificates import Authority
-from tests.kit.ports import free_port
-from tests.kit.web_app import WebApp, running_app
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.free_ports import free_port
+from tests.kit.stand_ins.certificates import Authority
+from tests.kit.stand_ins.scripted_http_servers import WebApp, running_app
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/reverse-proxies.md"
 WEB = "/@admin/dev/apps/web"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.deployment import Deployment, open_deployment, wrapper
-from tests.kit.natworld import missing
+from tests.kit.network.namespace_deployment import Deployment, open_deployment, wrapper
+from tests.kit.network.network_namespaces import missing_tools
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
 
 
 @pytest.fixture(scope="module")

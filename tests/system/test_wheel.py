@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.ports import free_port
+from tests.kit.free_ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or shutil.which("tofu") or "terraform"

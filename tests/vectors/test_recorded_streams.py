@@ -22,7 +22,7 @@ from coder.coderd.http.server.streams import _event, _twin
 from coder.mesh.core.tunnel.constants import REJECT_AFTER_MESSAGES
 from coder.mesh.core.wire import derp, derp_reader, disco, wireguard
 from coder.net.websocket import WebSocketStream
-from tests.kit.recordings import load_lines
+from tests.kit.recordings.wire_recordings import load_lines
 
 # -- DERP -----------------------------------------------------------------------------------------------------------
 

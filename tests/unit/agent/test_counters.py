@@ -19,7 +19,7 @@ from coder.agent.state import AgentState, Identity
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.scripts import ScriptRunner, Stage
 from coder.rpc.proto import agent_pb2
-from tests.kit.loopback import ROOT
+from tests.kit.server.server_process import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "api" / "recorded" / "metrics.tsv"
 PLACE = {"agent_name", "template_name", "username", "workspace_name"}

@@ -28,7 +28,7 @@ from coder.agent.workspace.logs import QUEUE_BYTES, LogQueue
 from coder.agent.workspace.scripts import ScriptRunner, Stage, Status
 from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 
 class Runner:

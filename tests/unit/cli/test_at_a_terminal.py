@@ -11,11 +11,11 @@ from pathlib import Path
 
 import trio
 
-from tests.kit.coderd import World
-from tests.kit.daemon import agent, new_template, resource
 from tests.kit.paths import ROOT
-from tests.kit.terminal import Terminal, plain
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.programs.command_line import Terminal, plain
+from tests.kit.provisioners.scripted_provisioner import agent, new_template, resource
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 ENTER, DOWN = "\r", "\x1b[B"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 AGENT = "5d0a4f6e-8a35-4f7c-9a44-6a3c0f6f8f10"
 AGENT_OF_IT = {"id": AGENT, "name": "main", "apps": [{"id": AGENT, "slug": "code"}]}

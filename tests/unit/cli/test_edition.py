@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from coder.cli.edition import POSIX_MODULES, SERVER_PACKAGES, explain_missing
-from tests.kit.cli import run_cli
 from tests.kit.paths import ROOT
+from tests.kit.programs.command_line import run_cli
 
 PROGRAM = """
 import sys

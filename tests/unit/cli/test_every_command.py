@@ -11,9 +11,9 @@ import pytest
 from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import OPTIONS_OF_GROUPS, load, options_of_groups
-from tests.kit.cli import Result, run_cli
-from tests.kit.described_answers import described
-from tests.kit.odd_server import OddServer, odd_server, reply
+from tests.kit.api.api_description import described
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
 from tests.unit.cli.test_odd_answers import OVER_THE_MESH, arguments
 
 ORGANIZATIONS = [

@@ -21,8 +21,8 @@ from coder.cli.server.support import _workspaces
 from coder.cli.templates.template_variables import _from_yaml
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 def failed(*traces: str, error: CoderError) -> CoderError:

@@ -15,8 +15,8 @@ from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.command_table import COMMANDS, GROUPS
 from coder.cli.main import command_name, load, options_of_groups
-from tests.kit.cli import run_cli
 from tests.kit.paths import DATA, ROOT
+from tests.kit.programs.command_line import run_cli
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))

@@ -10,8 +10,8 @@ from coder.base.errors import CoderError
 from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
 from coder.cli.main import command_name, load
 from coder.cli.network.vscodessh import target
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 @pytest.mark.parametrize("alias", ALIASES)

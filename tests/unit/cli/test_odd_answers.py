@@ -20,9 +20,9 @@ import trio.testing
 from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
-from tests.kit.cli import Result, run_cli
-from tests.kit.described_answers import FLAWS, described, success
-from tests.kit.odd_server import OddServer, Reply, odd_server, reply
+from tests.kit.api.api_description import FLAWS, described, success
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, Reply, odd_server, reply
 
 NOT_RUN = {
     "agent": "a daemon",

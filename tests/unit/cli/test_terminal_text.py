@@ -15,7 +15,7 @@ import pytest
 from coder.cli import live_stages, terminal_text
 from coder.cli.terminal_text import TerminalText, cleaned, escaped, one_line
 from tests.kit.paths import ROOT
-from tests.kit.terminal import Terminal
+from tests.kit.programs.command_line import Terminal
 
 KEPT = {"\n", "\t"}
 SEQUENCES = {

@@ -19,10 +19,10 @@ from coder.mesh.core.paths import keepalive
 from coder.mesh.drivers.pump import Pump
 from coder.net.policy import DialPolicy
 from coder.rpc import mux
-from tests.kit.agents import AgentWorld, workspace_world
-from tests.kit.certificates import Authority
-from tests.kit.hostile import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
+from tests.kit.network.middleboxes import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
+from tests.kit.stand_ins.certificates import Authority
 
 TERMINAL = 2
 NAME = "coder.test"

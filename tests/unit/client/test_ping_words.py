@@ -14,8 +14,8 @@ from coder.cli.main import load
 from coder.cli.network.ping import _main
 from coder.client.link import explain_link, open_link
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
 
 
 async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

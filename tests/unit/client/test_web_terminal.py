@@ -12,9 +12,9 @@ import trio
 
 from coder.base.child_env import child_env
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
 from tests.kit.paths import ROOT
-from tests.kit.whole_agent import running_agent
 
 
 async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ import httpx
 import trio
 
 from coder.domain.access.route_scopes import AGENT, PROVISIONER, PROXY, Unscoped
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.id_places import declared
-from tests.kit.strange_requests import Sender, Strange
+from tests.kit.api.api_fuzzer import Sender, Strange
+from tests.kit.api.id_fields import declared
+from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 REFUSED = frozenset({400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 426, 429})

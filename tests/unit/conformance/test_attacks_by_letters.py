@@ -20,11 +20,10 @@ import trio
 from coder.coderd.http.server.declarations import EVENTS
 from coder.coderd.http.server.json import parse_body
 from coder.coderd.services.foundation.errors import Refusal
-from tests.kit.coderd import World, running_coderd
-from tests.kit.foreign_world import foreign_world
-from tests.kit.id_places import PATH, options, put
-from tests.kit.openapi import application
-from tests.kit.text_places import text_places, texts_of
+from tests.kit.api.api_description import application
+from tests.kit.api.id_fields import PATH, options, put, text_places, texts_of
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.two_organizations import foreign_world
 from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 
 NUL = "x\x00y"

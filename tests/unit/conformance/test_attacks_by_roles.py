@@ -16,12 +16,11 @@ from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.roles import ORGANIZATION_ROLES
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import new_template
-from tests.kit.overtaking import filled
-from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
-from tests.kit.workspaces import settled
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.provisioners.scripted_provisioner import new_template
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import filled
+from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 # ---- settings of providers
 

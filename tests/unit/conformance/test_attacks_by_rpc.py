@@ -19,10 +19,10 @@ from coder.mesh.keys import PrivateKey
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
 from coder.rpc.session import open_session
-from tests.kit import rpc_ids
-from tests.kit.agents import AgentWorld, connected_agent, dial_link, workspace_world
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import connected_daemon, ended, new_template, new_version, resource
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, dial_link, workspace_world
+from tests.kit.api import id_fields
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_template, new_version, resource
+from tests.kit.server.coderd import running_coderd
 
 HUGE = 2**63 - 1
 LONG = "x" * 100_000
@@ -183,10 +183,10 @@ async def test_messages_of_agents_harm_nobody() -> None:
     async with workspace_world(agent_fields={"apps": apps, "metadata": metadata}) as it, connected_agent(it) as agent:
         for method, text in AS_AGENT:
             name = f"Agent.{method}"
-            request = text_format.Parse(text, rpc_ids.request_of(name))
+            request = text_format.Parse(text, id_fields.request_of(name))
             said = ""
             try:
-                await agent.call(method, request, rpc_ids.reply_type(name))
+                await agent.call(method, request, id_fields.reply_type(name))
             except (RpcError, RpcClosed) as error:
                 said = str(error)
             if "internal" in said or "ended" in said:
@@ -341,10 +341,10 @@ async def test_messages_of_daemons_harm_only_their_job(number: int) -> None:
             version = await new_version(world)
             job = await daemon.acquire()
             name = f"ProvisionerDaemon.{method}"
-            request: Any = text_format.Parse(text, rpc_ids.request_of(name))
+            request: Any = text_format.Parse(text, id_fields.request_of(name))
             request.job_id = job.job_id
             try:
-                await daemon.call(method, request, rpc_ids.reply_type(name))
+                await daemon.call(method, request, id_fields.reply_type(name))
             except (RpcError, RpcClosed) as error:
                 if "internal" in str(error) or "ended" in str(error):
                     wrong.append(f"{method} {text[:120]}: {error}")

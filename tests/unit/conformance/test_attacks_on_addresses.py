@@ -16,10 +16,9 @@ import trio
 
 from coder.coderd.services.events.notification_delivery import deliver_due
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
-from tests.kit.foreign_world import foreign_world
-from tests.kit.id_places import BODY, PATH
-from tests.kit.text_places import text_places
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.api.id_fields import BODY, PATH, text_places
+from tests.kit.server.two_organizations import foreign_world
+from tests.kit.server.workspace_proxy import new_proxy
 from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 
 _ADDRESS = re.compile(

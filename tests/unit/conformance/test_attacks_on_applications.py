@@ -17,7 +17,7 @@ from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_tickets import Ticket, terminal_request
 from coder.domain.apps.app_addresses import AppRequest
 from coder.domain.apps.app_headers import API_KEY_QUERY, SIGNED_TOKEN_QUERY
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 from tests.unit.coderd.apps.test_apps import Scene, view_context
 
 MINE = "/@admin/dev/apps/web/echo"

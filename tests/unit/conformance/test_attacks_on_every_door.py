@@ -19,9 +19,9 @@ import trio
 from coder.base import log
 from coder.coderd.services.foundation.outgoing import OutgoingReply
 from coder.coderd.services.login import external_auth, oauth_exchange
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.foreign_world import foreign_world
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"

@@ -18,10 +18,10 @@ import pytest
 
 from coder.base.secret import Secret
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from tests.kit.agents import workspace_world
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.counted_work import count_work
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.api.security_probes import count_work
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.workspace_proxy import new_proxy
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client, client
 
 _FRESH = re.compile(r"[A-Za-z0-9_-]{22,}={0,2}")

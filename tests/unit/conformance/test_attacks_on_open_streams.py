@@ -26,12 +26,12 @@ from coder.domain.access.route_scopes import AGENT
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
-from tests.kit.agents import eventually
-from tests.kit.coderd import World
-from tests.kit.daemon import ended, new_template, new_version
-from tests.kit.openapi import application
-from tests.kit.overtaking import filled
-from tests.kit.workspaces import new_workspace, without_daemon, workspace_world
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import application
+from tests.kit.provisioners.scripted_provisioner import ended, new_template, new_version
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import filled
+from tests.kit.server.workspaces import new_workspace, without_daemon, workspace_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
 PATIENCE = 60.0

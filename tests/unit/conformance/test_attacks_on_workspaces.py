@@ -16,12 +16,11 @@ import trio
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from tests.kit.agents import eventually
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.overtaking import overtaken
-from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
-from tests.kit.workspaces import settled
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
+from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 
 async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -> Counter[int]:

@@ -2,8 +2,8 @@
 
 Found in the modules and in the calls of `re` that name their pattern on the spot; asked by the methods they are used
 with, of texts made from their own parts: one over and over, one after another, behind what comes before. Steps are
-counted by tests/kit/regex_steps.py: seconds are the machine's. What people write in patterns of their own goes through
-RE2 and is not here.
+counted by tests/kit/regex_step_counter.py: seconds are the machine's. What people write in patterns of their own
+goes through RE2 and is not here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import coder
-from tests.kit.regex_steps import Steps, TooManyError, samples
+from tests.kit.regex_step_counter import Steps, TooManyError, samples
 
 ROOT = Path(coder.__file__).parent
 ROOMS = sorted(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())

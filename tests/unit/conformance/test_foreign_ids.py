@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from tests.conformance.world import Populated, populated
-from tests.kit.described_world import SETTINGS, Described, described
-from tests.kit.openapi import operations
-from tests.kit.strange_requests import fill
+from tests.kit.api.api_description import operations
+from tests.kit.api.api_fuzzer import fill
+from tests.kit.api.callable_operations import SETTINGS, Described, described
 
 OPEN = frozenset(
     {

@@ -19,9 +19,9 @@ import pytest
 
 from tests.conformance.bodies import BODIES, QUERIES
 from tests.conformance.scope import in_scope
-from tests.kit.described_world import shape
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.id_places import BODY, ITEMS, KEYS, PATH, QUERY, Place, id_places, put
+from tests.kit.api.callable_operations import shape
+from tests.kit.api.id_fields import BODY, ITEMS, KEYS, PATH, QUERY, Place, id_places, put
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -25,9 +25,9 @@ from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError, NetError
 from coder.net.websocket import connect_websocket
 from coder.tailnet.resume_tokens import RESUME_HEADER
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.openapi import application
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.api.api_description import application
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
+from tests.kit.server.workspace_proxy import new_proxy
 
 PARAMETERS = {
     "version": ("version", "free_version"),

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.kit.openapi import operations
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.api.api_description import operations
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 UNKNOWN = "11111111-1111-4111-8111-111111111111"
 NOT_FOUND = "Resource not found or you do not have access to this resource"

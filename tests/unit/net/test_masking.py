@@ -18,7 +18,7 @@ from coder.net.http1 import HttpClient
 from coder.net.masking import MOST_SHOWN, SECRET_PATHS, masked, masked_path
 from coder.net.policy import DialPolicy
 from coder.net.request_log import REQUESTS
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 SECRET = "kept-to-Oneself%2F9"
 

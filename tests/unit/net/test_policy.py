@@ -13,9 +13,9 @@ from coder.net.blocking import BlockingClient
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy, environment_proxies, proxy_for
-from tests.kit.certificates import Authority
-from tests.kit.coderd import running_coderd
-from tests.kit.hostile import AuthProxy, serve_box
+from tests.kit.network.middleboxes import AuthProxy, serve_box
+from tests.kit.server.coderd import running_coderd
+from tests.kit.stand_ins.certificates import Authority
 
 
 @pytest.mark.parametrize(

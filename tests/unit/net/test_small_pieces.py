@@ -36,8 +36,8 @@ from coder.net.policy import DialPolicy
 from coder.net.stream_exchange import exchange
 from coder.net.websocket import MAX_FRAMES, WebSocketStream
 from tests.arch.test_house import ROOT, SOURCES
-from tests.kit.odd_server import odd_server
-from tests.kit.turns import counted_turns, peer_says
+from tests.kit.event_loop_probes import counted_turns, peer_says
+from tests.kit.stand_ins.scripted_http_servers import odd_server
 
 COUNT = 60 * PIECES
 BODY = b"1\r\nx\r\n" * COUNT + b"0\r\n\r\n"

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from coder.net.ssh_transport import PIECE, READ_SIZE, StreamTransport
-from tests.kit.turns import counted_turns, peer_says
+from tests.kit.event_loop_probes import counted_turns, peer_says
 
 
 class Taker(asyncio.Protocol):

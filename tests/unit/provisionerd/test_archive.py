@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coder.provisionerd import archive
-from tests.kit.provisioner_server import tar_of
+from tests.kit.provisioners.scripted_job_server import tar_of
 
 
 def _tar(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:

@@ -21,9 +21,9 @@ from coder.net.policy import DialPolicy
 from coder.tailnet import verdicts
 from coder.tailnet.network_check import check_network, to_json
 from coder.tailnet.relay import RelayDialer
-from tests.kit.coderd import World, running_coderd
-from tests.kit.hostile import UpgradeStripper, serve_box
-from tests.kit.schema import check
+from tests.kit.api.api_description import check
+from tests.kit.network.middleboxes import UpgradeStripper, serve_box
+from tests.kit.server.coderd import World, running_coderd
 
 
 def policy_of(world: World, url: str = "") -> DialPolicy:

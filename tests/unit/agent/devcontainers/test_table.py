@@ -28,8 +28,8 @@ from coder.api.base import codec
 from coder.base.own_binary import ARCHITECTURES
 from coder.net.websocket import WebSocketStream
 from coder.rpc.proto import agent_pb2
-from tests.kit.devcontainer_place import ID, Place
-from tests.kit.hanging import run
+from tests.kit.agents.dev_container_workspace import ID, Place
+from tests.kit.hang_guard import run
 
 UPGRADE = b"""GET /api/v0/containers/watch HTTP/1.1
 Host: agent

@@ -21,7 +21,7 @@ from coder.agent.ssh import sftp
 from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import PIECE, StreamTransport
-from tests.kit.event_loop import watched
+from tests.kit.event_loop_probes import watched
 from tests.unit.agent.ssh.test_server import OPTIONS, Server, server
 
 __all__ = ["server"]

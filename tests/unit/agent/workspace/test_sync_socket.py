@@ -15,7 +15,7 @@ import trio
 from coder.agent.reports.app_status import FIELDS
 from coder.agent.workspace.sync_socket import MAX_LINE, SyncSocket
 from coder.base.errors import CoderError
-from tests.kit.cli import Result, run_cli
+from tests.kit.programs.command_line import Result, run_cli
 
 
 @asynccontextmanager

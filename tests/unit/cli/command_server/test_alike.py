@@ -17,8 +17,8 @@ import pytest
 from coder.cli.command_server.handover import HIGH
 from coder.cli.command_server.served import NEVER_SERVED
 from coder.cli.command_table import ALIASES, COMMANDS
-from tests.kit.command_server import ROOT, Launcher
-from tests.kit.terminal import Terminal
+from tests.kit.programs.command_line import Terminal
+from tests.kit.programs.single_binary import ROOT, Launcher
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
 WAYS = ("cold", "warm")

@@ -22,8 +22,8 @@ from coder.cli.network import ssh
 from coder.client import shell
 from coder.client.standard_streams import StandardOutput
 from coder.net.ssh_library import asyncssh
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server
 
 COUNT = """
 import gc, trio

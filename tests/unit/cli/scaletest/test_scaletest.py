@@ -14,11 +14,11 @@ from coder.base.errors import CoderError
 from coder.cli.scaletest.ledger import FILE, Ledger, new_names
 from coder.cli.scaletest.runs import ScaletestRun, chosen_range, run_all, spread
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World
-from tests.kit.whole_agent import running_agent
-from tests.kit.workspaces import workspace_world
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import workspace_world
 
 
 async def scaletest(world: World, home: Path, words: str, code: int = 0) -> Result:

@@ -22,9 +22,9 @@ from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.cli import Result, run_cli
-from tests.kit.odd_server import odd_server, reply
-from tests.kit.workspaces import build_answer, without_daemon, workspace_world
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.workspaces import build_answer, without_daemon, workspace_world
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 from tests.unit.cli.scaletest.test_scaletest import names_of, scaletest
 
 MAKE = "create-workspaces -t full --no-wait-for-agents"

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from coder.api.site.deployment import License
 from coder.cli.server.deployment import _license_row
-from tests.kit.cli import run_cli
-from tests.kit.coderd import running_coderd
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.coderd import running_coderd
 
 
 async def test_commands_of_the_deployment(tmp_path: Path) -> None:

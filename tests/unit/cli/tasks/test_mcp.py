@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from coder.cli.tasks.mcp_protocol import McpServer, Tool
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World
-from tests.kit.tasks import TOKEN, new_task, task_world
-from tests.kit.workspaces import settled
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import TASK_TOKEN, new_task, settled, task_world
 
 ECHO = Tool(
     "echo",
@@ -118,7 +117,7 @@ async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
 async def test_a_task_is_reported_with_the_agents_token(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
-        env = {"CODER_AGENT_TOKEN": TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
+        env = {"CODER_AGENT_TOKEN": TASK_TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
         message = call(1, "coder_report_task", summary="half done", state="working", link="https://example.com/1")
         (said,) = await served(world, tmp_path, message, words="--app-status-slug chat", **env)
         assert not said["isError"]

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from coder.net.policy import DialPolicy
-from tests.kit.agents import eventually, workspace_world
-from tests.kit.cli import run_cli
-from tests.kit.coderd import World
-from tests.kit.tasks import new_task, task_world
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import eventually, workspace_world
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_task, task_world
 
 
 def call(name: str, /, **arguments: Any) -> dict[str, Any]:

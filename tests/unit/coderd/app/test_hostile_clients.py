@@ -15,9 +15,9 @@ import trio
 from coder.base import log
 from coder.coderd.http.server import body_reading, hypercorn_fixes
 from coder.coderd.http.server.declarations import LIMIT
-from tests.kit.coderd import World, running_coderd
-from tests.kit.schema import check
-from tests.kit.strange_requests import NEWLINE
+from tests.kit.api.api_description import check
+from tests.kit.api.api_fuzzer import NEWLINE
+from tests.kit.server.coderd import World, running_coderd
 
 
 async def _connect(world: World) -> trio.SocketStream:

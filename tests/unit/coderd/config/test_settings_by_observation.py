@@ -26,9 +26,9 @@ from coder.coderd.services.network.derp_map import build_derp_map
 from coder.coderd.services.site.retention import limits
 from coder.coderd.store.access import keys as key_store
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import AgentWorld, connected_agent, workspace_world
-from tests.kit.coderd import FIRST_USER
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, workspace_world
 from tests.kit.paths import ROOT
+from tests.kit.server.coderd import FIRST_USER
 
 Look = Callable[[AgentWorld], Awaitable[Any]]
 

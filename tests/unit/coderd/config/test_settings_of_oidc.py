@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from coder.base.secret import Secret
-from tests.kit.coderd import World, running_coderd
-from tests.kit.http_client import http_client
-from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.stand_ins.oidc_provider import CLIENT_ID, IdentityProvider, identity_provider
 
 CALLBACK = "/api/v2/users/oidc/callback"
 ELSEWHERE = "https://coder.example/oidc"

@@ -33,12 +33,19 @@ from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
-from tests.kit import rpc_ids
-from tests.kit.agents import dial_link
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, FakeDaemon, connected_daemon, new_version, resource, upload
-from tests.kit.overtaking import filled
-from tests.kit.workspaces import full_agent, new_workspace, settled, workspace_world
+from tests.kit.agents.scripted_agent import dial_link
+from tests.kit.api import id_fields
+from tests.kit.provisioners.scripted_provisioner import (
+    Answers,
+    FakeDaemon,
+    connected_daemon,
+    new_version,
+    resource,
+    upload,
+)
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import filled
+from tests.kit.server.workspaces import full_agent, new_workspace, settled, workspace_world
 from tests.unit.coderd.app.test_replicas import replica_of
 
 # ---- the link of an agent whose right has ended
@@ -48,7 +55,7 @@ LOSSES = ("stopped", "started anew", "abandoned", "deleted", "its owner suspende
 ROLES = ("agent", "other")
 AS_AGENT = sorted(
     name
-    for name, method in rpc_ids.methods().items()
+    for name, method in id_fields.methods().items()
     if name.startswith(("Agent.", "Tailnet.")) and not method.server_streaming
 )
 
@@ -77,11 +84,11 @@ async def _lose(world: World, loss: str, workspace: str, owner: str) -> None:
 
 async def _heard(session: Session, name: str) -> str:
     """What became of one message: an answer, a refusal, the end."""
-    method = rpc_ids.methods()[name]
+    method = id_fields.methods()[name]
     full = f"/{method.containing_service.full_name}/{method.name}"
     try:
         with trio.fail_after(60):
-            await session.call(full, rpc_ids.request_of(name), rpc_ids.reply_type(name))
+            await session.call(full, id_fields.request_of(name), id_fields.reply_type(name))
     except RpcClosed:
         return "ended"
     except RpcError as error:
@@ -253,7 +260,7 @@ async def test_daemons_come_in_by_their_own_key_and_tags() -> None:
 
 
 async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
-    request: Any = rpc_ids.request_of(f"ProvisionerDaemon.{name}")
+    request: Any = id_fields.request_of(f"ProvisionerDaemon.{name}")
     request.job_id = job_id
     if name == "UpdateJob":
         request.logs.add(output="late", stage="late")
@@ -264,7 +271,7 @@ async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
     else:
         request.error = "late"
     try:
-        await daemon.call(name, request, rpc_ids.reply_type(f"ProvisionerDaemon.{name}"))
+        await daemon.call(name, request, id_fields.reply_type(f"ProvisionerDaemon.{name}"))
     except (RpcError, RpcClosed) as error:
         return str(error)
     return ""

@@ -18,7 +18,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.proto.provisionerd_pb2 import FailedJob
 from tests.kit.paths import ROOT
-from tests.kit.provisioner_server import FakeServer, running_daemon, tar_of
+from tests.kit.provisioners.scripted_job_server import FakeServer, running_daemon, tar_of
 
 HEAD = 'terraform {\n  required_providers {\n    coder = { source = "coder/coder" }\n  }\n}\n'
 TEMPLATE = (

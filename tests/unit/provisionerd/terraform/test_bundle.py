@@ -18,8 +18,8 @@ from coder.cli.provisioning.bundle import _bundled
 from coder.provisionerd.terraform import bundle
 from coder.provisionerd.terraform.bundle import configuration_text, required_providers
 from coder.provisionerd.terraform.provider.provider import platform_name
-from tests.kit.cli import run_cli
-from tests.kit.terraform_cases import TERRAFORM
+from tests.kit.programs.command_line import run_cli
+from tests.kit.provisioners.terraform_recordings import TERRAFORM
 
 NULL = "registry.terraform.io/hashicorp/null"
 

@@ -8,7 +8,7 @@ import pytest
 
 from coder.coderd.http.people.user_search import USER_SEARCH, search_filter
 from coder.coderd.services.foundation.errors import Invalid
-from tests.kit.coderd import World, running_coderd
+from tests.kit.server.coderd import World, running_coderd
 
 LISTS = {
     "/users": "users",

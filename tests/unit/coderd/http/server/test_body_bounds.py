@@ -20,8 +20,8 @@ from coder.coderd.http.server.body_bounds import (
     check_json,
 )
 from coder.coderd.services.foundation.errors import RateLimited, TooLarge
-from tests.kit.coderd import World, running_coderd
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World, running_coderd
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,9 @@ from coder.api.templates import templates as template_shapes
 from coder.api.wireguard import wireguard_clients
 from coder.api.workspaces import build_requests, workspace_requests, workspace_settings
 from coder.domain.foundation.field_rules import ITSELF, FieldRule, first_broken
-from tests.kit.coderd import World, running_coderd
-from tests.kit.schema import check
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.api.api_description import check
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 DOORS = {
     user_requests.CreateFirstUserRequest: "POST /users/first",

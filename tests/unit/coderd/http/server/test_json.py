@@ -13,7 +13,7 @@ import pytest
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.json import _decode, parse_body
 from coder.coderd.services.foundation.errors import BAD_BODY, Invalid
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
 
 
 @pytest.mark.parametrize(

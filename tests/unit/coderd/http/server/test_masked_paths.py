@@ -10,7 +10,7 @@ import pytest
 
 from coder.coderd.http.server.middleware import _shown_path
 from coder.net.masking import SECRET_PATHS, masked
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
 
 SECRET = "kept-to-Oneself.9"
 OF_SECRETS = sorted({rule.rule for rule in application().url_map.iter_rules() if "<secret>" in rule.rule})

@@ -14,9 +14,9 @@ from coder.coderd.http.server import listener, websocket_bounds
 from coder.coderd.http.server.declarations import LIMIT, PUBLIC_LIMIT, route_of
 from coder.coderd.http.server.query import MAX_PARAMETERS
 from coder.coderd.services.events.metrics import Metrics
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.openapi import application
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World, running_coderd
 
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

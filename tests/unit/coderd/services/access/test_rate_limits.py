@@ -19,7 +19,7 @@ from coder.coderd.services.access.rate_limits import BYPASS, NO_ANSWER, PATIENCE
 from coder.coderd.services.foundation.client_address import network_of
 from coder.coderd.services.foundation.errors import RateLimited
 from coder.domain.access.rate_budgets import API, FILES, GUESSES, PASSWORDS, Budget, unlimited
-from tests.kit.coderd import FIRST_USER, running_coderd
+from tests.kit.server.coderd import FIRST_USER, running_coderd
 
 LOGIN = "/api/v2/users/login"
 

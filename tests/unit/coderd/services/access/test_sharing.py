@@ -16,9 +16,9 @@ from coder.coderd.services.access.workspace_access import load_workspace, reader
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from tests.kit.coderd import World
-from tests.kit.openapi import application
-from tests.kit.workspaces import build, new_workspace, workspace_world
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
 DEFAULT = "/api/v2/organizations/default"
 

@@ -21,10 +21,18 @@ from coder.coderd.services.agents.agents import authenticate_agent
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, agent, resource
-from tests.kit.schema import check, check_list
-from tests.kit.workspaces import TOKEN, build, build_answer, external_answer, new_workspace, parameters, workspace_world
+from tests.kit.api.api_description import check, check_list
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import (
+    TOKEN,
+    build,
+    build_answer,
+    external_answer,
+    new_workspace,
+    parameters,
+    workspace_world,
+)
 
 
 def agent_of(workspace: Any) -> Any:

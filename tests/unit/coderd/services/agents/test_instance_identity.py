@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
 from coder.coderd.store.agents.agents import get_agent_place
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.clouds import (
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.stand_ins.certificates import (
     DAY,
     INSTANCE,
     NOW,

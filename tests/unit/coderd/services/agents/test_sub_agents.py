@@ -18,7 +18,7 @@ from coder.domain.apps.app_addresses import AppRequest
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2
-from tests.kit.agents import AgentWorld, FakeAgent, connected_agent, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, FakeAgent, connected_agent, eventually, workspace_world
 
 pb = agent_pb2
 Request = pb.CreateSubAgentRequest

@@ -25,7 +25,7 @@ from coder.coderd.services.events.forwarded_metrics import (
 from coder.coderd.services.events.metric_families import exposition
 from coder.coderd.services.events.metrics import Metrics
 from coder.domain.agents.forwarded_families import KNOWN
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PLACE = ("main", "docker", "ada", "dev")

@@ -22,10 +22,10 @@ from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import AgentWorld, connected_agent, eventually, start_workspace
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, new_template
-from tests.kit.overlay import exchange, running_agent
+from tests.kit.agents.real_agent import exchange, running_overlay_agent
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, start_workspace
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template
+from tests.kit.server.coderd import World, running_coderd
 
 
 @dataclass
@@ -108,7 +108,7 @@ def _now() -> Any:
 
 @asynccontextmanager
 async def its_agent_is_dialled(scene: Scene) -> AsyncIterator[None]:
-    async with running_agent(scene.started):
+    async with running_overlay_agent(scene.started):
         with trio.fail_after(60):
             dialer = scene.world.ctx.agent_dialer
             assert dialer is not None

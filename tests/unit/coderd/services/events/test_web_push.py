@@ -17,9 +17,9 @@ from coder.coderd.services.events import web_push
 from coder.coderd.services.events.notification_delivery import deliver_due
 from coder.coderd.store.site import site
 from coder.domain.events import web_push as law
-from tests.kit.coderd import World, running_coderd
-from tests.kit.databases import fresh_database
-from tests.kit.push_service import push_service
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.postgres_server import fresh_database
+from tests.kit.stand_ins.notification_receivers import push_service
 
 URL = "/api/v2/users/me/webpush/subscription"
 KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)

@@ -14,7 +14,7 @@ import trio
 from coder.coderd.services.foundation import sandbox
 from coder.coderd.services.foundation.sandbox import Documents, NewFile, Sandbox, SandboxFailedError, TooMuchWorkError
 from coder.coderd.services.templates.sandbox_worker import CALLS
-from tests.kit.daemon import tar
+from tests.kit.provisioners.scripted_provisioner import tar
 
 BASE: dict[str, Any] = {"inputs": {}, "owner": {}, "variables": {}}
 MORE: Mapping[str, dict[str, Any]] = {

@@ -32,7 +32,7 @@ from coder.coderd.store.tables.oauth2 import (
 from coder.domain.login.oauth2 import split_secret
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.overtaking import overtaken
+from tests.kit.server.race_conditions import overtaken
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client, client, refusal
 
 INBOX = "/api/v2/notifications/inbox/watch"

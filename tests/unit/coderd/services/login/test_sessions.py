@@ -18,9 +18,9 @@ from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST
-from tests.kit.agents import eventually
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.overtaking import overtaken
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.race_conditions import overtaken
 
 
 async def test_from_empty_to_a_member() -> None:

@@ -28,8 +28,14 @@ from coder.coderd.store.templates.files import FileRow
 from coder.domain.provisioning.jobs import PENDING_AFTER
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY
 from coder.domain.provisioning.tags import normalize_tags
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, ended, new_template, new_version, working_daemon
+from tests.kit.provisioners.scripted_provisioner import (
+    connected_daemon,
+    ended,
+    new_template,
+    new_version,
+    working_daemon,
+)
+from tests.kit.server.coderd import World, running_coderd
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

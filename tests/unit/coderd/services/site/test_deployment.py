@@ -7,7 +7,7 @@ from typing import Any
 from coder.api.base import codec
 from coder.coderd.services.site import deployment
 from coder.coderd.store.site import site
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 PATH = "/api/v2/appearance"
 

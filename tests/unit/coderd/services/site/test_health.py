@@ -24,13 +24,13 @@ from coder.coderd.services.site.health import SECTIONS, HealthReports
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import connected_agent
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import running_coderd
-from tests.kit.http_client import http_client
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.api.api_description import check
+from tests.kit.api.http_clients import http_client
 from tests.kit.paths import DATA, ROOT
-from tests.kit.schema import check
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 SHAPES = {
     "access_url": "AccessURLReport",

@@ -12,10 +12,17 @@ from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, ended, new_template, new_version, upload, working_daemon
-from tests.kit.replay import load_area
-from tests.kit.schema import check, check_list
+from tests.kit.api.api_description import check, check_list
+from tests.kit.provisioners.scripted_provisioner import (
+    Answers,
+    ended,
+    new_template,
+    new_version,
+    upload,
+    working_daemon,
+)
+from tests.kit.recordings.exchange_replay import load_area
+from tests.kit.server.coderd import World, running_coderd
 
 ORG = "/api/v2/organizations/default"
 NOBODY = "11111111-1111-4111-8111-111111111111"
@@ -283,7 +290,7 @@ async def test_values_of_the_active_version_are_kept() -> None:
         async with working_daemon(world, answers):
             made = await new_template(world)
             await ended(world, f"/api/v2/templateversions/{made['active_version_id']}")
-        from tests.kit.daemon import connected_daemon
+        from tests.kit.provisioners.scripted_provisioner import connected_daemon
 
         async with connected_daemon(world) as daemon:
             given = [{"name": "image", "value": "debian"}]

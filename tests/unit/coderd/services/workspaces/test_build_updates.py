@@ -20,10 +20,10 @@ from coder.domain.access.policy import Resource
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.agents import eventually
-from tests.kit.coderd import World
-from tests.kit.schema import check
-from tests.kit.workspaces import new_workspace, settled, workspace_world
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import check
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_workspace, settled, workspace_world
 
 PATH = "/api/experimental/watch-all-workspacebuilds"
 

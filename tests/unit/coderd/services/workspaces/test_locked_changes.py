@@ -12,10 +12,10 @@ import httpx
 
 from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from tests.kit.coderd import World
-from tests.kit.overtaking import overtaken
-from tests.kit.routes import changing
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.api.api_description import changing
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 _SHARE = {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}
 _OPEN = {**_SHARE, "port": 9090}

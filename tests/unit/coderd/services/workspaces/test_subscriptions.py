@@ -17,7 +17,7 @@ from coder.coderd.services.foundation.errors import NotFound
 from coder.coderd.services.workspaces.subscriptions import Snapshots, follow_logs, watch_metadata, watch_workspace
 from coder.coderd.store.agents.agent_logs import NewAgentLog, append_logs
 from coder.coderd.store.events.change_feed import Change, parse_change
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 
 def _seen(told: Any) -> Workspace:

@@ -16,7 +16,7 @@ from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch
 from coder.domain.agents.agents import STATUSES
 from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 EVERYBODY = WorkspaceReaders(True, (), UUID(int=0), ())

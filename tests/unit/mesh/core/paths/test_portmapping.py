@@ -13,7 +13,7 @@ from coder.mesh.core.paths.netcheck import own_endpoints
 from coder.mesh.core.paths.portmapping import ASK_AGAIN, LIFETIME, TABLE, MappingEvent, MappingState, PortMapping
 from coder.mesh.core.wire import portmap
 from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMap, PmpMapped, Refused
-from tests.kit.router import Router
+from tests.kit.network.middleboxes import Router
 
 OURS, OUTSIDE = "192.168.1.7", "203.0.113.5"
 NONCE = bytes(range(12))

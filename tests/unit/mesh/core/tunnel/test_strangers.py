@@ -14,8 +14,8 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.wire import disco
 from coder.mesh.core.wire.address import UdpAddress
-from tests.kit.endpoints import World, acquainted
-from tests.kit.wireguard_pair import WALL, Pair, Seeded
+from tests.kit.network.simulated_endpoints import SimulatedNetwork, acquainted
+from tests.kit.network.wireguard_devices import WALL, Pair, Seeded
 
 FLOOD = 2000
 
@@ -113,7 +113,7 @@ def test_strangers_with_keys_of_their_own_leave_nothing_behind() -> None:
 
 def test_a_whole_node_remembers_no_stranger() -> None:
     """Disco, WireGuard and noise by UDP and by relay, from addresses and keys nobody introduced."""
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(2.0)
@@ -160,7 +160,7 @@ def test_a_whole_node_remembers_no_stranger() -> None:
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
 def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) -> None:
     """Forged handshakes end at their mac1; answers of a STUN server, which begin alike, are not taken for such."""
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(2.0)
