@@ -19,6 +19,7 @@ from types import ModuleType
 from coder.base.caller import parent_pid
 from coder.cli import command_table
 from coder.cli.command import Command, Invocation
+from coder.cli.command_server import served
 from coder.cli.ending import flush_and_count
 from coder.cli.main import main
 
@@ -98,6 +99,8 @@ _module = ModuleType("coder.cli.probe")
 _module.PROBE = PROBE  # type: ignore[attr-defined]
 sys.modules["coder.cli.probe"] = _module
 command_table.COMMANDS["probe"] = ("probe:PROBE", "")
+if "PROBE_SERVE_ALL" in os.environ:
+    served.NEVER_SERVED = frozenset()  # a server that leaves it to the launcher which commands it is asked for
 
 if __name__ == "__main__":
     os._exit(flush_and_count(main()))  # as the binary ends
