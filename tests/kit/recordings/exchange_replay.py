@@ -9,20 +9,13 @@ a running agent: their areas are for callers who bring these (`names`).
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import io
 import json
-import re
-import tarfile
-import zipfile
 from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 from uuid import uuid4
 
 import httpx
@@ -44,7 +37,9 @@ from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.reading import server_config
 from coder.coderd.config.settings import SECRETS
 from tests.kit.api.http_clients import event_stream, http_client
-from tests.kit.recordings.answer_comparison import Names, differences, pick
+from tests.kit.recordings.answer_comparison import Names, pick
+from tests.kit.recordings.exchange_comparison import Answer, compare
+from tests.kit.recordings.exchange_requests import build_request
 
 EXCHANGES = Path(__file__).resolve().parents[2] / "data" / "api" / "recorded" / "exchanges"
 POLL_SECONDS = 60.0
@@ -77,7 +72,6 @@ OFFERED: dict[str, dict[int, str]] = {
 }
 """Lines treated as if they said `licence`: only that the route answers is compared. Each has its reason."""
 LICENCE = "refused for want of a licence; here it works"
-_ALWAYS = {"x-content-type-options": "nosniff", "x-coder-build-version": "v2.34.0"}
 
 
 @dataclass
@@ -109,25 +103,6 @@ class Report:
         for number, found in sorted(self.mismatches.items()):
             out.append(f"  {number}: " + "; ".join(found[:4]))
         return out
-
-
-@dataclass
-class Answer:
-    """A response in the form the recordings have."""
-
-    status: int | None
-    headers: dict[str, str]
-    cookies: list[str]
-    body: bytes = b""
-    events: list[Any] | None = None
-    messages: list[Any] | None = None
-    ended: bool = False
-    "The server ended the stream."
-    close: dict[str, Any] | None = None
-    "Code and reason of the end of a WebSocket."
-
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 @dataclass(frozen=True)
@@ -316,70 +291,6 @@ def _answer(response: httpx.Response) -> Answer:
     return Answer(response.status_code, headers, response.headers.get_list("set-cookie"), response.content)
 
 
-def build_request(request: dict[str, Any], names: Names) -> tuple[str, dict[str, str], bytes]:
-    """Path with query, headers and body of a recorded request. Raises KeyError for unbound names."""
-    query = [(names.fill(key), names.fill(value)) for key, value in request.get("query") or ()]
-    headers = {names.fill(key): names.fill(value) for key, value in (request.get("headers") or {}).items()}
-    cookies = {key: names.fill(value) for key, value in (request.get("cookies") or {}).items()}
-    auth = request.get("auth")
-    if auth:
-        token = names.bound[f"token.{auth['as']}"]
-        if auth["by"] == "header":
-            headers["Coder-Session-Token"] = token
-        elif auth["by"] == "bearer":
-            headers["Authorization"] = f"Bearer {token}"
-        elif auth["by"] == "cookie":
-            cookies.setdefault("coder_session_token", token)
-        elif not any(key == "coder_session_token" for key, _ in query):
-            query.append(("coder_session_token", token))
-    if cookies:
-        headers["Cookie"] = "; ".join(f"{key}={value}" for key, value in cookies.items())
-    headers.setdefault("Accept-Encoding", "identity")
-    headers.setdefault("User-Agent", "conformance-client")
-    content = _body(request, headers, names)
-    path = quote(names.fill(request["path"]), safe="/%:@!$&'()*+,;=~-._")
-    return path + (f"?{urlencode(query)}" if query else ""), headers, content
-
-
-def _body(request: dict[str, Any], headers: dict[str, str], names: Names) -> bytes:
-    if "body" in request:
-        headers.setdefault("Content-Type", "application/json")
-        return json.dumps(names.fill_all(request["body"])).encode()
-    if "form" in request:
-        headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
-        return urlencode(names.fill_all(request["form"])).encode()
-    raw = request.get("body_raw")
-    if raw is None:
-        return b""
-    if isinstance(raw, str):
-        return names.fill(raw).encode()
-    (kind, value), *_ = raw.items()
-    if kind == "$zeros":
-        return bytes(value)
-    if kind == "$json":
-        return json.dumps(names.fill_all(value)).encode()
-    return _tar(value) if kind == "$tar" else _zip(value)
-
-
-def _tar(files: dict[str, Any]) -> bytes:
-    output = io.BytesIO()
-    with tarfile.open(fileobj=output, mode="w") as archive:
-        for name, text in files.items():
-            data = text.encode()
-            info = tarfile.TarInfo(name)
-            info.size, info.mode = len(data), 0o644
-            archive.addfile(info, io.BytesIO(data))
-    return output.getvalue()
-
-
-def _zip(files: dict[str, Any]) -> bytes:
-    output = io.BytesIO()
-    with zipfile.ZipFile(output, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return output.getvalue()
-
-
 async def _event_stream(client: httpx.AsyncClient, path: str, headers: dict[str, str], wanted: int) -> Answer:
     events: list[Any] = []
     answer = Answer(None, {}, [])
@@ -519,140 +430,3 @@ def _state_value(state: Any, where: str) -> str | None:
         if item.get("type") == kind and item.get("name") == name:
             return str(item["instances"][0]["attributes"].get(attribute))
     return None
-
-
-def compare(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:
-    """Status, listed headers, cookies, body or stream. Empty when equal."""
-    if not _status_equal(expected, answer):
-        return [f"status {expected['status']} became {answer.status} {answer.body[:200]!r}"]
-    if expected["status"] == 500 and answer.status != 500:
-        return []  # a value upstream's database refused; any refusal in words is better
-    names.moments.clear()
-    found = _header_differences(expected.get("headers") or {}, answer, names)
-    for cookie in expected.get("set_cookie") or ():
-        found += _cookie_differences(cookie, answer, names)
-    if expected.get("events") is not None:
-        found += differences(expected["events"], answer.events, names, "events")
-    elif expected.get("messages") is not None:
-        got = (answer.messages or [])[: len(expected["messages"])]
-        found += differences(expected["messages"], got, names, "messages")
-        found += _end_differences(expected, answer) if answer.status == 101 else []
-    elif "body" in expected:
-        found += _body_differences(expected["body"], answer, names)
-    return found
-
-
-def _status_equal(expected: dict[str, Any], answer: Answer) -> bool:
-    if expected["status"] == 500:
-        return answer.status in {400, 403, 404, 409, 500}
-    return bool(expected["status"] == answer.status)
-
-
-def _header_differences(expected: dict[str, str], answer: Answer, names: Names) -> list[str]:
-    found = []
-    if answer.status not in {101, None}:
-        for name, value in _ALWAYS.items():
-            if f"-{name}" not in expected and name not in expected and answer.headers.get(name) != value:
-                found.append(f"header {name}: {value!r} became {answer.headers.get(name)!r}")
-    for name, value in expected.items():
-        if name.startswith("-"):
-            if name[1:] in answer.headers:
-                found.append(f"header {name[1:]}: should be absent")
-            continue
-        if name == "content-encoding":
-            continue  # the client decides: we ask for none
-        if name == "x-original-content-length":
-            value = "<number>"  # of a program that is ours
-        actual = answer.headers.get(name)
-        if name == "content-digest":
-            text = base64.b64encode(hashlib.sha256(answer.body).digest())
-            value = f"sha256:{text.hex()}"  # the recording describes it in words
-        if name == "vary":
-            wanted, varies = _words(value) - {"accept-encoding"}, _words(actual or "") - {"accept-encoding"}
-            if wanted != varies:
-                found.append(f"header vary: {sorted(wanted)} became {sorted(varies)}")
-            continue
-        if name == "content-security-policy" and actual:
-            actual = "; ".join(sorted(part.strip() for part in actual.split(";")))
-        found += differences(value, actual, names, f"header {name}")
-    return found
-
-
-def _words(text: str) -> set[str]:
-    return {part.strip().lower() for part in text.split(",")}
-
-
-def _cookie_differences(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:
-    for cookie in answer.cookies:
-        pair, *attributes = [part.strip() for part in cookie.split(";")]
-        name, _, value = pair.partition("=")
-        if name != expected["name"]:
-            continue
-        found = differences(expected["value"], value, names, f"cookie {name}")
-        plain = {part.split("=")[0] if part.startswith("Expires") else part for part in attributes}
-        wanted = {part.split("=")[0] if part.startswith("Expires") else part for part in expected["attributes"]}
-        return found if plain == wanted else [*found, f"cookie {name}: {sorted(wanted)} became {sorted(plain)}"]
-    return [f"cookie {expected['name']}: missing"]
-
-
-def _body_differences(expected: Any, answer: Answer, names: Names) -> list[str]:
-    if expected == "<omitted>":
-        return []
-    if isinstance(expected, dict) and len(expected) == 1:
-        (kind, value), *_ = expected.items()
-        if kind == "$text":
-            return differences(value, answer.body.decode(errors="replace"), names, "body")
-        if kind == "$html":
-            return _page_differences(value, answer)
-        if kind == "$binary":
-            return [] if answer.body else ["body: empty"]
-        if kind == "$pick":
-            return _pick_differences(value, answer, names)
-    if expected is None and not answer.body:
-        return []
-    try:
-        document = answer.json()
-    except ValueError:
-        return [f"body: no JSON: {answer.body[:120]!r}"]
-    return differences(expected, document, names, "body")
-
-
-_TITLE = {"title": re.compile(r"<title[^>]*>(.*?)</title>", re.S), "h1": re.compile(r"<h1[^>]*>(.*?)</h1>", re.S)}
-
-
-_STAND_IN = "x"
-"""The title of the page the recorded server had in place of a dashboard."""
-
-
-def _page_differences(expected: dict[str, Any], answer: Answer) -> list[str]:
-    """An HTML page, with the recorded title and heading where it had them."""
-    if "text/html" not in answer.headers.get("content-type", ""):
-        return ["body: no HTML"]
-    text, found = answer.body.decode(errors="replace"), []
-    for name, value in expected.items():
-        match = _TITLE[name].search(text)
-        got = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", match[1])).split()) if match else None
-        if value not in {None, _STAND_IN} and got != value:
-            found.append(f"body: {name} {value!r} became {got!r}")
-    return found
-
-
-def _end_differences(expected: dict[str, Any], answer: Answer) -> list[str]:
-    """Who ended a stream, and with which code and reason."""
-    if expected.get("ended_by") != "server":
-        return []
-    close, got = expected.get("close"), answer.close
-    if close is None or got is None:
-        return [] if answer.ended else ["stream: the server did not end it"]
-    return [] if close == got else [f"stream: its end {close} became {got}"]
-
-
-def _pick_differences(expected: dict[str, Any], answer: Answer, names: Names) -> list[str]:
-    try:
-        document = answer.json()
-    except ValueError:
-        return [f"body: no JSON: {answer.body[:120]!r}"]
-    found = []
-    for pointer, value in expected.items():
-        found += differences(value, pick(pointer, document), names, f"body{pointer}")
-    return found
