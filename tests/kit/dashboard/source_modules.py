@@ -23,7 +23,7 @@ def evaluate(name: str, expression: str, argument: Any = None) -> Any:
     """Return the value of a JavaScript expression over the exports (`module`) of the source file with this name."""
     (source,) = (DASHBOARD / "src").rglob(name)
     script = Path(__file__).with_name("evaluate_module.mjs")
-    command = ["node", script, DASHBOARD, source, expression, json.dumps(argument)]
+    command = ["node", str(script), str(DASHBOARD), str(source), expression, json.dumps(argument)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

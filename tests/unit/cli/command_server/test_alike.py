@@ -329,8 +329,9 @@ def test_launcher_asks_server_for_all_but_unserved_commands(tmp_path: Path) -> N
         launcher.program.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/cold\n')
         words = {name.split(" ")[0] for name in [*COMMANDS, *ALIASES]}
         for word in sorted(words):
-            command = [launcher.path, word, "--help"]
-            subprocess.run(command, env=launcher.warm, capture_output=True, check=True, timeout=60)
+            subprocess.run(
+                [launcher.path, word, "--help"], env=launcher.warm, capture_output=True, check=True, timeout=60
+            )
     finally:
         launcher.close()
     assert words >= NEVER_SERVED
