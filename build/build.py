@@ -250,9 +250,16 @@ def run_pyinstaller(work: Path, edition: str) -> Path:
     print(f"collecting the {edition} program (about a minute) …", file=sys.stderr)
     command = [
         # -O, the level the program is compiled at: what was compiled to find imports is then used again.
-        sys.executable, "-O", "-m", "PyInstaller", "--noconfirm", "--log-level=WARN",
-        f"--distpath={work / edition}", f"--workpath={work / f'{edition}-work'}", str(ROOT / "build" / "coder.spec"),
-    ]  # fmt: skip
+        sys.executable,
+        "-O",
+        "-m",
+        "PyInstaller",
+        "--noconfirm",
+        "--log-level=WARN",
+        f"--distpath={work / edition}",
+        f"--workpath={work / f'{edition}-work'}",
+        str(ROOT / "build" / "coder.spec"),
+    ]
     work.mkdir(parents=True, exist_ok=True)
     # Hashes of strings decide the order of names in code objects; the date goes into archives.
     env = {**os.environ, "CODER_EDITION": edition, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "315532800"}

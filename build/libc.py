@@ -15,9 +15,16 @@ LOADERS = {
 }
 TRIPLES = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu", "armv7l": "arm-linux-gnueabihf"}
 LIBRARIES = (
-    "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1", "libresolv.so.2",
-    "libnss_files.so.2", "libnss_dns.so.2",
-)  # fmt: skip
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libutil.so.1",
+    "libresolv.so.2",
+    "libnss_files.so.2",
+    "libnss_dns.so.2",
+)
 CROSS = ""
 """The machine that is built for, when it is another than this (foreign.py)."""
 _VERSION = re.compile(rb"GLIBC_(\d+)\.(\d+)(?:\.\d+)?\b")

@@ -209,9 +209,12 @@ def cut_out(folder: Path, target: Path, files: list[str]) -> None:
 def recorded_texts(sources: Path) -> list[str]:
     """The functions that importing every module of ours makes `dataclasses` write."""
     done = subprocess.run(
-        [sys.executable, "-c", _RECORD], cwd=sources, env={**os.environ, "PYTHONPATH": str(sources)}, check=True,
+        [sys.executable, "-c", _RECORD],
+        cwd=sources,
+        env={**os.environ, "PYTHONPATH": str(sources)},
+        check=True,
         stdout=subprocess.PIPE,
-    )  # fmt: skip
+    )
     texts: list[str] = json.loads(done.stdout)
     return texts
 
@@ -252,10 +255,21 @@ def compile_starter(target: Path) -> None:
     folder = f"/usr/lib/{libc.TRIPLES[libc.CROSS]}" if libc.CROSS else sysconfig.get_config_var("LIBDIR")
     target.unlink(missing_ok=True)
     command = [
-        libc.tool("gcc"), "-O2", "-Wall", "-Wextra", "-s", f'-DPYTHON_NUMBER="{sysconfig.get_python_version()}"',
-        f"-I{sysconfig.get_path('include')}", "-o", str(target), str(HERE / "starter.c"), str(HERE / "sha256.c"),
-        f"-L{folder}", f"-lpython{number}", "-Wl,-rpath,$ORIGIN/_internal",
-    ]  # fmt: skip
+        libc.tool("gcc"),
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-s",
+        f'-DPYTHON_NUMBER="{sysconfig.get_python_version()}"',
+        f"-I{sysconfig.get_path('include')}",
+        "-o",
+        str(target),
+        str(HERE / "starter.c"),
+        str(HERE / "sha256.c"),
+        f"-L{folder}",
+        f"-lpython{number}",
+        "-Wl,-rpath,$ORIGIN/_internal",
+    ]
     if subprocess.run(command, check=False).returncode != 0:
         raise SystemExit("build: the start program did not compile; it needs Python's headers and shared library")
     target.chmod(0o755)

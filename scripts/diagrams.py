@@ -60,10 +60,16 @@ def tcp() -> str:
 def path() -> str:
     arrows = [(before.name, step.to.name, event.value) for (before, event), step in selector.TABLE.items()]
     rows = [
-        (before.value, event.value, step.to.value, "yes" if step.adopt else "", "yes" if step.trust else "",
-         "yes" if step.forget else "")
+        (
+            before.value,
+            event.value,
+            step.to.value,
+            "yes" if step.adopt else "",
+            "yes" if step.trust else "",
+            "yes" if step.forget else "",
+        )
         for (before, event), step in selector.TABLE.items()
-    ]  # fmt: skip
+    ]
     return f"""## The path to a peer
 
 `coder/mesh/core/paths/selector.py`. RELAYED sends by the relay, DIRECT by UDP, DOUBTFUL by both. A pong is trusted for
@@ -114,14 +120,22 @@ def tunnel() -> str:
         for name, rules in vars(timers).items()
         if name.isupper() and isinstance(rules, tuple) and rules and isinstance(rules[0], tuple)
     ]
-    words = {timers._ARM: "arm unless armed", timers._RESTART: "restart", timers._DISARM: "disarm",
-             timers._RESTART_PERSISTENT: "restart with the configured interval"}  # fmt: skip
+    words = {
+        timers._ARM: "arm unless armed",
+        timers._RESTART: "restart",
+        timers._DISARM: "disarm",
+        timers._RESTART_PERSISTENT: "restart with the configured interval",
+    }
     rows = [
-        (name.lower().replace("_", " "), timer.name.lower().replace("_", " "), words[operation],
-         f"{delay:g} s" if delay else "")
+        (
+            name.lower().replace("_", " "),
+            timer.name.lower().replace("_", " "),
+            words[operation],
+            f"{delay:g} s" if delay else "",
+        )
         for name, rules in facts
         for operation, timer, delay in rules
-    ]  # fmt: skip
+    ]
     return f"""## The timers of a WireGuard tunnel
 
 `coder/mesh/core/tunnel/timers.py`. A fact moves timers by these rules; what is done when one is due is `peer.py`.

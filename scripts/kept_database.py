@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from coder.base.version import BUILD_VERSION
 from coder.coderd.store.engine.backup import Programs, write_backup
 from coder.coderd.store.engine.migrate import known_revisions
-from tests.kit.agents import connected_agent, workspace_world
+from tests.kit.agents.scripted_agent import connected_agent, workspace_world
 
 FOLDER = ROOT / "tests/data/databases"
 
@@ -40,9 +40,11 @@ async def keep() -> None:
         url = world.ctx.config.postgres_url.reveal()
         await write_backup(url, target, Programs(Path()), "")
         facts = {
-            "agent_token": view.token, "agent_id": str(view.agent_id), "workspace": view.workspace["name"],
+            "agent_token": view.token,
+            "agent_id": str(view.agent_id),
+            "workspace": view.workspace["name"],
             "member_token": made.json()["key"],
-        }  # fmt: skip
+        }
     target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
     print(f"{target} ({target.stat().st_size // 1024} KiB)")
 

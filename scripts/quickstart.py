@@ -72,12 +72,21 @@ class Walk:
         with log.open("ab") as out:
             server = subprocess.Popen(
                 [
-                    str(self.binary), "server", "--http-address", self.address, "--access-url", self.url,
-                    "--derp-server-stun-addresses", "disable",  # everything here is one machine
+                    str(self.binary),
+                    "server",
+                    "--http-address",
+                    self.address,
+                    "--access-url",
+                    self.url,
+                    "--derp-server-stun-addresses",
+                    "disable",  # everything here is one machine
                 ],
                 env=self.env,
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         stack.callback(stop, server, "server")
         wait_until(lambda: healthy(self.url), SERVER_WAIT, server, f"the server did not answer; its log is {log}")
 
@@ -101,10 +110,14 @@ class Walk:
         generated = not password
         password = password or generate_password()
         self.coder(
-            "login", self.url,
-            CODER_FIRST_USER_EMAIL=email, CODER_FIRST_USER_USERNAME=username, CODER_FIRST_USER_FULL_NAME="",
-            CODER_FIRST_USER_PASSWORD=password, CODER_FIRST_USER_TRIAL="false",
-        )  # fmt: skip
+            "login",
+            self.url,
+            CODER_FIRST_USER_EMAIL=email,
+            CODER_FIRST_USER_USERNAME=username,
+            CODER_FIRST_USER_FULL_NAME="",
+            CODER_FIRST_USER_PASSWORD=password,
+            CODER_FIRST_USER_TRIAL="false",
+        )
         if generated:
             print(f"\n\n    first administrator: {email}\n    password:            {password}   (shown only now)\n")
 
@@ -132,9 +145,14 @@ class Walk:
         env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}
         with log.open("ab") as out:
             agent = subprocess.Popen(
-                ["sh", "-c", line], env={**env, "CODER_AGENT_LOG_DIR": str(home)}, cwd=home,
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                ["sh", "-c", line],
+                env={**env, "CODER_AGENT_LOG_DIR": str(home)},
+                cwd=home,
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         stack.callback(stop, agent, "agent")
         wait_until(self.connected, AGENT_WAIT, agent, f"the agent did not connect; its log is {log}")
 
@@ -142,10 +160,11 @@ class Walk:
         rows = json.loads(self.coder("list", "-o", "json").stdout)
         agents = [
             agent
-            for row in rows if row["name"] == WORKSPACE
+            for row in rows
+            if row["name"] == WORKSPACE
             for resource in row["latest_build"]["resources"]
             for agent in resource.get("agents") or []
-        ]  # fmt: skip
+        ]
         return bool(agents) and all(agent["status"] == "connected" for agent in agents)
 
     def shell(self) -> str:

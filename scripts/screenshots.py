@@ -12,10 +12,21 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from tests.kit.browser import CHROMIUM, FLAGS, PHONE, WIDE
-from tests.kit.dashboard_contract import PAGES, Names, Visit, furnish, names, open_empty, session
-from tests.kit.loopback import ROOT, Loopback
-from tests.kit.showcase import BUILT, MACHINES, Showcase, open_showcase
+from tests.kit.dashboard.browser import CHROMIUM, FLAGS, PHONE, WIDE
+from tests.kit.dashboard.pages import (
+    BUILT,
+    MACHINES,
+    PAGES,
+    Names,
+    Showcase,
+    Visit,
+    furnish,
+    names,
+    open_empty,
+    open_showcase,
+    session,
+)
+from tests.kit.server.server_process import ROOT, Loopback
 
 TEMPLATE = "/templates/local-process"
 DOCS = ROOT / "docs/pictures"

@@ -23,10 +23,27 @@ VARIABLES = {
     "timeout": "UV_HTTP_TIMEOUT",
 }
 WITHOUT_EFFECT = {
-    "cache-dir", "config-file", "debug", "disable-pip-version-check", "log", "no-cache-dir", "no-clean", "no-color",
-    "no-compile", "compile", "no-input", "no-python-version-warning", "no-warn-conflicts", "no-warn-script-location",
-    "progress-bar", "quiet", "require-virtualenv", "retries", "root-user-action", "verbose",
-}  # fmt: skip
+    "cache-dir",
+    "config-file",
+    "debug",
+    "disable-pip-version-check",
+    "log",
+    "no-cache-dir",
+    "no-clean",
+    "no-color",
+    "no-compile",
+    "compile",
+    "no-input",
+    "no-python-version-warning",
+    "no-warn-conflicts",
+    "no-warn-script-location",
+    "progress-bar",
+    "quiet",
+    "require-virtualenv",
+    "retries",
+    "root-user-action",
+    "verbose",
+}
 """They change what pip says and keeps, not what is installed nor where it comes from."""
 NO = {"n", "no", "f", "false", "off", "0"}
 

@@ -1,6 +1,6 @@
 """The order of the suite: files that take long begin first, so that no worker ends alone with one of them.
 
-A test that hangs fails after the time in `tests/kit/hanging.py`, or in pyproject.toml where no trio runs; soak tests
+A test that hangs fails after the time in `tests/kit/hang_guard.py`, or in pyproject.toml where no trio runs; soak tests
 are long on purpose.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.kit import hanging
+from tests.kit import hang_guard
 
 LONG = (
     "test_workspace_permissions.py",
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))
         elif item.get_closest_marker("trio"):
-            item.add_marker(pytest.mark.trio(run=hanging.run), append=False)  # the first one says what runs a test
+            item.add_marker(pytest.mark.trio(run=hang_guard.run), append=False)  # the first one says what runs a test
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
 
 

@@ -300,8 +300,11 @@ class AgentRole:
         pty.resume(kept.terminals)
         log.info(
             "went on from another program",
-            before=kept.version, now=BUILD_VERSION, terminals=len(kept.terminals), processes=len(kept.processes),
-        )  # fmt: skip
+            before=kept.version,
+            now=BUILD_VERSION,
+            terminals=len(kept.terminals),
+            processes=len(kept.processes),
+        )
 
     async def _settle(self, network: AgentNetwork) -> None:
         """No new connections, and nothing unsaid."""
@@ -328,9 +331,12 @@ class AgentRole:
         )
         log.info(
             "handing over to another program",
-            before=BUILD_VERSION, next=new.version, path=new.path,
-            terminals=len(left.terminals), processes=len(left.processes),
-        )  # fmt: skip
+            before=BUILD_VERSION,
+            next=new.version,
+            path=new.path,
+            terminals=len(left.terminals),
+            processes=len(left.processes),
+        )
         return left
 
     # ---- secrets, token, owner, end
@@ -414,14 +420,17 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
     if isinstance(error, HttpError) and error.status in {401, 404} and config.exchange is not None:
         log.error(
             "the server does not take this machine for one of its agents; a template names it by its instance id",
-            url=url, error=error.message, detail=error.detail,
-        )  # fmt: skip
+            url=url,
+            error=error.message,
+            detail=error.detail,
+        )
         return
     if isinstance(error, HttpError) and error.status == 401:
         log.error(
             "the server does not accept this agent's token; a newer build of the workspace has a new one",
-            url=url, detail=error.message,
-        )  # fmt: skip
+            url=url,
+            detail=error.message,
+        )
         return
     log.warn("connection to the server ended; dialling again", url=url, error=explain_error(error).split("\n")[0])
 

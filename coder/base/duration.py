@@ -9,8 +9,16 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 
 _UNITS = {
-    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "y": 31536000.0,
-}  # fmt: skip
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "y": 31536000.0,
+}
 _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ns|us|µs|ms|s|m|h|d|y)")
 _WHOLE = re.compile(r"(?:(?:\d++(?:\.\d++)?|\.\d++)(?:ns|us|µs|ms|s|m|h|d|y))+")
 "Asked first: looking for parts among five thousand digits took half a second."

@@ -24,10 +24,30 @@ def paint(text: str, style: str, stream: Any = None) -> str:
 
 
 CELL_STYLES = {
-    "Started": "green", "Starting": "yellow", "Stopping": "yellow", "Deleting": "yellow", "Queued": "yellow",
-    "Canceling": "yellow", "Failed": "red", "Stopped": "dim", "Deleted": "dim", "Canceled": "dim",
-    "succeeded": "green", "running": "yellow", "pending": "yellow", "failed": "red", "canceled": "dim",
-    "connected": "green", "connecting": "yellow", "disconnected": "red", "timeout": "red", "ready": "green",
-    "healthy": "green", "unhealthy": "red", "idle": "green", "busy": "yellow", "offline": "dim",
-}  # fmt: skip
+    "Started": "green",
+    "Starting": "yellow",
+    "Stopping": "yellow",
+    "Deleting": "yellow",
+    "Queued": "yellow",
+    "Canceling": "yellow",
+    "Failed": "red",
+    "Stopped": "dim",
+    "Deleted": "dim",
+    "Canceled": "dim",
+    "succeeded": "green",
+    "running": "yellow",
+    "pending": "yellow",
+    "failed": "red",
+    "canceled": "dim",
+    "connected": "green",
+    "connecting": "yellow",
+    "disconnected": "red",
+    "timeout": "red",
+    "ready": "green",
+    "healthy": "green",
+    "unhealthy": "red",
+    "idle": "green",
+    "busy": "yellow",
+    "offline": "dim",
+}
 """Words that mean a state, and how they look in a table."""

@@ -9,17 +9,25 @@ from coder.cli.operator_examples import OPERATOR_EXAMPLES
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "agent": (
-        ("Run the agent of an external machine, its token in a file",
-         "coder agent --agent-url https://coder.example.com --agent-token-file ~/.coder-token"),
+        (
+            "Run the agent of an external machine, its token in a file",
+            "coder agent --agent-url https://coder.example.com --agent-token-file ~/.coder-token",
+        ),
     ),
     "agent install": (
-        ("Let this machine be a workspace from now on, also after it starts again",
-         "coder agent install --agent-url https://coder.example.com --agent-token-file ~/.coder-token"),
-        ("For the whole machine, with shells of one user",
-         "coder agent install --system --run-as alice --agent-url https://coder.example.com "
-         "--agent-token-file /root/token"),
-        ("See what would be written",
-         "coder agent install --dry-run --agent-url https://coder.example.com --agent-token-file ~/.coder-token"),
+        (
+            "Let this machine be a workspace from now on, also after it starts again",
+            "coder agent install --agent-url https://coder.example.com --agent-token-file ~/.coder-token",
+        ),
+        (
+            "For the whole machine, with shells of one user",
+            "coder agent install --system --run-as alice --agent-url https://coder.example.com "
+            "--agent-token-file /root/token",
+        ),
+        (
+            "See what would be written",
+            "coder agent install --dry-run --agent-url https://coder.example.com --agent-token-file ~/.coder-token",
+        ),
     ),
     "agent uninstall": (
         ("Take the service of this user off the machine", "coder agent uninstall"),
@@ -40,8 +48,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "create": (
         ("Make a workspace and answer the template's questions", "coder create my-workspace"),
-        ("Choose the template and give values, without questions",
-         "coder create my-workspace -t docker --parameter region=eu -y"),
+        (
+            "Choose the template and give values, without questions",
+            "coder create my-workspace -t docker --parameter region=eu -y",
+        ),
         ("Make one for somebody else", "coder create alice/her-workspace -t docker"),
         ("Take template and values of another workspace", "coder create second --copy-parameters-from first"),
     ),
@@ -89,10 +99,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("For a program that sets it up", "coder external-workspaces agent-instructions build-server -o json"),
     ),
     "external-workspaces create": (
-        ("Make a workspace of a machine you have already",
-         "coder external-workspaces create build-server --template external"),
-        ("Without questions, for a script",
-         "coder external-workspaces create build-server --template external --parameter arch=arm64 -y"),
+        (
+            "Make a workspace of a machine you have already",
+            "coder external-workspaces create build-server --template external",
+        ),
+        (
+            "Without questions, for a script",
+            "coder external-workspaces create build-server --template external --parameter arch=arm64 -y",
+        ),
     ),
     "external-workspaces health": (
         ("Is the machine well, and how is it reached", "coder external-workspaces health build-server"),
@@ -103,8 +117,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("Everybody's, for a script", "coder external-workspaces list --all -o json"),
     ),
     "external-workspaces rotate-token": (
-        ("A new token; the old one is good until the new one is used",
-         "coder external-workspaces rotate-token build-server"),
+        (
+            "A new token; the old one is good until the new one is used",
+            "coder external-workspaces rotate-token build-server",
+        ),
     ),
     "favorite": (("Let a workspace stand first in lists", "coder favorite my-workspace"),),
     "list": (
@@ -141,8 +157,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "open vscode": (
         ("Open a folder of a workspace", "coder open vscode my-workspace src/project"),
-        ("With a token in the address, for an editor that is not signed in",
-         "coder open vscode my-workspace --generate-token"),
+        (
+            "With a token in the address, for an editor that is not signed in",
+            "coder open vscode my-workspace --generate-token",
+        ),
     ),
     "ping": (
         ("Find out how a workspace is reached, until Ctrl-C", "coder ping my-workspace"),
@@ -277,8 +295,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "templates delete": (("Delete a template that no workspace uses", "coder templates delete old-template"),),
     "templates edit": (
         ("Stop workspaces after a day", "coder templates edit docker --default-ttl 24h"),
-        ("Another name and picture for people",
-         'coder templates edit docker --display-name "Docker containers" --icon /icon/docker.png'),
+        (
+            "Another name and picture for people",
+            'coder templates edit docker --display-name "Docker containers" --icon /icon/docker.png',
+        ),
         ("Let nobody begin with it any more", 'coder templates edit docker --deprecated "Use kubernetes instead."'),
     ),
     "templates init": (
@@ -299,8 +319,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "templates push": (
         ("Create or update a template from this folder", "coder templates push my-template"),
-        ("From another folder, with a variable and a note",
-         'coder templates push my-template -d ./docker --variable image=debian -m "newer image"'),
+        (
+            "From another folder, with a variable and a note",
+            'coder templates push my-template -d ./docker --variable image=debian -m "newer image"',
+        ),
         ("Try a version before everybody gets it", "coder templates push my-template --activate=false"),
     ),
     "templates versions archive": (("Put versions away", "coder templates versions archive docker v1 v2"),),
@@ -309,14 +331,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("Also those put away, for a script", "coder templates versions list docker --include-archived -o json"),
     ),
     "templates versions promote": (
-        ("Let workspaces use a version from now on",
-         "coder templates versions promote --template docker --template-version v2"),
+        (
+            "Let workspaces use a version from now on",
+            "coder templates versions promote --template docker --template-version v2",
+        ),
     ),
     "templates versions unarchive": (("Take a version out again", "coder templates versions unarchive docker v1"),),
     "tokens create": (
         ("A token for a script, good for 30 days", "coder tokens create --name ci --lifetime 720h"),
-        ("One that reads workspaces and nothing else",
-         "coder tokens create --name reader --scope workspace:read --lifetime 30d"),
+        (
+            "One that reads workspaces and nothing else",
+            "coder tokens create --name reader --scope workspace:read --lifetime 30d",
+        ),
     ),
     "tokens list": (
         ("Your tokens", "coder tokens list"),
@@ -330,8 +356,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "unfavorite": (("Let a workspace stand where its name belongs again", "coder unfavorite my-workspace"),),
     "update": (
         ("Bring a workspace to the template's active version", "coder update my-workspace"),
-        ("With a new value, and ask for nothing",
-         "coder update my-workspace --parameter region=us --use-parameter-defaults"),
+        (
+            "With a new value, and ask for nothing",
+            "coder update my-workspace --parameter region=us --use-parameter-defaults",
+        ),
     ),
     "version": (
         ("Which version this is", "coder version"),
@@ -343,10 +371,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "wireguard add": (
         ("Let a phone in; its app reads the picture", "coder wireguard add phone"),
-        ("A laptop, for a week, to one workspace",
-         "coder wireguard add laptop --workspace my-workspace --expires 7d --file laptop.conf"),
+        (
+            "A laptop, for a week, to one workspace",
+            "coder wireguard add laptop --workspace my-workspace --expires 7d --file laptop.conf",
+        ),
     ),
     "wireguard list": (("Your devices, and when they were heard", "coder wireguard list"),),
     "wireguard remove": (("Cut a lost phone off", "coder wireguard remove phone"),),
     **OPERATOR_EXAMPLES,
-}  # fmt: skip
+}

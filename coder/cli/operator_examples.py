@@ -5,25 +5,35 @@ from __future__ import annotations
 OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "bundle": (
         ("Collect what two templates need", "coder bundle ./docker ./kubernetes"),
-        ("For machines of another kind, to lie elsewhere",
-         "coder bundle ./docker --platform linux_arm64 --installed-at /opt/coder-bundle"),
+        (
+            "For machines of another kind, to lie elsewhere",
+            "coder bundle ./docker --platform linux_arm64 --installed-at /opt/coder-bundle",
+        ),
     ),
     "exp scaletest cleanup": (
         ("Remove what tests left behind", "coder exp scaletest cleanup --cleanup-concurrency 10"),
     ),
     "exp scaletest create-workspaces": (
-        ("Create fifty workspaces, ten at a time",
-         "coder exp scaletest create-workspaces --template docker --count 50 --concurrency 10"),
-        ("Keep them for the next test, results in a file",
-         "coder exp scaletest create-workspaces --template docker --count 50 --no-cleanup --output json:create.json"),
+        (
+            "Create fifty workspaces, ten at a time",
+            "coder exp scaletest create-workspaces --template docker --count 50 --concurrency 10",
+        ),
+        (
+            "Keep them for the next test, results in a file",
+            "coder exp scaletest create-workspaces --template docker --count 50 --no-cleanup --output json:create.json",
+        ),
     ),
     "exp scaletest dashboard": (
-        ("Twenty visitors for five minutes",
-         "coder exp scaletest dashboard --target-users 0:20 --concurrency 20 --timeout 5m"),
+        (
+            "Twenty visitors for five minutes",
+            "coder exp scaletest dashboard --target-users 0:20 --concurrency 20 --timeout 5m",
+        ),
     ),
     "exp scaletest workspace-traffic": (
-        ("Type into the test's first ten workspaces",
-         "coder exp scaletest workspace-traffic --target-workspaces 0:10 --concurrency 10"),
+        (
+            "Type into the test's first ten workspaces",
+            "coder exp scaletest workspace-traffic --target-workspaces 0:10 --concurrency 10",
+        ),
     ),
     "features list": (
         ("What this deployment can do", "coder features list"),
@@ -52,16 +62,16 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "organizations members add": (("Take a person in", "coder organizations members add alice --org research"),),
     "organizations members edit-roles": (
-        ("Let somebody look after templates",
-         "coder organizations members edit-roles alice organization-template-admin"),
+        (
+            "Let somebody look after templates",
+            "coder organizations members edit-roles alice organization-template-admin",
+        ),
         ("Take all roles away", "coder organizations members edit-roles alice"),
     ),
     "organizations members list": (
         ("Who is in it, and with what roles", "coder organizations members list --org research"),
     ),
-    "organizations members remove": (
-        ("Take a person out", "coder organizations members remove alice --org research"),
-    ),
+    "organizations members remove": (("Take a person out", "coder organizations members remove alice --org research"),),
     "organizations roles create": (("Make a role of a file's JSON", "coder organizations roles create --stdin"),),
     "organizations roles show": (
         ("All roles", "coder organizations roles show"),
@@ -72,20 +82,28 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("See first what it would be", "coder organizations roles update --stdin --dry-run"),
     ),
     "organizations settings set group-sync": (
-        ("Change how groups follow the identity provider; reads what show printed",
-         "coder organizations settings set group-sync"),
+        (
+            "Change how groups follow the identity provider; reads what show printed",
+            "coder organizations settings set group-sync",
+        ),
     ),
     "organizations settings set organization-sync": (
-        ("Change how people come into organizations; reads what show printed",
-         "coder organizations settings set organization-sync"),
+        (
+            "Change how people come into organizations; reads what show printed",
+            "coder organizations settings set organization-sync",
+        ),
     ),
     "organizations settings set role-sync": (
-        ("Change how roles follow the identity provider; reads what show printed",
-         "coder organizations settings set role-sync"),
+        (
+            "Change how roles follow the identity provider; reads what show printed",
+            "coder organizations settings set role-sync",
+        ),
     ),
     "organizations settings set workspace-sharing": (
-        ("Change how workspaces may be shared; reads what show printed",
-         "coder organizations settings set workspace-sharing"),
+        (
+            "Change how workspaces may be shared; reads what show printed",
+            "coder organizations settings set workspace-sharing",
+        ),
     ),
     "organizations settings show group-sync": (
         ("How groups follow the identity provider", "coder organizations settings show group-sync"),
@@ -130,45 +148,63 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "provisioner start": (
         ("Run a provisioner with a key", "coder provisioner start --key ABCDEF --name builder-1"),
-        ("For jobs of one environment, with the shared secret",
-         "coder provisioner start --psk ABCDEF --tag environment=gpu"),
+        (
+            "For jobs of one environment, with the shared secret",
+            "coder provisioner start --psk ABCDEF --tag environment=gpu",
+        ),
     ),
     "reset-password": (
         ("A new password, from the server's machine", "coder reset-password alice"),
-        ("With a database elsewhere",
-         "coder reset-password alice --postgres-url postgres://coder@db.example.com/coder"),
+        (
+            "With a database elsewhere",
+            "coder reset-password alice --postgres-url postgres://coder@db.example.com/coder",
+        ),
     ),
     "server": (
         ("Try it on this machine", "coder server"),
-        ("For a team, behind a proxy, with a database of its own",
-         "coder server --access-url https://coder.example.com --http-address 127.0.0.1:3000 "
-         "--postgres-url postgres://coder@db.example.com/coder"),
-        ("With certificates",
-         "coder server --access-url https://coder.example.com --tls-enable --tls-address 0.0.0.0:443 "
-         "--tls-cert-file cert.pem --tls-key-file key.pem"),
-        ("Write the settings down to keep them in a file",
-         "coder server --access-url https://coder.example.com --write-config"),
+        (
+            "For a team, behind a proxy, with a database of its own",
+            "coder server --access-url https://coder.example.com --http-address 127.0.0.1:3000 "
+            "--postgres-url postgres://coder@db.example.com/coder",
+        ),
+        (
+            "With certificates",
+            "coder server --access-url https://coder.example.com --tls-enable --tls-address 0.0.0.0:443 "
+            "--tls-cert-file cert.pem --tls-key-file key.pem",
+        ),
+        (
+            "Write the settings down to keep them in a file",
+            "coder server --access-url https://coder.example.com --write-config",
+        ),
     ),
     "server backup": (
         ("Keep the database of this machine", "coder server backup"),
-        ("Another one, to a file you name",
-         "coder server backup --postgres-url postgres://coder@db.example.com/coder --output monday.backup"),
+        (
+            "Another one, to a file you name",
+            "coder server backup --postgres-url postgres://coder@db.example.com/coder --output monday.backup",
+        ),
     ),
     "server create-admin-user": (
         ("Get in again when no owner can", "coder server create-admin-user --username root --email root@example.com"),
     ),
     "server dbcrypt decrypt": (
-        ("Store everything in the open again",
-         "coder server dbcrypt decrypt --keys MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+        (
+            "Store everything in the open again",
+            "coder server dbcrypt decrypt --keys MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        ),
     ),
     "server dbcrypt delete": (("Delete what is sealed when its keys are lost", "coder server dbcrypt delete -y"),),
     "server dbcrypt rotate": (
-        ("Seal everything with a new key",
-         "coder server dbcrypt rotate --new-key MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+        (
+            "Seal everything with a new key",
+            "coder server dbcrypt rotate --new-key MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        ),
     ),
     "server fix-oidc-links": (
-        ("How many accounts belong to a former provider",
-         "coder server fix-oidc-links --issuer-url https://login.example.com --dry-run"),
+        (
+            "How many accounts belong to a former provider",
+            "coder server fix-oidc-links --issuer-url https://login.example.com --dry-run",
+        ),
     ),
     "server postgres-builtin-serve": (
         ("Look into the built-in database while the server is stopped", "coder server postgres-builtin-serve"),
@@ -194,9 +230,7 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("An account for a program", "coder users create -u deploy-bot --service-account"),
     ),
     "users delete": (("Delete an account that has no workspaces", "coder users delete bob"),),
-    "users edit-roles": (
-        ("Let somebody look after templates", "coder users edit-roles alice --roles template-admin"),
-    ),
+    "users edit-roles": (("Let somebody look after templates", "coder users edit-roles alice --roles template-admin"),),
     "users list": (
         ("Everybody, for a script", "coder users list -o json"),
         ("Names and addresses", "coder users list --column username,email"),
@@ -208,8 +242,10 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "users suspend": (("Let somebody in no more, and keep the workspaces", "coder users suspend bob"),),
     "workspace-proxy create": (
-        ("Announce a proxy, and keep its token",
-         "coder workspace-proxy create --name eu --display-name Europe --icon /emojis/1f30d.png"),
+        (
+            "Announce a proxy, and keep its token",
+            "coder workspace-proxy create --name eu --display-name Europe --icon /emojis/1f30d.png",
+        ),
     ),
     "workspace-proxy delete": (("Give a proxy up", "coder workspace-proxy delete eu"),),
     "workspace-proxy edit": (
@@ -220,8 +256,10 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("A new token when the old one got out", "coder workspace-proxy regenerate-token eu"),
     ),
     "workspace-proxy server": (
-        ("Run a proxy near its users",
-         "coder workspace-proxy server --primary-access-url https://coder.example.com --access-url "
-         "https://eu.coder.example.com --proxy-session-token ABCDEF"),
+        (
+            "Run a proxy near its users",
+            "coder workspace-proxy server --primary-access-url https://coder.example.com --access-url "
+            "https://eu.coder.example.com --proxy-session-token ABCDEF",
+        ),
     ),
-}  # fmt: skip
+}

@@ -130,6 +130,7 @@ async def open_agent_api(policy: DialPolicy, directory: Path, workspace: str) ->
                 yield AgentApi(link)
     if opening.cancelled_caught:
         raise CoderError(
-            "agent_api", f"there was no way to the agent of {workspace} within {OPEN_TIME:g} s",
+            "agent_api",
+            f"there was no way to the agent of {workspace} within {OPEN_TIME:g} s",
             "It may still be starting, or its machine may be away: `coder show` tells.",
-        )  # fmt: skip
+        )

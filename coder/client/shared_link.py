@@ -90,9 +90,13 @@ async def open_shared_link(
     if _place is None or policy.token is None or not _is_lendable(policy):
         return None
     request = {
-        "directory": str(directory.absolute()), "url": policy.url, "token": token_digest(policy.token.reveal()),
-        "proxies": dict(policy.proxies), "direct": direct, "agent": str(agent_id),
-    }  # fmt: skip
+        "directory": str(directory.absolute()),
+        "url": policy.url,
+        "token": token_digest(policy.token.reveal()),
+        "proxies": dict(policy.proxies),
+        "direct": direct,
+        "agent": str(agent_id),
+    }
     regions: dict[int, str] = {}
     is_allowed = is_open = False
 

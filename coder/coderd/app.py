@@ -325,9 +325,11 @@ def _http_server(context: Context) -> HttpServer:
         return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
-        build_application(context, BLUEPRINTS, table.endpoints), is_upgrade, open_endpoint,
+        build_application(context, BLUEPRINTS, table.endpoints),
+        is_upgrade,
+        open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,
-    )  # fmt: skip
+    )
 
 
 async def _wait_for_signal(announce: Callable[[str], None]) -> None:

@@ -78,8 +78,9 @@ def _make(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], made: di
             inside = _make(inner, limit_of, made) if inner is not None and _has_lists(inner, set()) else None
             if one.is_repeated or inside is not None:
                 packed = one.is_repeated and one.cpp_type not in {
-                    FieldDescriptor.CPPTYPE_MESSAGE, FieldDescriptor.CPPTYPE_STRING,
-                }  # fmt: skip
+                    FieldDescriptor.CPPTYPE_MESSAGE,
+                    FieldDescriptor.CPPTYPE_STRING,
+                }
                 found.rows[one.number] = _Row(limit_of(one), inside, packed, _WIDTHS.get(one.cpp_type, 0))
     return found
 

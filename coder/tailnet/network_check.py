@@ -370,11 +370,14 @@ def _netcheck_json(found: Findings) -> dict[str, Any]:
 
 def _interfaces_json(interfaces: list[Interface]) -> dict[str, Any]:
     warnings = [
-        {"code": "EIF01", "message": f"Network interface {one.name} has an MTU of {one.mtu}, less than {SAFE_MTU}: "
-         "direct paths over it may be slower."}
+        {
+            "code": "EIF01",
+            "message": f"Network interface {one.name} has an MTU of {one.mtu}, less than {SAFE_MTU}: "
+            "direct paths over it may be slower.",
+        }
         for one in interfaces
         if 0 < one.mtu < SAFE_MTU
-    ]  # fmt: skip
+    ]
     return {
         "severity": "warning" if warnings else "ok",
         "warnings": warnings,

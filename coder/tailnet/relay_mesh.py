@@ -59,10 +59,12 @@ async def _linked(server: DerpServer, url: str, mesh_key: str) -> None:
     policy = DialPolicy(url, Secret(""))
     dialer = RelayDialer(policy)
     node = DerpNode(
-        name="replica", region_id=0, host_name=policy.origin.hostname or "",
+        name="replica",
+        region_id=0,
+        host_name=policy.origin.hostname or "",
         derp_port=policy.origin.port or (443 if policy.origin.scheme == "https" else 80),
         force_http=policy.origin.scheme != "https",
-    )  # fmt: skip
+    )
     region = DerpRegion(0, "replica", "Replica", (node,), embedded_relay=True)
 
     async def dial() -> DerpTransport:

@@ -67,9 +67,12 @@ def links(transport: str, problem: str = "", hint: str = "") -> TransportVerdict
         return TransportVerdict("links", "Links", "ok", "WebSockets get through")
     if transport:
         return TransportVerdict(
-            "links", "Links", "warning", "WebSockets do not get through; plain requests carry the links instead",
+            "links",
+            "Links",
+            "warning",
+            "WebSockets do not get through; plain requests carry the links instead",
             "Let the reverse proxy or firewall in front of the server pass `Upgrade: websocket` on: it is faster.",
-        )  # fmt: skip
+        )
     return TransportVerdict("links", "Links", "error", problem or "no link to the server can be opened", hint)
 
 
@@ -102,16 +105,22 @@ def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping:
     """What STUN says. `servers`: how many could be asked; `mapping`: as `explain_mapping` words it."""
     if not servers:
         return TransportVerdict(
-            "udp", "UDP", "skipped", "the deployment names no STUN server, so UDP was not tried",
+            "udp",
+            "UDP",
+            "skipped",
+            "the deployment names no STUN server, so UDP was not tried",
             "An administrator can give one with --derp-server-stun-addresses, or run ours with --stun-address.",
-        )  # fmt: skip
+        )
     if works:
         seen = f"{answered} of {servers} STUN servers answer; seen as {address}"
         return TransportVerdict("udp", "UDP", "ok", f"{seen}; {mapping}" if mapping else seen)
     return TransportVerdict(
-        "udp", "UDP", "warning", f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
+        "udp",
+        "UDP",
+        "warning",
+        f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
         "Ask for outgoing UDP to be allowed; until then everything takes the relay.",
-    )  # fmt: skip
+    )
 
 
 def explain_mapping(protocol: str, endpoint: str) -> str:
@@ -138,30 +147,44 @@ def direct(
         return TransportVerdict("direct", title, "skipped", "switched off here by --disable-direct-connections")
     if is_blocked:
         return TransportVerdict(
-            "direct", title, "skipped", "the deployment allows relayed connections only",
+            "direct",
+            title,
+            "skipped",
+            "the deployment allows relayed connections only",
             "An administrator set --block-direct-connections.",
-        )  # fmt: skip
+        )
     if peer_endpoints == 0:
         return TransportVerdict(
-            "direct", title, "warning", "the agent tells no address of its own, so only the relay reaches it",
+            "direct",
+            title,
+            "warning",
+            "the agent tells no address of its own, so only the relay reaches it",
             "Its network may block UDP: run `coder netcheck` there.",
-        )  # fmt: skip
+        )
     if udp_works is False:
         return TransportVerdict(
-            "direct", title, "warning", "not possible while UDP is blocked here, but within one network",
+            "direct",
+            title,
+            "warning",
+            "not possible while UDP is blocked here, but within one network",
             "Allow outgoing UDP.",
-        )  # fmt: skip
+        )
     if varies:
         return TransportVerdict(
-            "direct", title, "warning",
+            "direct",
+            title,
+            "warning",
             "hard: this network's NAT gives every connection another port (endpoint-dependent mapping)",
             "It works with agents that have a public address or an easy NAT; else the relay stays in use.",
-        )  # fmt: skip
+        )
     if peer_endpoints is not None:
         return TransportVerdict(
-            "direct", title, "warning", f"none found yet; {peer_endpoints} addresses of the agent are being tried",
+            "direct",
+            title,
+            "warning",
+            f"none found yet; {peer_endpoints} addresses of the agent are being tried",
             "A firewall between may drop UDP, or both ends sit behind a difficult NAT.",
-        )  # fmt: skip
+        )
     if udp_works is None:
         return TransportVerdict("direct", title, "skipped", "not known without a STUN server; tried within one network")
     return TransportVerdict("direct", title, "ok", "likely: UDP passes and the NAT keeps its ports")

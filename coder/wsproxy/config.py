@@ -45,15 +45,41 @@ OWN_OPTIONS = (
 
 SHARED = frozenset(
     {
-        "access_url", "wildcard_access_url", "proxy_trusted_headers", "proxy_trusted_origins",
-        "secure_auth_cookie", "samesite_auth_cookie", "host_prefix_cookie", "http_address", "disable_path_apps",
-        "api_rate_limit", "dangerous_disable_rate_limits", "session_duration", "tls_enable", "tls_address",
-        "tls_cert_file", "tls_key_file", "tls_client_auth", "tls_client_ca_file", "tls_min_version", "tls_ciphers",
-        "tls_allow_insecure_ciphers", "strict_transport_security", "strict_transport_security_options",
-        "derp_server_enable", "derp_server_relay_url", "derp_server_bytes_per_second", "block_direct_connections",
-        "log_human", "log_json", "log_stackdriver", "log_filter", "prometheus_enable", "prometheus_address",
+        "access_url",
+        "wildcard_access_url",
+        "proxy_trusted_headers",
+        "proxy_trusted_origins",
+        "secure_auth_cookie",
+        "samesite_auth_cookie",
+        "host_prefix_cookie",
+        "http_address",
+        "disable_path_apps",
+        "api_rate_limit",
+        "dangerous_disable_rate_limits",
+        "session_duration",
+        "tls_enable",
+        "tls_address",
+        "tls_cert_file",
+        "tls_key_file",
+        "tls_client_auth",
+        "tls_client_ca_file",
+        "tls_min_version",
+        "tls_ciphers",
+        "tls_allow_insecure_ciphers",
+        "strict_transport_security",
+        "strict_transport_security_options",
+        "derp_server_enable",
+        "derp_server_relay_url",
+        "derp_server_bytes_per_second",
+        "block_direct_connections",
+        "log_human",
+        "log_json",
+        "log_stackdriver",
+        "log_filter",
+        "prometheus_enable",
+        "prometheus_address",
     }
-)  # fmt: skip
+)
 """Settings of the server that a proxy acts on."""
 
 WITHOUT_EFFECT = {

@@ -113,9 +113,10 @@ WAITS = {"fail_after", "wait", "communicate", "settimeout", "eventually"}
 """Give up after so many seconds, which they are told first or by a name."""
 GIVES_UP = {*WAITS, "run", "get", "join", "check_output"}
 """Those, and what does it when it is told so by a name."""
+ROOMS = "build conformance fuzz interop kit property recorded simnet system unit vectors".split()
 SHORT = {
-    ("natworld.py", "wait"): "whatever does not end by itself is killed then, and nobody says that it did",
-    ("odd_server.py", "settimeout"): "whoever connects and says nothing keeps all others waiting",
+    ("network_namespaces.py", "wait"): "whatever does not end by itself is killed then, and nobody says that it did",
+    ("scripted_http_servers.py", "settimeout"): "whoever connects and says nothing keeps all others waiting",
 }
 HTTPX = {f"httpx.{name}" for name in "AsyncClient Client get post put patch delete request stream".split()}
 
@@ -168,10 +169,9 @@ def test_which_bounds_are_short(text: str, found: list[int]) -> None:
 
 
 def test_bounds_are_against_hanging() -> None:
-    """Of real programs and machines: test_patience.py."""
     found = {
         (path.name, name): f"{path.relative_to(ROOT)}:{line}"
-        for room in ("build", "conformance", "fuzz", "kit", "property", "recorded", "simnet", "unit", "vectors")
+        for room in ROOMS
         for path in sorted((ROOT / "tests" / room).rglob("*.py"))
         for line, name in short_bounds(path.read_text())
     }
@@ -201,7 +201,7 @@ def test_what_httpx_bounds_is_found(call: str, found: list[int]) -> None:
 
 
 def test_no_answer_has_the_five_seconds_of_httpx() -> None:
-    """`http_client` of tests/kit/http_client.py gives it a minute."""
+    """`http_client` of tests/kit/api/http_clients.py gives it a minute."""
     wrong = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / "tests").rglob("*.py"))

@@ -17,17 +17,34 @@ from tests.kit.paths import ROOT
 GENERATED = ("/proto/", "/migrations/versions/", "/dashboard/")
 CALLED_BY_LIBRARIES = {
     # asyncssh
-    "begin_auth", "connection_requested", "server_requested", "unix_connection_requested", "unix_server_requested",
+    "begin_auth",
+    "connection_requested",
+    "server_requested",
+    "unix_connection_requested",
+    "unix_server_requested",
     "reverse_map_path",
     # asyncio's transports, as asyncssh uses ours
-    "get_extra_info", "pause_reading", "resume_reading", "set_write_buffer_limits", "get_write_buffer_size",
-    "can_write_eof", "set_protocol", "get_protocol",
+    "get_extra_info",
+    "pause_reading",
+    "resume_reading",
+    "set_write_buffer_limits",
+    "get_write_buffer_size",
+    "can_write_eof",
+    "set_protocol",
+    "get_protocol",
     # the import system, MkDocs
-    "create_module", "exec_module", "get_code", "get_source", "get_resource_reader", "on_config", "on_page_markdown",
+    "create_module",
+    "exec_module",
+    "get_code",
+    "get_source",
+    "get_resource_reader",
+    "on_config",
+    "on_page_markdown",
     # Quart's and Hypercorn's connections, SQLAlchemy
     "_send_pings",
-    "_check_protocol", "process_result_value",
-}  # fmt: skip
+    "_check_protocol",
+    "process_result_value",
+}
 FOR_TESTS = {
     "start_handshake": "tests begin handshakes when they want them, the product when there is data",
     "FrameReader": "vectors and fuzzers cut recorded streams with it; connections read into buffers of their own",

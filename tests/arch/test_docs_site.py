@@ -46,9 +46,10 @@ def test_the_navigation_has_every_page_once() -> None:
 def test_headings_that_are_linked_to_exist(page: Path) -> None:
     text = FENCE.sub("", page.read_text())
     missing = [
-        f"{target}#{anchor}" for target, anchor in ANCHORED.findall(text)
+        f"{target}#{anchor}"
+        for target, anchor in ANCHORED.findall(text)
         if anchor not in anchors((page.parent / target).resolve() if target else page)
-    ]  # fmt: skip
+    ]
     assert not missing
 
 

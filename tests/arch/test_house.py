@@ -27,8 +27,11 @@ FULLEST_FOLDER = 25
 def test_rooms_import_only_whom_they_may() -> None:
     done = subprocess.run(
         [str(Path(sys.executable).parent / "lint-imports"), "--config", "pyproject.toml", "--no-cache"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

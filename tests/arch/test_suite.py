@@ -12,8 +12,8 @@ import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
 
-from tests.kit import hanging, ports
-from tests.kit.ports import PORTS, _claimed, free_port
+from tests.kit import free_ports, hang_guard
+from tests.kit.free_ports import PORTS, _claimed, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = (ROOT / "scripts/test").read_text()
@@ -75,13 +75,13 @@ def test_a_program_is_told_a_port_that_no_run_beside_it_is_given() -> None:
     assert PORTS.stop <= 32_768
     assert len(found := {free_port() for _ in range(20)}) > 10 and found <= set(PORTS)
     makers = [path.name for path in (ROOT / "tests").rglob("*.py") if re.search(r"def free_port\(", path.read_text())]
-    assert makers == ["ports.py"]
+    assert makers == ["free_ports.py"]
 
 
 def test_a_port_that_has_to_be_this_one_is_given_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "PORTS", range(ports.ECHO, ports.ECHO + 2))
-    monkeypatch.setattr(ports, "_claimed", lambda _port: True)
-    assert {free_port() for _ in range(20)} == {ports.ECHO + 1}
+    monkeypatch.setattr(free_ports, "PORTS", range(free_ports.ECHO, free_ports.ECHO + 2))
+    monkeypatch.setattr(free_ports, "_claimed", lambda _port: True)
+    assert {free_port() for _ in range(20)} == {free_ports.ECHO + 1}
 
 
 def test_a_port_is_given_to_one_run_at_a_time() -> None:
@@ -89,8 +89,8 @@ def test_a_port_is_given_to_one_run_at_a_time() -> None:
 
 
 async def test_a_test_that_hangs_ends_by_itself(request: pytest.FixtureRequest) -> None:
-    assert next(request.node.iter_markers("trio")).kwargs["run"] is hanging.run
-    assert float(request.config.getini("timeout")) > hanging.PATIENCE
+    assert next(request.node.iter_markers("trio")).kwargs["run"] is hang_guard.run
+    assert float(request.config.getini("timeout")) > hang_guard.PATIENCE
 
 
 def test_what_hangs_says_where_and_leaves_nothing() -> None:
@@ -102,18 +102,20 @@ def test_what_hangs_says_where_and_leaves_nothing() -> None:
             nursery.start_soon(wait_for_nothing)
 
     for _ in range(2):  # the next one runs as if nothing had been
-        with pytest.raises(hanging.HangsError, match=r"(?s)test_suite.*wait_for_nothing"):
-            hanging.run(main, patience=0.05)
+        with pytest.raises(hang_guard.HangsError, match=r"(?s)test_suite.*wait_for_nothing"):
+            hang_guard.run(main, patience=0.05)
 
     async def answer() -> int:
         await trio.sleep(3600)
         return 7
 
-    assert hanging.run(answer, patience=1, clock=trio.testing.MockClock(autojump_threshold=0)) == 7
+    assert hang_guard.run(answer, patience=1, clock=trio.testing.MockClock(autojump_threshold=0)) == 7
 
 
 def test_system_tests_start_the_program_they_are_told_to() -> None:
     """`./scripts/test --binary` would say of the built program what is true of the sources."""
     sources = re.compile(r"""-m["', ]+coder\b(?![.\w])""")
     for path in sorted((ROOT / "tests/system").glob("*.py")):
-        assert not sources.search(path.read_text()), f"{path.name}: program_under_test() of tests/kit/loopback.py"
+        assert not sources.search(path.read_text()), (
+            f"{path.name}: program_under_test() of tests/kit/server/server_process.py"
+        )

@@ -21,10 +21,10 @@ import wsproto
 from playwright.sync_api import BrowserContext
 from wsproto import events
 
-from tests.kit.loopback import end
-from tests.kit.ports import free_port
-from tests.kit.showcase import Showcase
-from tests.kit.web_app import app_in_a_thread
+from tests.kit.dashboard.pages import Showcase
+from tests.kit.free_ports import free_port
+from tests.kit.server.server_process import end
+from tests.kit.stand_ins.scripted_http_servers import app_in_a_thread
 
 PIECE = 1 << 20
 PATIENCE = 60.0

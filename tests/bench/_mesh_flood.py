@@ -37,7 +37,7 @@ def flood(port: int) -> None:
 
 
 async def measure(seconds: float) -> dict[str, float]:
-    from tests.kit.mesh import node_pair
+    from tests.kit.network.overlay_pair import node_pair
 
     async with node_pair() as pair, trio.open_nursery() as nursery:
         there = pair.addresses[1]

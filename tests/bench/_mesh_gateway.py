@@ -23,7 +23,7 @@ import trio
 
 if TYPE_CHECKING:
     from coder.mesh.drivers.wireguard_gateway import WireguardGateway
-    from tests.kit.phone import Phone
+    from tests.kit.network.wireguard_devices import Phone
 
 ROUNDS = 5
 CLIENTS = 200
@@ -44,8 +44,8 @@ class Spell:
 async def measure(seconds: float) -> dict[str, float]:
     from coder.mesh.core.crypto.keys import PrivateKey
     from coder.mesh.drivers.wireguard_gateway import open_gateway
-    from tests.kit.mesh import introduce, node_pair
-    from tests.kit.phone import Phone
+    from tests.kit.network.overlay_pair import introduce, node_pair
+    from tests.kit.network.wireguard_devices import Phone
 
     key = PrivateKey.generate(os.urandom)
     async with (
@@ -64,8 +64,8 @@ async def measure(seconds: float) -> dict[str, float]:
 
 
 async def _trips(phone: Phone, seconds: float) -> Spell:
-    from tests.kit.mesh import address
-    from tests.kit.phone import echo
+    from tests.kit.network.overlay_pair import address
+    from tests.kit.network.wireguard_devices import echo
 
     question = echo(address(2).packed, bytes(32))
     found: list[float] = []

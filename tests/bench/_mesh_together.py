@@ -18,7 +18,7 @@ ROUNDS = 7
 
 async def measure(count: int) -> dict[str, float]:
     """Medians of `count` round trips of 32 bytes, microseconds; the two kinds alternate."""
-    from tests.kit.mesh import node_pair
+    from tests.kit.network.overlay_pair import node_pair
 
     async def echo(stream: trio.abc.Stream) -> None:
         while data := await stream.receive_some():

@@ -122,14 +122,23 @@ def _users(made: Population, count: int, now: datetime) -> None:
     for number in range(1, count):
         name = f"user-{number:03}"
         key = made.add(
-            identity.users, email=f"{name}@example.com", username=name, name=f"User {number}", created_at=now,
-            updated_at=now, last_seen_at=now, status="active",
-        )  # fmt: skip
+            identity.users,
+            email=f"{name}@example.com",
+            username=name,
+            name=f"User {number}",
+            created_at=now,
+            updated_at=now,
+            last_seen_at=now,
+            status="active",
+        )
         made.user_ids.append(key)
         made.add(
-            identity.organization_members, organization_id=made.organization_id, user_id=key, created_at=now,
+            identity.organization_members,
+            organization_id=made.organization_id,
+            user_id=key,
+            created_at=now,
             updated_at=now,
-        )  # fmt: skip
+        )
         if number % 2:
             made.add(identity.group_members, group_id=made.group_id, user_id=key)
     for number in range(60):
@@ -139,19 +148,36 @@ def _users(made: Population, count: int, now: datetime) -> None:
 
 def _token(made: Population, number: int, now: datetime) -> None:
     made.add(
-        identity.api_keys, id=f"bench{number:05}", user_id=made.owner_id, hashed_secret=b"-" * 32, last_used=now,
-        expires_at=now + timedelta(days=7), created_at=now, updated_at=now, login_type="token",
-        lifetime_seconds=604800, ip_address="127.0.0.1", token_name=f"token-{number}", scopes=["coder:all"],
+        identity.api_keys,
+        id=f"bench{number:05}",
+        user_id=made.owner_id,
+        hashed_secret=b"-" * 32,
+        last_used=now,
+        expires_at=now + timedelta(days=7),
+        created_at=now,
+        updated_at=now,
+        login_type="token",
+        lifetime_seconds=604800,
+        ip_address="127.0.0.1",
+        token_name=f"token-{number}",
+        scopes=["coder:all"],
         allow_list=["*:*"],
-    )  # fmt: skip
+    )
 
 
 def _entries(made: Population, number: int, now: datetime) -> None:
     made.add(
-        automation.audit_logs, time=now - timedelta(minutes=number), user_id=made.owner_id,
-        organization_id=made.organization_id, resource_type="user", resource_id=made.user_ids[-1],
-        resource_target="user", action="write", status_code=200, request_id=uuid4(),
-    )  # fmt: skip
+        automation.audit_logs,
+        time=now - timedelta(minutes=number),
+        user_id=made.owner_id,
+        organization_id=made.organization_id,
+        resource_type="user",
+        resource_id=made.user_ids[-1],
+        resource_target="user",
+        action="write",
+        status_code=200,
+        request_id=uuid4(),
+    )
 
 
 # ---- templates
@@ -159,10 +185,19 @@ def _entries(made: Population, number: int, now: datetime) -> None:
 
 def _job(made: Population, kind: str, now: datetime, **rest: Any) -> UUID:
     key = made.add(
-        jobs.provisioner_jobs, created_at=now, updated_at=now, started_at=now, completed_at=now,
-        organization_id=made.organization_id, initiator_id=made.owner_id, provisioner="terraform",
-        file_id=_file(made), type=kind, tags={"scope": "organization", "owner": ""}, **{"input": {}, **rest},
-    )  # fmt: skip
+        jobs.provisioner_jobs,
+        created_at=now,
+        updated_at=now,
+        started_at=now,
+        completed_at=now,
+        organization_id=made.organization_id,
+        initiator_id=made.owner_id,
+        provisioner="terraform",
+        file_id=_file(made),
+        type=kind,
+        tags={"scope": "organization", "owner": ""},
+        **{"input": {}, **rest},
+    )
     made.job_ids.append(key)
     return key
 
@@ -171,9 +206,13 @@ def _file(made: Population) -> UUID:
     kept = made.rows[identity.files]
     if not kept:
         made.add(
-            identity.files, hash="0" * 64, created_at=datetime.now(UTC), created_by=made.owner_id,
-            mimetype="application/x-tar", data=b"-" * 10_240,
-        )  # fmt: skip
+            identity.files,
+            hash="0" * 64,
+            created_at=datetime.now(UTC),
+            created_by=made.owner_id,
+            mimetype="application/x-tar",
+            data=b"-" * 10_240,
+        )
     key: UUID = kept[0]["id"]
     return key
 
@@ -182,17 +221,34 @@ def _templates(made: Population, count: int, now: datetime) -> None:
     for number in range(count):
         template, versions = uuid4(), [uuid4() for _ in range(6)]
         made.add(
-            templates.templates, id=template, organization_id=made.organization_id, name=f"template-{number:02}",
-            display_name=f"Template {number}", description="For the benchmark", icon="/icon/docker.png",
-            provisioner="terraform", active_version_id=versions[-1], created_by=made.owner_id, created_at=now,
-            updated_at=now, group_acl={str(made.organization_id): "use"},
-        )  # fmt: skip
+            templates.templates,
+            id=template,
+            organization_id=made.organization_id,
+            name=f"template-{number:02}",
+            display_name=f"Template {number}",
+            description="For the benchmark",
+            icon="/icon/docker.png",
+            provisioner="terraform",
+            active_version_id=versions[-1],
+            created_by=made.owner_id,
+            created_at=now,
+            updated_at=now,
+            group_acl={str(made.organization_id): "use"},
+        )
         for step, version in enumerate(versions):
             made.add(
-                templates.template_versions, id=version, template_id=template, organization_id=made.organization_id,
-                name=f"v{step}", message="", readme="# Readme", job_id=_job(made, "template_version_import", now),
-                created_by=made.owner_id, created_at=now + timedelta(seconds=step), updated_at=now,
-            )  # fmt: skip
+                templates.template_versions,
+                id=version,
+                template_id=template,
+                organization_id=made.organization_id,
+                name=f"v{step}",
+                message="",
+                readme="# Readme",
+                job_id=_job(made, "template_version_import", now),
+                created_by=made.owner_id,
+                created_at=now + timedelta(seconds=step),
+                updated_at=now,
+            )
         made.template_ids.append(template)
         made.version_ids.append(versions[-1])
 
@@ -207,17 +263,33 @@ def _workspace(made: Population, number: int, now: datetime) -> None:
     workspace, latest = uuid4(), uuid4()
     made.workspace_ids.append(workspace)
     made.add(
-        workspaces.workspaces, id=workspace, created_at=now, updated_at=now, owner_id=owner,
-        organization_id=made.organization_id, template_id=template, name=f"workspace-{number:04}", last_used_at=now,
-        ttl_ms=28_800_000, latest_build_id=latest,
-    )  # fmt: skip
+        workspaces.workspaces,
+        id=workspace,
+        created_at=now,
+        updated_at=now,
+        owner_id=owner,
+        organization_id=made.organization_id,
+        template_id=template,
+        name=f"workspace-{number:04}",
+        last_used_at=now,
+        ttl_ms=28_800_000,
+        latest_build_id=latest,
+    )
     for step, (build, transition) in enumerate(((uuid4(), "start"), (uuid4(), "stop"), (latest, "start")), 1):
         moment = now - timedelta(minutes=60 - step)
         job = _job(made, "workspace_build", moment, input={"workspace_build_id": str(build)})
         made.add(
-            builds.workspace_builds, id=build, created_at=moment, updated_at=moment, workspace_id=workspace,
-            template_version_id=version, build_number=step, transition=transition, initiator_id=owner, job_id=job,
-        )  # fmt: skip
+            builds.workspace_builds,
+            id=build,
+            created_at=moment,
+            updated_at=moment,
+            workspace_id=workspace,
+            template_version_id=version,
+            build_number=step,
+            transition=transition,
+            initiator_id=owner,
+            job_id=job,
+        )
         for name in ("cpu", "region"):
             made.add(builds.workspace_build_parameters, workspace_build_id=build, name=name, value="2")
         _resources(made, job, transition, moment, current=build == latest)
@@ -226,42 +298,83 @@ def _workspace(made: Population, number: int, now: datetime) -> None:
 def _resources(made: Population, job: UUID, transition: str, now: datetime, *, current: bool) -> None:
     facts = [{"key": "size", "value": "10 GB", "sensitive": False}, {"key": "zone", "value": "a", "sensitive": False}]
     made.add(
-        resources.workspace_resources, created_at=now, job_id=job, transition=transition, type="docker_volume",
-        name="home", metadata=facts,
-    )  # fmt: skip
+        resources.workspace_resources,
+        created_at=now,
+        job_id=job,
+        transition=transition,
+        type="docker_volume",
+        name="home",
+        metadata=facts,
+    )
     if transition != "start":
         return
     box = made.add(
-        resources.workspace_resources, created_at=now, job_id=job, transition=transition, type="docker_container",
-        name="box", metadata=facts, position=1,
-    )  # fmt: skip
+        resources.workspace_resources,
+        created_at=now,
+        job_id=job,
+        transition=transition,
+        type="docker_container",
+        name="box",
+        metadata=facts,
+        position=1,
+    )
     agent = made.add(
-        agents.workspace_agents, created_at=now, updated_at=now, resource_id=box, job_id=job, name="main",
-        auth_token=uuid4(), architecture="amd64", operating_system="linux", connection_timeout_seconds=120,
-        environment_variables={"A": "b"}, display_apps=["vscode", "web_terminal", "ssh_helper"],
-    )  # fmt: skip
+        agents.workspace_agents,
+        created_at=now,
+        updated_at=now,
+        resource_id=box,
+        job_id=job,
+        name="main",
+        auth_token=uuid4(),
+        architecture="amd64",
+        operating_system="linux",
+        connection_timeout_seconds=120,
+        environment_variables={"A": "b"},
+        display_apps=["vscode", "web_terminal", "ssh_helper"],
+    )
     if current:
         made.agent_ids.append(agent)
     for name in ("code-server", "preview", "docs"):
         made.add(
-            agents.workspace_apps, created_at=now, agent_id=agent, slug=name, display_name=name, icon="/icon/code.svg",
-            url="http://localhost:13337", subdomain=True, health="healthy",
-            healthcheck_url="http://localhost:13337/healthz", healthcheck_interval=5, healthcheck_threshold=6,
-        )  # fmt: skip
+            agents.workspace_apps,
+            created_at=now,
+            agent_id=agent,
+            slug=name,
+            display_name=name,
+            icon="/icon/code.svg",
+            url="http://localhost:13337",
+            subdomain=True,
+            health="healthy",
+            healthcheck_url="http://localhost:13337/healthz",
+            healthcheck_interval=5,
+            healthcheck_threshold=6,
+        )
     source = uuid4()
     made.add(
         agents.workspace_agent_log_sources, agent_id=agent, id=source, created_at=now, display_name="Startup Script"
     )
     made.add(
-        agents.workspace_agent_scripts, agent_id=agent, created_at=now, log_source_id=source, script="echo start",
-        run_on_start=True, display_name="Startup Script",
-    )  # fmt: skip
+        agents.workspace_agent_scripts,
+        agent_id=agent,
+        created_at=now,
+        log_source_id=source,
+        script="echo start",
+        run_on_start=True,
+        display_name="Startup Script",
+    )
 
 
 def _daemons(made: Population, now: datetime) -> None:
     for number in range(30):
         made.add(
-            provisioners.provisioner_daemons, created_at=now, name=f"daemon-{number}", provisioners=["terraform"],
-            organization_id=made.organization_id, last_seen_at=now, version="v2.34.0", api_version="1.0",
-            tags={"scope": "organization", "owner": ""}, key_id=UUID("00000000-0000-0000-0000-000000000001"),
-        )  # fmt: skip
+            provisioners.provisioner_daemons,
+            created_at=now,
+            name=f"daemon-{number}",
+            provisioners=["terraform"],
+            organization_id=made.organization_id,
+            last_seen_at=now,
+            version="v2.34.0",
+            api_version="1.0",
+            tags={"scope": "organization", "owner": ""},
+            key_id=UUID("00000000-0000-0000-0000-000000000001"),
+        )

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.first import end
-from tests.kit.certificates import Authority
+from tests.kit.stand_ins.certificates import Authority
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "relay.test"
@@ -68,20 +68,43 @@ def relay_server(
         authority = signer.file
         certificate, key = signer.issue(NAME)
         listen = [
-            "--http-address", "", "--tls-enable", "--tls-address", f"{host}:{port}", "--tls-cert-file", certificate,
-            "--tls-key-file", key, "--access-url", f"https://{host}:{port}",
-        ]  # fmt: skip
+            "--http-address",
+            "",
+            "--tls-enable",
+            "--tls-address",
+            f"{host}:{port}",
+            "--tls-cert-file",
+            certificate,
+            "--tls-key-file",
+            key,
+            "--access-url",
+            f"https://{host}:{port}",
+        ]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}
     log = folder / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
             [
-                *command, sys.executable, "-m", "coder", "server", *listen, "--cache-dir", str(folder / "cache"),
-                "--derp-server-stun-addresses", "disable", "--provisioner-daemons", "0",
+                *command,
+                sys.executable,
+                "-m",
+                "coder",
+                "server",
+                *listen,
+                "--cache-dir",
+                str(folder / "cache"),
+                "--derp-server-stun-addresses",
+                "disable",
+                "--provisioner-daemons",
+                "0",
             ],
-            env={**kept, "CODER_CONFIG_DIR": str(folder / "config"), "PYTHONPATH": str(tree)}, cwd=tree,
-            stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            env={**kept, "CODER_CONFIG_DIR": str(folder / "config"), "PYTHONPATH": str(tree)},
+            cwd=tree,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     try:
         _wait(process, log, [*command, sys.executable, "-m", "tests.bench._relay_server", host, str(port), authority])
         yield RelayServer(host, port, authority, process.pid)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coder.mesh.core.crypto.keys import PrivateKey
-from tests.kit.netns import Net, open_net
+from tests.kit.network.network_namespaces import Net, open_net
 
 OUTER = ("10.211.0.1", "10.211.0.2")
 INNER = ("fd00:b::1", "fd00:b::2")
@@ -58,9 +58,15 @@ def newest() -> Path:
         (work / "cache/archives/partial").mkdir(parents=True)
         (work / "sources").write_text(f"deb [signed-by={_KEYRING}] http://deb.debian.org/debian {SUITE} main\n")
         options = [
-            "-o", f"Dir::Etc::sourcelist={work / 'sources'}", "-o", "Dir::Etc::sourceparts=/dev/null",
-            "-o", f"Dir::State::lists={work / 'lists'}", "-o", f"Dir::Cache={work / 'cache'}",
-        ]  # fmt: skip
+            "-o",
+            f"Dir::Etc::sourcelist={work / 'sources'}",
+            "-o",
+            "Dir::Etc::sourceparts=/dev/null",
+            "-o",
+            f"Dir::State::lists={work / 'lists'}",
+            "-o",
+            f"Dir::Cache={work / 'cache'}",
+        ]
         for command in (["update"], ["download", "wireguard-go"]):
             done = subprocess.run(["apt-get", "-q", *options, *command], cwd=work, capture_output=True, check=False)
             if done.returncode:

@@ -155,8 +155,11 @@ def _first_bytes(place: Place, count: int, tree: Path) -> dict[str, float]:
     agent = next(a["id"] for r in shown[0]["latest_build"]["resources"] for a in r.get("agents") or [])
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench._workspace", place.url, agent, str(count)],
-        env={**place.env, "PYTHONPATH": str(tree)}, cwd=tree, capture_output=True, check=True,
-    )  # fmt: skip
+        env={**place.env, "PYTHONPATH": str(tree)},
+        cwd=tree,
+        capture_output=True,
+        check=True,
+    )
     times: list[float] = json.loads(done.stdout)
     return {"first_byte_ms": statistics.median(times)}
 

@@ -21,13 +21,21 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.first import SETTLED, Place, _scp, build, end, note, prepare, row, rss, wait
-from tests.kit.terminal import Terminal
+from tests.kit.programs.command_line import Terminal
 
 SESSIONS = 200
 RAW = "stty raw -echo; echo ready; exec cat"
 """What runs at the other end: every byte comes back as it is."""
-QUIET = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
-         "LogLevel=ERROR")  # fmt: skip
+QUIET = (
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+)
 
 
 def measure(quick: bool = False) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -143,10 +151,15 @@ def _plain_sshd(sshd: str, folder: Path) -> Iterator[list[str]]:
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where it locks itself in
     settings = {
-        "ListenAddress": f"127.0.0.1:{port}", "HostKey": folder / "host", "AuthorizedKeysFile": folder / "user.pub",
-        "StrictModes": "no", "UsePAM": "no", "PasswordAuthentication": "no", "PidFile": "none",
+        "ListenAddress": f"127.0.0.1:{port}",
+        "HostKey": folder / "host",
+        "AuthorizedKeysFile": folder / "user.pub",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PasswordAuthentication": "no",
+        "PidFile": "none",
         "PermitRootLogin": "yes",
-    }  # fmt: skip
+    }
     (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     with (folder / "sshd.log").open("wb") as log:
         process = subprocess.Popen(
@@ -154,8 +167,19 @@ def _plain_sshd(sshd: str, folder: Path) -> Iterator[list[str]]:
         )
     try:
         wait(lambda: b"listening" in (folder / "sshd.log").read_bytes())
-        yield ["ssh", "-tt", "-F", "none", *QUIET, "-i", str(folder / "user"), "-p", str(port),
-               f"{getpass.getuser()}@127.0.0.1", RAW]  # fmt: skip
+        yield [
+            "ssh",
+            "-tt",
+            "-F",
+            "none",
+            *QUIET,
+            "-i",
+            str(folder / "user"),
+            "-p",
+            str(port),
+            f"{getpass.getuser()}@127.0.0.1",
+            RAW,
+        ]
     finally:
         end(process)
 
@@ -178,10 +202,15 @@ def _sessions(place: Place, config: Path) -> list[dict[str, Any]]:
         command = f"echo here; read x <{go}; echo done"
         began = time.perf_counter()
         running = [
-            subprocess.Popen([*base, "coder.ws", command], env=place.env, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            subprocess.Popen(
+                [*base, "coder.ws", command],
+                env=place.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
             for _ in range(SESSIONS)
-        ]  # fmt: skip
+        ]
         for process in running:
             assert process.stdout is not None
             process.stdout.readline()

@@ -96,9 +96,13 @@ async def _measure(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], dic
         rows = await _at_rest(scene, 8 if quick else 20)
         note("populating …")
         scene.made = await populate(
-            scene.db, await _organization(scene), await _owner(scene), workspace_count=WORKSPACES, user_count=USERS,
+            scene.db,
+            await _organization(scene),
+            await _owner(scene),
+            workspace_count=WORKSPACES,
+            user_count=USERS,
             template_count=TEMPLATES,
-        )  # fmt: skip
+        )
         await connect_agents(scene.db, scene.made, AGENTS)
         count = 100 if quick else 300
         for name, path, server, database, their_server, their_database in COSTS:
@@ -142,13 +146,26 @@ async def _server(place: Place, program: list[str], database: str) -> AsyncItera
     with (place.folder / "server.log").open("ab") as log:
         process = subprocess.Popen(
             [
-                *program, "server", "--http-address", place.address, "--access-url", place.url,
-                "--derp-server-stun-addresses", "disable", "--cache-dir", str(place.folder / "cache"),
-                "--dangerous-disable-rate-limits", "--experiments", "oauth2",
+                *program,
+                "server",
+                "--http-address",
+                place.address,
+                "--access-url",
+                place.url,
+                "--derp-server-stun-addresses",
+                "disable",
+                "--cache-dir",
+                str(place.folder / "cache"),
+                "--dangerous-disable-rate-limits",
+                "--experiments",
+                "oauth2",
             ],
-            env={**place.env, "CODER_PG_CONNECTION_URL": database}, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            env={**place.env, "CODER_PG_CONNECTION_URL": database},
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
     try:
         await trio.to_thread.run_sync(wait, place.answers)
         yield process
@@ -320,9 +337,17 @@ def lists(made: Population) -> list[str]:
         f"{template}/acl",
         f"{template}/acl/available?limit={{limit}}",
         f"{template}/daus",
-        *(f"{version}/{part}" for part in (
-            "resources", "rich-parameters", "variables", "presets", "external-auth", "logs",
-        )),
+        *(
+            f"{version}/{part}"
+            for part in (
+                "resources",
+                "rich-parameters",
+                "variables",
+                "presets",
+                "external-auth",
+                "logs",
+            )
+        ),
         "/api/v2/organizations",
         f"{organization}/members",
         f"{organization}/members/roles",
@@ -351,7 +376,7 @@ def lists(made: Population) -> list[str]:
         f"/api/v2/insights/user-activity?{insights}",
         f"/api/v2/insights/user-latency?{insights}",
         "/api/v2/insights/user-status-counts?tz_offset=0",
-    ]  # fmt: skip
+    ]
 
 
 async def _statements(scene: Scene, skipped: dict[str, str]) -> list[dict[str, Any]]:

@@ -88,9 +88,14 @@ def _by_script(place: Place) -> float:
     with (home / "log").open("wb") as log:
         began = time.perf_counter()
         process = subprocess.Popen(
-            ["sh", "-c", shown["init_script"]], env=there, cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            ["sh", "-c", shown["init_script"]],
+            env=there,
+            cwd=home,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
     try:
         wait(lambda: _is_connected(place, SECOND))
         return time.perf_counter() - began

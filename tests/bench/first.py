@@ -84,11 +84,23 @@ class Place:
             began = time.perf_counter()
             process = subprocess.Popen(
                 [
-                    str(self.binary), "server", "--http-address", self.address, "--access-url", self.url,
-                    "--derp-server-stun-addresses", "disable", "--cache-dir", str(self.folder / "cache"),
+                    str(self.binary),
+                    "server",
+                    "--http-address",
+                    self.address,
+                    "--access-url",
+                    self.url,
+                    "--derp-server-stun-addresses",
+                    "disable",
+                    "--cache-dir",
+                    str(self.folder / "cache"),
                 ],
-                env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                env=self.env,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         try:
             wait(self.answers)
             yield time.perf_counter() - began
@@ -109,9 +121,13 @@ class Place:
         with (self.folder / "agent.log").open("ab") as log:
             began = time.perf_counter()
             process = subprocess.Popen(
-                [str(self.binary), "agent"], env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                [str(self.binary), "agent"],
+                env=env,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         try:
             wait(lambda: b'"status": "connected"' in self.coder("list", "-o", "json").stdout)
             yield ConnectedAgent(process, time.perf_counter() - began)
@@ -138,9 +154,18 @@ def _measure(place: Place, rounds: int) -> tuple[list[dict[str, Any]], dict[str,
 
 def prepare(place: Place) -> None:
     place.coder(
-        "login", place.url, "--first-user-email", "b@example.com", "--first-user-username", "bench",
-        "--first-user-full-name", "B", "--first-user-password", PASSWORD, "--first-user-trial=false",
-    )  # fmt: skip
+        "login",
+        place.url,
+        "--first-user-email",
+        "b@example.com",
+        "--first-user-username",
+        "bench",
+        "--first-user-full-name",
+        "B",
+        "--first-user-password",
+        PASSWORD,
+        "--first-user-trial=false",
+    )
     template = place.folder / "template"
     place.coder("templates", "init", "--id", "externally-managed-workspace", str(template))
     place.coder("templates", "push", "external", "-d", str(template), "-y")

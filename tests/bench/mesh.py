@@ -24,7 +24,7 @@ from tests.bench import _wireguard_go as go
 from tests.bench import _workspace, mesh_stream
 from tests.bench._relay_server import relay_server
 from tests.bench.mesh_stream import ROOT, Place, Result
-from tests.kit import netns
+from tests.kit.network import network_namespaces
 
 Row = dict[str, Any]
 UPSTREAM_DIRECT = 380.0
@@ -51,9 +51,15 @@ class Table:
         return self.tree != ROOT
 
     def add(
-        self, metric: str, value: float, unit: str, target: float | None = None, *, better: str = "lower",
+        self,
+        metric: str,
+        value: float,
+        unit: str,
+        target: float | None = None,
+        *,
+        better: str = "lower",
         peer: tuple[str, float] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         row: Row = {"metric": metric, "value": round(value, 3), "unit": unit, "better": better, "target": target}
         if peer is not None:
             row |= {"peer": peer[0], "peer_value": round(peer[1], 3)}
@@ -92,9 +98,13 @@ def measure(*, quick: bool = False) -> tuple[list[Row], dict[str, str]]:
 def _compile(table: Table, folder: Path) -> None:
     """What the binary contains. Without a compiler everything is measured plain, and the table says so."""
     subprocess.run(
-        [sys.executable, "build/compiled.py", str(folder)], cwd=ROOT, check=True, timeout=480,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "build/compiled.py", str(folder)],
+        cwd=ROOT,
+        check=True,
+        timeout=480,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     table.tree = folder
 
 
@@ -111,7 +121,7 @@ def _cost(results: list[Result]) -> float:
 
 def _between_namespaces(table: Table, quick: bool) -> None:
     """A cable with an ordinary MTU of 1500, which loopback has not."""
-    if not netns.available():
+    if not network_namespaces.available():
         raise go.UnavailableError("needs root and network namespaces")
     programs: dict[str, Path] = {}
     for name, find in {"the newest": go.newest, "Debian's own": go.installed}.items():
@@ -142,19 +152,29 @@ def _between_namespaces(table: Table, quick: bool) -> None:
         peer_rate = median(transfer.mbit_per_second for transfer in transfers)
         factor = 1.0 if name == "the newest" else 4.0
         table.add(
-            f"one TCP stream, beside {name} wireguard-go", rate, "Mbit/s", round(peer_rate * factor, 3),
-            better="higher", peer=(peer, peer_rate),
-        )  # fmt: skip
+            f"one TCP stream, beside {name} wireguard-go",
+            rate,
+            "Mbit/s",
+            round(peer_rate * factor, 3),
+            better="higher",
+            peer=(peer, peer_rate),
+        )
         if name == "the newest" and ours["plain"]:
             table.add(
-                f"the same in plain Python, beside {name} wireguard-go", _rate(ours["plain"]), "Mbit/s",
-                round(peer_rate * 0.8, 3), better="higher", peer=(peer, peer_rate),
-            )  # fmt: skip
+                f"the same in plain Python, beside {name} wireguard-go",
+                _rate(ours["plain"]),
+                "Mbit/s",
+                round(peer_rate * 0.8, 3),
+                better="higher",
+                peer=(peer, peer_rate),
+            )
         peer_cost = median(transfer.cpu_seconds / transfer.bytes * 1e9 for transfer in transfers)
         table.add(
-            f"its CPU time, both ends, beside {name} wireguard-go", cost, "ms/MB",
+            f"its CPU time, both ends, beside {name} wireguard-go",
+            cost,
+            "ms/MB",
             peer=(f"{peer} and iperf3", peer_cost),
-        )  # fmt: skip
+        )
     _own_streams(table, ours)
 
 
@@ -164,9 +184,13 @@ def _own_streams(table: Table, ours: dict[str, list[Result]]) -> None:
     target = 4 * UPSTREAM_DIRECT
     table.add("one TCP stream, beside the original", direct, "Mbit/s", target, better="higher", peer=upstream)
     table.add(
-        "the same with the socket buffers an ordinary user gets by default", _rate(ours["small"]), "Mbit/s", target,
-        better="higher", peer=upstream,
-    )  # fmt: skip
+        "the same with the socket buffers an ordinary user gets by default",
+        _rate(ours["small"]),
+        "Mbit/s",
+        target,
+        better="higher",
+        peer=upstream,
+    )
     table.add("its CPU time with small buffers, both ends", _cost(ours["small"]), "ms/MB")
     for name in RELAYS:
         _relayed(table, f"{name}, a cable of 1500 bytes", ours[name], direct)
@@ -218,18 +242,23 @@ def _round_trips(table: Table, path: str, results: list[Result]) -> None:
         f"round trip of 32 bytes, {path}", figure("round_trip_us"), "us", target, peer=("trio TCP on loopback", plain)
     )
     table.add(
-        f"CPU time of one end for it, {path}", figure("round_trip_cpu_us"), "us",
+        f"CPU time of one end for it, {path}",
+        figure("round_trip_cpu_us"),
+        "us",
         peer=("trio TCP on loopback", figure("plain_round_trip_cpu_us")),
-    )  # fmt: skip
+    )
 
 
 def _together(table: Table, quick: bool) -> None:
     found = _process(table, "_mesh_together", "500" if quick else "3000")
     plain = found["plain_us"]
     table.add(
-        "round trip of 32 bytes, direct, both ends in one process", found["mesh_us"], "us", round(plain * 1.6, 1),
+        "round trip of 32 bytes, direct, both ends in one process",
+        found["mesh_us"],
+        "us",
+        round(plain * 1.6, 1),
         peer=("trio TCP the same way", plain),
-    )  # fmt: skip
+    )
 
 
 # ---- scale and floods
@@ -237,9 +266,13 @@ def _together(table: Table, quick: bool) -> None:
 
 def _process(table: Table, module: str, *arguments: str) -> dict[str, float]:
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.bench.{module}", *arguments], cwd=table.tree, check=True, capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(table.tree)}, timeout=300,
-    )  # fmt: skip
+        [sys.executable, "-m", f"tests.bench.{module}", *arguments],
+        cwd=table.tree,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(table.tree)},
+        timeout=300,
+    )
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
@@ -260,18 +293,23 @@ def _handshakes(table: Table, quick: bool) -> None:
     table.add("handshakes answered per core, without sockets", 1e6 / found["answer_us"], "1/s", 5000, better="higher")
     table.add("refusing a garbage initiation of a stranger, without sockets", found["stranger_us"], "us CPU", 1)
     table.add(
-        "refusing a garbage initiation from a peer's address (wrong mac1), without sockets", found["known_us"],
-        "us CPU", 1,
-    )  # fmt: skip
+        "refusing a garbage initiation from a peer's address (wrong mac1), without sockets",
+        found["known_us"],
+        "us CPU",
+        1,
+    )
 
 
 def _flood(table: Table, quick: bool) -> None:
     found = _process(table, "_mesh_flood", "1" if quick else "3")
     quiet = found["quiet_us"]
     table.add(
-        "round trip under a flood of 20,000 garbage initiations a second", found["flooded_us"], "us",
-        round(2 * quiet, 1), peer=("the same without the flood", quiet),
-    )  # fmt: skip
+        "round trip under a flood of 20,000 garbage initiations a second",
+        found["flooded_us"],
+        "us",
+        round(2 * quiet, 1),
+        peer=("the same without the flood", quiet),
+    )
     table.add("CPU for each of them, system calls included", found["garbage_us"], "us")
 
 
@@ -279,9 +317,12 @@ def _gateway(table: Table, quick: bool) -> None:
     found = _process(table, "_mesh_gateway", "0.5" if quick else "2")
     quiet = found["quiet_us"]
     table.add(
-        "ping of a phone through the gateway under 20,000 initiations a second with wrong MACs", found["flooded_us"],
-        "us", round(2 * quiet, 1), peer=("the same without the flood", quiet),
-    )  # fmt: skip
+        "ping of a phone through the gateway under 20,000 initiations a second with wrong MACs",
+        found["flooded_us"],
+        "us",
+        round(2 * quiet, 1),
+        peer=("the same without the flood", quiet),
+    )
     table.add("CPU of the gateway for each of them, MAC and system calls included", found["garbage_us"], "us")
     table.add("CPU of a handshake through the gateway's socket, 500 a second", found["handshake_us"], "us")
 

@@ -154,14 +154,23 @@ def _spawn(processes: list[subprocess.Popen[str]], place: Place, *arguments: str
         options += place.server.words
     # The command is this file itself; the relay's address is the receiver's.
     process = subprocess.Popen(
-        [*before, sys.executable, "-m", "tests.bench.mesh_stream", *options, "--relay", place.receiver,
-         "--role", *arguments],
+        [
+            *before,
+            sys.executable,
+            "-m",
+            "tests.bench.mesh_stream",
+            *options,
+            "--relay",
+            place.receiver,
+            "--role",
+            *arguments,
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=place.tree,
         env={**os.environ, "PYTHONPATH": str(place.tree)},
-    )  # fmt: skip
+    )
     processes.append(process)
     return process
 
@@ -212,7 +221,7 @@ class Role:
 async def _relay(role: Role) -> None:
     from coder.mesh.core.crypto.keys import PrivateKey
     from coder.mesh.drivers.derp_server import DerpServer
-    from tests.kit.mesh import serve_bare
+    from tests.kit.network.overlay_pair import serve_bare
 
     server = DerpServer(PrivateKey.generate(os.urandom))
     async with trio.open_nursery() as nursery:
@@ -229,7 +238,7 @@ async def _relay(role: Role) -> None:
 @asynccontextmanager
 async def _node(number: int, role: Role) -> AsyncIterator[Any]:
     from coder.mesh.node import NodeConfig, open_node
-    from tests.kit.mesh import address, dial_bare, one_region
+    from tests.kit.network.overlay_pair import address, dial_bare, one_region
 
     direct = role.path == "direct"
     if role.server is None:
@@ -254,7 +263,7 @@ async def _node(number: int, role: Role) -> AsyncIterator[Any]:
 def _region_of(role: Role) -> Any:
     from coder.mesh.core.paths.derpmap import DerpMap
     from tests.bench._relay_server import NAME
-    from tests.kit.mesh import REGION, one_region
+    from tests.kit.network.overlay_pair import REGION, one_region
 
     assert role.server is not None
     region = one_region(*role.server).regions[REGION]
@@ -292,7 +301,7 @@ async def _round_trip(stream: trio.abc.Stream) -> tuple[float, float]:
 async def _meet(node: Any, number: int) -> dict[str, Any]:
     from coder.mesh.core.crypto.keys import PublicKey
     from coder.mesh.node import PeerConfig
-    from tests.kit.mesh import REGION, address
+    from tests.kit.network.overlay_pair import REGION, address
 
     peer = await _hear()
     endpoints = (peer["endpoint"],) if peer["endpoint"] else ()
@@ -309,7 +318,7 @@ async def _meet(node: Any, number: int) -> dict[str, Any]:
 
 
 async def _sender(role: Role, seconds: float) -> None:
-    from tests.kit.mesh import address
+    from tests.kit.network.overlay_pair import address
 
     chunk = os.urandom(CHUNK)
     async with _node(1, role) as node:

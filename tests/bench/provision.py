@@ -29,7 +29,7 @@ from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform.provider.serving import serve_provider
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.bench.first import ROOT, Place, build, end, note, prepare, row, rss, wait
-from tests.kit.provisioner_server import echo_archive
+from tests.kit.provisioners.scripted_job_server import echo_archive
 
 DAEMONS, BUILDS = 30, 60
 _ENDED = {"succeeded", "failed", "canceled"}
@@ -179,10 +179,12 @@ async def by_hand(place: Place, template: Path) -> AsyncIterator[Any]:
 
         async def apply(transition: str) -> tuple[float, float]:
             metadata = pb.Metadata(
-                coder_url=place.url, workspace_name="hand", workspace_owner="hand",
+                coder_url=place.url,
+                workspace_name="hand",
+                workspace_owner="hand",
                 workspace_id="aaaaaaaa-0000-4000-8000-000000000001",
                 workspace_transition=pb.START if transition == "start" else pb.STOP,
-            )  # fmt: skip
+            )
             provider.environment = env_of.job_variables(metadata, agent_scripts())
             env = env_of.inherited(os.environ) | dict(provider.environment)
             env |= {"TF_REATTACH_PROVIDERS": provider.reattach}
@@ -190,13 +192,18 @@ async def by_hand(place: Place, template: Path) -> AsyncIterator[Any]:
             began = time.perf_counter()
             at = {}
             for words in (
-                ["init"], ["plan", "-out=plan.out", *variables], ["apply", "-auto-approve", "plan.out"],
-            ):  # fmt: skip
+                ["init"],
+                ["plan", "-out=plan.out", *variables],
+                ["apply", "-auto-approve", "plan.out"],
+            ):
                 at[words[0]] = time.perf_counter()
                 await trio.run_process(
                     ["terraform", words[0], "-no-color", "-input=false", *words[1:]],
-                    cwd=folder, env=env, capture_stdout=True, capture_stderr=True,
-                )  # fmt: skip
+                    cwd=folder,
+                    env=env,
+                    capture_stdout=True,
+                    capture_stderr=True,
+                )
             return at["plan"] - began, time.perf_counter() - at["plan"]
 
         await apply("start")

@@ -16,21 +16,24 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
 
 from tests.bench._apps import WILDCARD, rates, sockets_at_once
-from tests.kit.browser import CHROMIUM, FLAGS, WIDE, element, missing, settled, visitor
-from tests.kit.dashboard_contract import (
+from tests.kit.dashboard.browser import CHROMIUM, FLAGS, WIDE, element, missing, settled, visitor
+from tests.kit.dashboard.pages import (
     CONTRACT,
+    LIMIT_KB,
     NO_ACCOUNT,
     OPTIONS,
     PAGES,
+    Showcase,
     Visit,
     furnish,
+    kilobytes,
     names,
+    page_files,
     session,
+    shared_files,
     with_provider,
 )
-from tests.kit.dashboard_sizes import LIMIT_KB, kilobytes, page_files, shared_files
-from tests.kit.loopback import Loopback, open_loopback
-from tests.kit.showcase import Showcase
+from tests.kit.server.server_process import Loopback, open_loopback
 
 WORKSPACES = 100
 KEYS = 60
@@ -239,9 +242,11 @@ def log_line(browser: Browser, shown: Showcase, count: int) -> dict[str, Any]:
         took.append(float(page.evaluate("window.__line")) - began * 1000)
     context.close()
     return {
-        "metric": "an agent's log line on the screen, p95", "value": round(percentile(took, 0.95)), "unit": "ms",
+        "metric": "an agent's log line on the screen, p95",
+        "value": round(percentile(took, 0.95)),
+        "unit": "ms",
         "target": 300,
-    }  # fmt: skip
+    }
 
 
 # Each line once, with how long before the frame that shows it a command printed it.
@@ -275,9 +280,11 @@ def build_line(browser: Browser, shown: Showcase) -> dict[str, Any]:
     took = [float(one) for one in page.evaluate(SPOKEN, SPOKEN_LINES)]
     context.close()
     return {
-        "metric": "a build's log line on the screen after its command printed it, p95", "unit": "ms", "target": 300,
+        "metric": "a build's log line on the screen after its command printed it, p95",
+        "unit": "ms",
+        "target": 300,
         "value": round(percentile(took, 0.95)),
-    }  # fmt: skip
+    }
 
 
 # From its beginning to its end, as far with each frame as fits in the time.
@@ -314,9 +321,12 @@ def long_log(browser: Browser, shown: Showcase) -> dict[str, Any]:
     rates_ = [float(page.evaluate(SCROLL, 4)) for _ in range(3)]
     context.close()
     return {
-        "metric": "frames a second while a log of 20,000 lines is scrolled from end to end", "unit": "1/s",
-        "value": round(statistics.median(rates_), 1), "target": FPS, "better": "higher",
-    }  # fmt: skip
+        "metric": "frames a second while a log of 20,000 lines is scrolled from end to end",
+        "unit": "1/s",
+        "value": round(statistics.median(rates_), 1),
+        "target": FPS,
+        "better": "higher",
+    }
 
 
 def echo(browser: Browser, shown: Showcase, count: int) -> dict[str, Any]:
@@ -340,18 +350,24 @@ def echo(browser: Browser, shown: Showcase, count: int) -> dict[str, Any]:
         page.wait_for_timeout(40)
     context.close()
     return {
-        "metric": "terminal echo through browser, server and agent, p95", "value": round(percentile(took, 0.95), 1),
-        "unit": "ms", "target": 30,
-    }  # fmt: skip
+        "metric": "terminal echo through browser, server and agent, p95",
+        "value": round(percentile(took, 0.95), 1),
+        "unit": "ms",
+        "target": 30,
+    }
 
 
 def app_proxy(shown: Showcase, quick: bool) -> dict[str, Any]:
     proxied, forwarded = rates(shown, 16 if quick else 64, 3 if quick else 5)
     return {
-        "metric": "an application's download through the proxy, beside coder port-forward", "value": round(proxied, 1),
-        "unit": "MiB/s", "peer": "coder port-forward", "peer_value": round(forwarded, 1), "better": "higher",
+        "metric": "an application's download through the proxy, beside coder port-forward",
+        "value": round(proxied, 1),
+        "unit": "MiB/s",
+        "peer": "coder port-forward",
+        "peer_value": round(forwarded, 1),
+        "better": "higher",
         "target": round(forwarded / 2, 1),
-    }  # fmt: skip
+    }
 
 
 def app_sockets(browser: Browser, shown: Showcase) -> list[dict[str, Any]]:
@@ -360,14 +376,18 @@ def app_sockets(browser: Browser, shown: Showcase) -> list[dict[str, Any]]:
     context.close()
     return [
         {
-            "metric": "300 WebSockets of an application at once: those with an answer", "value": answered,
-            "unit": "connections", "target": SOCKETS, "better": "higher",
+            "metric": "300 WebSockets of an application at once: those with an answer",
+            "value": answered,
+            "unit": "connections",
+            "target": SOCKETS,
+            "better": "higher",
         },
         {
-            "metric": "300 WebSockets of an application at once: there and back, p95", "unit": "ms",
+            "metric": "300 WebSockets of an application at once: there and back, p95",
+            "unit": "ms",
             "value": round(percentile(took, 0.95), 1) if took else None,
         },
-    ]  # fmt: skip
+    ]
 
 
 def percentile(values: list[float], part: float) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launched import Parts, compiled, packing, payloads
+from tests.kit.programs.single_binary import Parts, compiled, packing, payloads
 
 
 @pytest.fixture(scope="package")

@@ -119,14 +119,16 @@ def test_the_program_understands_its_arguments_and_settings(name: str) -> None:
 
 def test_the_cases() -> None:
     assert environment("tls")["CODER_TLS_CERT_FILE"].split(",") == [
-        "/etc/ssl/certs/coder/coder-tls/tls.crt", "/etc/ssl/certs/coder/apps-tls/tls.crt",
-    ]  # fmt: skip
+        "/etc/ssl/certs/coder/coder-tls/tls.crt",
+        "/etc/ssl/certs/coder/apps-tls/tls.crt",
+    ]
     assert environment("tls")["CODER_DERP_SERVER_RELAY_URL"] == "https://$(KUBE_POD_IP):8443"
     assert environment("volume")["CODER_ACCESS_URL"] == "http://coder.here.svc.cluster.local"
     assert one("volume", "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
     assert [rule["host"] for rule in one("ingress", "Ingress")["spec"]["rules"]] == [
-        "coder.example.com", "*.apps.example.com",
-    ]  # fmt: skip
+        "coder.example.com",
+        "*.apps.example.com",
+    ]
     assert not [d for d in rendered("proxy") if d["kind"] == "Role"]
     places = [d["metadata"]["namespace"] for d in rendered("everything") if d["kind"] == "Role"]
     assert places == ["here", "dev"]

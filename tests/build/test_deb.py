@@ -103,9 +103,12 @@ def test_its_life(package: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     stages = {part.partition("\n")[0]: part.splitlines()[1:] for part in done.stdout.split("== ")[1:]}
     assert [line for line in stages["installed"] if not line.startswith("systemctl")] == [
-        "/var/lib/coder:/usr/sbin/nologin", "755 root /usr/bin/coder", "640 root /etc/coder.d/coder.env", "installed",
+        "/var/lib/coder:/usr/sbin/nologin",
+        "755 root /usr/bin/coder",
+        "640 root /etc/coder.d/coder.env",
+        "installed",
         *sorted(deb.UNITS),
-    ]  # fmt: skip
+    ]
     assert "systemctl daemon-reload" in stages["installed"]
     assert not [line for line in stages["installed"] if "start" in line.split()], "none is started by itself"
     assert "systemctl try-restart coder.service coder-provisioner.service" in stages["upgraded"]
@@ -134,7 +137,9 @@ def test_the_units_are_what_systemd_reads(tmp_path: Path) -> None:
         shutil.copyfile(deb.SOURCES / name, units[-1])
     checked = subprocess.run(
         ["systemd-analyze", "verify", f"--root={tmp_path}", "--man=no", *units],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     ours = [line for line in checked.stderr.splitlines() if "coder" in line]
     assert not ours, checked.stderr

@@ -16,12 +16,24 @@ from coder.cli.edition import explain_missing, is_slim
 from coder.cli.command_table import COMMANDS
 
 NEEDS_SERVER = {
-    "provisioner start", "provisionerd start", "reset-password", "server", "server create-admin-user",
-    "server dbcrypt decrypt", "server dbcrypt delete", "server dbcrypt rotate", "server fix-oidc-links",
-    "server postgres-builtin-serve", "server postgres-builtin-url",
-    "server backup", "server restore", "server regenerate-vapid-keypair", "bundle", "terraform-provider",
+    "provisioner start",
+    "provisionerd start",
+    "reset-password",
+    "server",
+    "server create-admin-user",
+    "server dbcrypt decrypt",
+    "server dbcrypt delete",
+    "server dbcrypt rotate",
+    "server fix-oidc-links",
+    "server postgres-builtin-serve",
+    "server postgres-builtin-url",
+    "server backup",
+    "server restore",
+    "server regenerate-vapid-keypair",
+    "bundle",
+    "terraform-provider",
     "workspace-proxy server",
-}  # fmt: skip
+}
 
 
 def ours() -> list[str]:
@@ -99,10 +111,18 @@ class Graph:
 def test_the_slim_part_is_what_its_own_modules_reach() -> None:
     program = Script(str(editions.ROOT / "coder/__main__.py"), str(editions.ROOT / "coder/__main__.py"))
     edges = {
-        "codecs": [], "coder": [], "coder.cli": ["yaml.reader", "sqlalchemy", "coder.coderd"], "coder.coderd": ["jwt"],
-        "yaml": ["codecs"], "yaml.reader": [], "sqlalchemy": ["greenlet"], "greenlet": [], "jwt": [], "only.asked": [],
+        "codecs": [],
+        "coder": [],
+        "coder.cli": ["yaml.reader", "sqlalchemy", "coder.coderd"],
+        "coder.coderd": ["jwt"],
+        "yaml": ["codecs"],
+        "yaml.reader": [],
+        "sqlalchemy": ["greenlet"],
+        "greenlet": [],
+        "jwt": [],
+        "only.asked": [],
         program.identifier: ["coder.cli", "only.asked"],
-    }  # fmt: skip
+    }
     found = editions._reachable(Graph(edges, program), {"coder.coderd", "sqlalchemy"})
     assert set(found) == {"codecs", "coder", "coder.cli", "yaml", "yaml.reader"}
 
@@ -128,11 +148,13 @@ def test_data_belongs_to_a_package_that_is_there(place: str, belongs: bool) -> N
 @pytest.mark.parametrize(
     ("test", "runs"),
     [
-        ("TYPE_CHECKING", {"coder.domain"}), ("typing.TYPE_CHECKING", {"coder.domain"}),
-        ("not TYPE_CHECKING", {"coder.mesh", "coder.domain"}), ("TYPE_CHECKING or x", {"coder.mesh", "coder.domain"}),
+        ("TYPE_CHECKING", {"coder.domain"}),
+        ("typing.TYPE_CHECKING", {"coder.domain"}),
+        ("not TYPE_CHECKING", {"coder.mesh", "coder.domain"}),
+        ("TYPE_CHECKING or x", {"coder.mesh", "coder.domain"}),
         ("x", {"coder.mesh", "coder.domain"}),
     ],
-)  # fmt: skip
+)
 def test_what_only_types_need_is_no_import_and_its_else_is_one(tmp_path: Path, test: str, runs: set[str]) -> None:
     for package in ("mesh", "domain"):
         (tmp_path / "coder" / package).mkdir(parents=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launched import recipe
+from tests.kit.programs.single_binary import recipe
 
 sys.path.insert(0, str(recipe.ROOT / "build"))
 import foreign
@@ -86,10 +86,16 @@ def trees(tmp_path: Path) -> Trees:
 def test_each_kind_of_file_has_its_counterpart(trees: Trees, machine: str, there: str) -> None:
     dynload = f"python{sysconfig.get_python_version()}/lib-dynload"
     for name in (
-        f"{dynload}/_ssl.cpython-311-{HERE}.so", f"wheel/_fast.cpython-311-{HERE}.so", "wheel/_abi.abi3.so",
-        "wheel/_once_abi.abi3.so", "_top.abi3.so",
-        "libssl.so.3", "wheel.libs/libmade-1a2b.so.5", "libpython3.11.so.1.0", "wheel/bin/program",
-    ):  # fmt: skip
+        f"{dynload}/_ssl.cpython-311-{HERE}.so",
+        f"wheel/_fast.cpython-311-{HERE}.so",
+        "wheel/_abi.abi3.so",
+        "wheel/_once_abi.abi3.so",
+        "_top.abi3.so",
+        "libssl.so.3",
+        "wheel.libs/libmade-1a2b.so.5",
+        "libpython3.11.so.1.0",
+        "wheel/bin/program",
+    ):
         trees.native(name)
     (trees.internal / "libmade-1a2b.so.5").symlink_to("wheel.libs/libmade-1a2b.so.5")
     (trees.internal / "wheel/WHEEL").write_text(f"Tag: {HERE}")
@@ -106,12 +112,22 @@ def test_each_kind_of_file_has_its_counterpart(trees: Trees, machine: str, there
         trees.library(trees.wheels / f"{name}.cpython-311-{there}.so")
     trees.library(trees.wheels / "wheel/bin/program")
     (trees.wheels / "wheel/WHEEL").write_text(f"Tag: {there}")
-    assert trees.exchange() == sorted([
-        f"{dynload}/_ssl.cpython-311-{there}.so", f"wheel/_fast.cpython-311-{there}.so", "wheel/_abi.abi3.so",
-        f"wheel/_once_abi.cpython-311-{there}.so", f"_top.cpython-311-{there}.so",
-        "libssl.so.3", "libcrypto.so.3", "wheel.libs/libmade-9f8e.so.5", "libpython3.11.so.1.0", "wheel/bin/program",
-        "wheel/WHEEL", "coder/page.html",
-    ])  # fmt: skip
+    assert trees.exchange() == sorted(
+        [
+            f"{dynload}/_ssl.cpython-311-{there}.so",
+            f"wheel/_fast.cpython-311-{there}.so",
+            "wheel/_abi.abi3.so",
+            f"wheel/_once_abi.cpython-311-{there}.so",
+            f"_top.cpython-311-{there}.so",
+            "libssl.so.3",
+            "libcrypto.so.3",
+            "wheel.libs/libmade-9f8e.so.5",
+            "libpython3.11.so.1.0",
+            "wheel/bin/program",
+            "wheel/WHEEL",
+            "coder/page.html",
+        ]
+    )
     assert (trees.internal / "wheel/WHEEL").read_text().endswith(there)
 
 

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from coder.base.version import BUILD_VERSION
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 PROGRAM = b"#!/bin/sh\necho installed\n"
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is needed")
@@ -32,9 +32,13 @@ async def server(tmp_path: Path) -> AsyncIterator[Any]:
 async def install(script: str, home: Path, *args: str, path: str = os.environ["PATH"]) -> tuple[int, str]:
     env = {"HOME": str(home), "PATH": path}
     done = await trio.run_process(
-        ["sh", "-s", "--", *args], stdin=script.encode(), env=env, check=False, capture_stdout=True,
+        ["sh", "-s", "--", *args],
+        stdin=script.encode(),
+        env=env,
+        check=False,
+        capture_stdout=True,
         stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    )
     return done.returncode, done.stdout.decode()
 
 
@@ -52,8 +56,10 @@ async def test_standalone(server: Any, tmp_path: Path) -> None:
     assert [path.name for path in (prefix / "bin").iterdir()] == ["coder"]
     for args, why in (
         (["--version", "1.0.0"], f"this server has {BUILD_VERSION}, not 1.0.0"),
-        (["--method", "rpm"], "--method is"), (["--nonsense"], "unknown option"), (["--prefix"], "needs a value"),
-    ):  # fmt: skip
+        (["--method", "rpm"], "--method is"),
+        (["--nonsense"], "unknown option"),
+        (["--prefix"], "needs a value"),
+    ):
         code, said = await install(script, tmp_path, *args)
         assert code == 1 and why in said, (args, said)
 
@@ -84,9 +90,10 @@ async def test_machines_there_is_nothing_for(server: Any, tmp_path: Path) -> Non
     tools.mkdir()
     for system, machine, why in (
         ("Linux", "riscv64", "there is no program for riscv64; with Python 3.11 and a compiler: pipx install"),
-        ("Linux", "armv6l", "there is no program for armv6l"), ("FreeBSD", "amd64", "FreeBSD is not supported"),
+        ("Linux", "armv6l", "there is no program for armv6l"),
+        ("FreeBSD", "amd64", "FreeBSD is not supported"),
         ("Darwin", "arm64", "the server has no coder-darwin-arm64 (or did not answer)"),
-    ):  # fmt: skip
+    ):
         (tools / "uname").write_text(f'#!/bin/sh\n[ "$1" = -m ] && echo {machine} || echo {system}\n')
         (tools / "uname").chmod(0o755)
         prefix = tmp_path / "here"
@@ -110,8 +117,10 @@ async def test_detection_and_the_package(server: Any, tmp_path: Path) -> None:
     tools, told, shelf = tmp_path / "tools", tmp_path / "told", tmp_path / "bin"
     tools.mkdir()
     for name, body in {
-        "dpkg": f'echo "$1" >>{told}; cat "$2" >>{told}', "id": "echo 0", "sudo": f'echo sudo >>{told}; "$@"',
-    }.items():  # fmt: skip
+        "dpkg": f'echo "$1" >>{told}; cat "$2" >>{told}',
+        "id": "echo 0",
+        "sudo": f'echo sudo >>{told}; "$@"',
+    }.items():
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
     path = f"{tools}:{os.environ['PATH']}"

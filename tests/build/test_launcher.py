@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launched import DEEP, NEEDS, Parts, cache, environment, listed, packing, recipe, run
+from tests.kit.programs.single_binary import DEEP, NEEDS, Parts, cache, environment, listed, packing, recipe, run
 
 pytestmark = pytest.mark.skipif(not NEEDS, reason="gcc, zstd and zstd's headers are needed")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="root only")
@@ -124,10 +124,15 @@ def test_what_is_left_behind_goes_and_what_is_held_stays(program: Path) -> None:
     folder = cache(program)
     held = []
     for name, age, lock in (
-        (".new-killed", 0, False), (".new-before-its-lock", 0, True), (".old-removed-in-part", 0, False),
-        (".new-at-work", 9 * 86400, True), (".old-still-running", 9 * 86400, True), ("f" * 32, 40 * 86400, False),
-        ("e" * 32, 86400, False), ("d" * 32, 40 * 86400, True),
-    ):  # fmt: skip
+        (".new-killed", 0, False),
+        (".new-before-its-lock", 0, True),
+        (".old-removed-in-part", 0, False),
+        (".new-at-work", 9 * 86400, True),
+        (".old-still-running", 9 * 86400, True),
+        ("f" * 32, 40 * 86400, False),
+        ("e" * 32, 86400, False),
+        ("d" * 32, 40 * 86400, True),
+    ):
         (folder / name / "_internal").mkdir(parents=True)
         if name != ".new-before-its-lock" and name != ".old-removed-in-part":
             (folder / name / ".lock").touch()
@@ -231,9 +236,13 @@ def test_homes(program: Path) -> None:
 
 def test_a_limit_on_the_size_of_files(program: Path) -> None:
     done = subprocess.run(
-        [program], env=environment(program, {}), capture_output=True, text=True, check=False,
+        [program],
+        env=environment(program, {}),
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
-    )  # fmt: skip
+    )
     assert done.returncode == 127 and "File too large" in done.stderr and done.stderr.count("\n") == 1, done
     assert listed(cache(program)) == []
     assert run(program).stdout == f"full {program} \n"

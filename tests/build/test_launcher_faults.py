@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launched import NEEDS, Parts, compiled, environment, listed, packing, payloads, run
+from tests.kit.programs.single_binary import NEEDS, Parts, compiled, environment, listed, packing, payloads, run
 
 pytestmark = pytest.mark.skipif(not NEEDS, reason="gcc, zstd and zstd's headers are needed")
 ERRORS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)

@@ -6,14 +6,16 @@ import json
 import marshal
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit.openapi import document
+from tests.kit.api.api_description import document
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "build"))
@@ -32,9 +34,14 @@ def test_what_an_interrupted_build_left_is_no_part_of_the_next(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("name", "read"),
-    [("library.part", False), ("coder.agent.agent", False), ("sqlalchemy", True), ("coder.coderd.http.people", True),
-     ("sqlalchemy_other", False)],
-)  # fmt: skip
+    [
+        ("library.part", False),
+        ("coder.agent.agent", False),
+        ("sqlalchemy", True),
+        ("coder.coderd.http.people", True),
+        ("sqlalchemy_other", False),
+    ],
+)
 def test_docstrings_stay_where_they_are_read(
     name: str, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,13 +96,46 @@ def test_the_program_describes_its_api_as_the_sources_do(tmp_path: Path) -> None
     assert json.loads((tmp_path / "described").read_text()) == document()
 
 
-def test_a_functions_text_is_found_by_its_hash() -> None:
-    """Short, equal on both sides, and never a module's name."""
+_READER = """
+#define PYTHON_NUMBER "3"
+#define main starter_main
+#include "starter.c"
+PyMODINIT_FUNC PyInit__modules(void) {
+    snprintf(internal, sizeof internal, "%s", getenv("MODULES"));
+    map_modules(files + 1);
+    return make_module();
+}
+"""
+_ASK = """
+import _modules
+print(_modules.kind("trio"), _modules.kind("other"), eval(_modules.function(TEXT)), _modules.function(TEXT + " "))
+"""
+_HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None or not _HEADER.is_file(), reason="the starter is C over Python.h")
+def test_starter_reads_packed_modules(tmp_path: Path) -> None:
+    text = "def __create_fn__():\n def __init__(self):\n  pass\n return __init__"
+    code = marshal.dumps(compile("40 + 2", "f", "eval"))
+    packed = modules.packed({modules.function_name(text): (modules.FUNCTION, code), "trio": (modules.PACKAGE, b"")})
+    (tmp_path / "modules.bin").write_bytes(packed)
+    (tmp_path / "reader.c").write_text(_READER)
+    library = tmp_path / "_modules.so"
+    includes = [f"-I{ROOT / 'build'}", f"-I{_HEADER.parent}"]
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", *includes, "-o", library, tmp_path / "reader.c", ROOT / "build/sha256.c"],
+        check=True,
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "MODULES": str(tmp_path)}
+    command = [sys.executable, "-c", f"TEXT = {text!r}{_ASK}"]
+    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [str(modules.PACKAGE), "None", "42", "None"]
+
+
+def test_functions_text_is_packed_by_its_hash() -> None:
+    """Short, and never a module's name."""
     text = "def __create_fn__():\n def __init__(self):\n  pass\n return __init__"
     name = modules.function_name(text)
     assert re.fullmatch("=[0-9a-f]{32}", name) and name != modules.function_name(text + " ")
     packed = modules.packed({name: (modules.FUNCTION, b"code"), "trio": (modules.PACKAGE, b"")})
     assert modules.unpacked(packed) == {name: (modules.FUNCTION, b"code"), "trio": (modules.PACKAGE, b"")}
-    starter = (ROOT / "build/starter.c").read_text()
-    assert f"#define FUNCTION_DIGITS {modules.FUNCTION_DIGITS} " in starter
-    assert f'#define MAGIC "{modules.MAGIC.decode()}"' in starter

@@ -14,7 +14,7 @@ from tests.kit.paths import ROOT
 sys.path.insert(0, str(ROOT / "build"))
 import compiled
 
-from tests.kit.launched import NEEDS
+from tests.kit.programs.single_binary import NEEDS
 
 
 @pytest.mark.soak

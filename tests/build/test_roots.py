@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launched import recipe
+from tests.kit.programs.single_binary import recipe
 
 sys.path.insert(0, str(recipe.ROOT / "build"))
 import emulation

@@ -40,16 +40,24 @@ def left(groups: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("then", "sent", "code"),
     [
-        ("die 'no Python'", None, 1), ("false", None, 1), ("exit 0", None, 0), ("", signal.SIGTERM, -15),
-        ("", signal.SIGINT, -2), ("", signal.SIGHUP, -1),
+        ("die 'no Python'", None, 1),
+        ("false", None, 1),
+        ("exit 0", None, 0),
+        ("", signal.SIGTERM, -15),
+        ("", signal.SIGINT, -2),
+        ("", signal.SIGHUP, -1),
     ],
-)  # fmt: skip
+)
 def test_what_is_begun_beside_ends_with_the_script(then: str, sent: signal.Signals | None, code: int) -> None:
     # Who runs the tests may have told its own children to ignore an interrupt.
     script = subprocess.Popen(
         ["env", "--default-signal=INT", "bash", "-c", SCRIPT.format(python=sys.executable, then=f"read -r; {then}")],
-        cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=ROOT,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     with script:
         assert script.stdout is not None and script.stdin is not None
         said = [script.stdout.readline() for _ in range(3)]
@@ -69,8 +77,11 @@ def test_what_was_waited_for_is_left_alone() -> None:
     then = 'for one in ${!BESIDE[@]}; do kill -- -$one; wait_beside $one || echo $?; done; echo "left:${BESIDE[*]-}"'
     done = subprocess.run(
         ["bash", "-c", SCRIPT.format(python=sys.executable, then=then)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.splitlines()[-1] == "left:" and done.stdout.count("143\n") == 2
 
 
@@ -120,8 +131,10 @@ def test_uv_is_told_what_pip_is_or_pip_installs(listed: str, told: set[str] | No
     env |= {name.upper(): str(tmp_path / name) for name in ("listed", "calls")}
     subprocess.run(
         ["bash", "-euo", "pipefail", "-c", ". scripts/environment.sh; install_packages what"],
-        cwd=ROOT, env=env, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=env,
+        check=True,
+    )
     calls = (tmp_path / "calls").read_text().splitlines()
     if told is None:
         (call,) = calls

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.launched import recipe
+from tests.kit.programs.single_binary import recipe
 
 sys.path.insert(0, str(recipe.ROOT / "build"))
 import wheels

@@ -22,7 +22,7 @@ from tests.conformance.scope import API
 from tests.conformance.success import Outcome
 from tests.conformance.walk import walk
 from tests.conformance.world import equipped, populated
-from tests.kit.replay import OURS, Recordings, Report
+from tests.kit.recordings.exchange_replay import OURS, Recordings, Report
 
 BASELINE = API / "conformance_baseline.json"
 EXPERIMENTS = ("oauth2", "workspace-build-updates")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.kit.coderd import FIRST_USER
+from tests.kit.server.coderd import FIRST_USER
 
 _PASSWORD = FIRST_USER["password"]
 _ORGANIZATION = "/api/v2/organizations/{organization}"
@@ -54,10 +54,15 @@ BODIES: dict[str, Any] = {
     f"POST {_ORGANIZATION}/members/{{user}}/workspaces": {"name": "{fresh}", "template_id": "{template}"},
     f"POST {_ORGANIZATION}/provisionerkeys": {"name": "{fresh}", "tags": {}},
     f"PATCH {_ORGANIZATION}/settings/idpsync/groups": {
-        "field": "groups", "mapping": {}, "regex_filter": None, "auto_create_missing_groups": False,
+        "field": "groups",
+        "mapping": {},
+        "regex_filter": None,
+        "auto_create_missing_groups": False,
     },
     f"PATCH {_ORGANIZATION}/settings/idpsync/groups/config": {
-        "field": "groups", "regex_filter": None, "auto_create_missing_groups": True,
+        "field": "groups",
+        "regex_filter": None,
+        "auto_create_missing_groups": True,
     },
     f"PATCH {_ORGANIZATION}/settings/idpsync/groups/mapping": {"add": [], "remove": []},
     f"PATCH {_ORGANIZATION}/settings/idpsync/roles": {"field": "roles", "mapping": {}},
@@ -66,11 +71,16 @@ BODIES: dict[str, Any] = {
     f"PATCH {_ORGANIZATION}/settings/workspace-sharing": {"shareable_workspace_owners": "everyone"},
     f"POST {_ORGANIZATION}/templates": {"name": "{fresh}", "template_version_id": "{free_version}"},
     f"POST {_ORGANIZATION}/templateversions": {
-        "storage_method": "file", "provisioner": "echo", "file_id": "{fileID}", "tags": {},
+        "storage_method": "file",
+        "provisioner": "echo",
+        "file_id": "{fileID}",
+        "tags": {},
     },
     "PUT /api/v2/prebuilds/settings": {"reconciliation_paused": True},
     "PATCH /api/v2/settings/idpsync/organization": {
-        "field": "orgs", "mapping": {}, "organization_assign_default": True,
+        "field": "orgs",
+        "mapping": {},
+        "organization_assign_default": True,
     },
     "PATCH /api/v2/settings/idpsync/organization/config": {"field": "orgs", "assign_default": True},
     "PATCH /api/v2/settings/idpsync/organization/mapping": {"add": [], "remove": []},
@@ -82,13 +92,18 @@ BODIES: dict[str, Any] = {
     "POST /api/v2/templateversions/{templateversion}/dry-run": {"workspace_name": "dry"},
     "POST /api/v2/templateversions/{templateversion}/dynamic-parameters/evaluate": {"id": 1, "inputs": {}},
     "POST /api/v2/users": {
-        "email": "{email}", "username": "{fresh}", "password": _PASSWORD, "organization_ids": ["{organization}"],
+        "email": "{email}",
+        "username": "{fresh}",
+        "password": _PASSWORD,
+        "organization_ids": ["{organization}"],
     },
     "POST /api/v2/users/first": FIRST_USER,
     "POST /api/v2/users/login": {"email": FIRST_USER["email"], "password": _PASSWORD},
     "POST /api/v2/users/otp/request": {"email": "nobody@example.com"},
     "POST /api/v2/users/otp/change-password": {
-        "email": "{email}", "password": "AnotherGood1!", "one_time_passcode": "x",
+        "email": "{email}",
+        "password": "AnotherGood1!",
+        "one_time_passcode": "x",
     },
     "POST /api/v2/users/validate-password": {"password": "AnotherGood1!"},
     "PUT /api/v2/users/{user}/appearance": {"theme_preference": "dark", "terminal_font": "fira-code"},
@@ -106,28 +121,42 @@ BODIES: dict[str, Any] = {
     "POST /api/experimental/users/{user}/skills": {"content": _SKILL.format("walked")},
     "PATCH /api/experimental/users/{user}/skills/{skillName}": {"content": "{skill_content}"},
     "POST /api/v2/users/{user}/webpush/subscription": {
-        "endpoint": "{push_endpoint}", "auth_key": "{push_auth_key}", "p256dh_key": "{push_p256dh_key}",
+        "endpoint": "{push_endpoint}",
+        "auth_key": "{push_auth_key}",
+        "p256dh_key": "{push_p256dh_key}",
     },
     "DELETE /api/v2/users/{user}/webpush/subscription": {"endpoint": "{push_endpoint}"},
     "POST /api/v2/debug/profile": {"Duration": 10_000_000, "Profiles": []},
     "POST /api/v2/external-auth/{externalauth}/device": {"device_code": "dc"},
     "POST /api/v2/workspaceproxies/me/register": {
-        "access_url": "https://proxy.example.com", "wildcard_hostname": "", "derp_enabled": False, "derp_only": False,
-        "replica_id": "11111111-1111-4111-8111-111111111177", "replica_hostname": "h", "replica_error": "",
-        "replica_relay_address": "", "version": "v2.34.0",
+        "access_url": "https://proxy.example.com",
+        "wildcard_hostname": "",
+        "derp_enabled": False,
+        "derp_only": False,
+        "replica_id": "11111111-1111-4111-8111-111111111177",
+        "replica_hostname": "h",
+        "replica_error": "",
+        "replica_relay_address": "",
+        "version": "v2.34.0",
     },
     "POST /api/v2/workspaceproxies/me/deregister": {"replica_id": "11111111-1111-4111-8111-111111111177"},
     "POST /api/v2/workspaceproxies/me/app-stats": {"stats": []},
     "POST /api/v2/workspaceproxies/me/issue-signed-app-token": {
         "app_request": {
-            "access_method": "path", "base_path": "{app_path}", "username_or_id": "{user}",
-            "workspace_name_or_id": "{workspacename}", "agent_name_or_id": "{agent}", "app_slug_or_port": "web",
+            "access_method": "path",
+            "base_path": "{app_path}",
+            "username_or_id": "{user}",
+            "workspace_name_or_id": "{workspacename}",
+            "agent_name_or_id": "{agent}",
+            "app_slug_or_port": "web",
         },
         "session_token": "{session}",
     },
     "POST /api/v2/workspaceagents/me/tasks/{task}/log-snapshot": {"messages": [], "truncated": False},
     "POST /scim/v2/Users": {
-        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "{fresh}", "active": True,
+        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],
+        "userName": "{fresh}",
+        "active": True,
         "emails": [{"primary": True, "value": "{email}"}],
     },
     "PUT /scim/v2/Users/{id}": {"userName": "{scim_name}", "active": True},
@@ -141,10 +170,15 @@ BODIES: dict[str, Any] = {
     "POST /api/v2/workspaceagents/azure-instance-identity": {"signature": "x", "encoding": "pkcs7"},
     "POST /api/v2/workspaceagents/google-instance-identity": {"json_web_token": "x"},
     "PATCH /api/v2/workspaceagents/me/app-status": {
-        "app_slug": "web", "message": "m", "uri": "https://x", "state": "working",
+        "app_slug": "web",
+        "message": "m",
+        "uri": "https://x",
+        "state": "working",
     },
     "POST /api/v2/workspaceagents/me/log-source": {
-        "id": "11111111-1111-4111-8111-111111111199", "display_name": "s", "icon": "/i.png",
+        "id": "11111111-1111-4111-8111-111111111199",
+        "display_name": "s",
+        "icon": "/i.png",
     },
     "PATCH /api/v2/workspaceagents/me/logs": {
         "log_source_id": "11111111-1111-4111-8111-111111111199",
@@ -153,7 +187,11 @@ BODIES: dict[str, Any] = {
     "PUT /api/v2/workspacebuilds/{workspacebuild}/state": {"state": "e30="},
     "POST /api/v2/workspaceproxies": {"name": "{fresh}", "display_name": "P", "icon": "/e.png"},
     "PATCH /api/v2/workspaceproxies/{workspaceproxy}": {
-        "id": "{workspaceproxy}", "name": "{fresh}", "display_name": "Q", "icon": "/e.png", "regenerate_token": False,
+        "id": "{workspaceproxy}",
+        "name": "{fresh}",
+        "display_name": "Q",
+        "icon": "/e.png",
+        "regenerate_token": False,
     },
     "PATCH /api/v2/workspaces/{workspace}": {"name": "{fresh}"},
     "PATCH /api/v2/workspaces/{workspace}/acl": {"user_roles": {}, "group_roles": {}},
@@ -168,7 +206,10 @@ BODIES: dict[str, Any] = {
     "PUT /api/v2/workspaces/{workspace}/dormant": {"dormant": True},
     "PUT /api/v2/workspaces/{workspace}/extend": {"deadline": "2035-01-02T03:04:05Z"},
     "POST /api/v2/workspaces/{workspace}/port-share": {
-        "agent_name": "{agent}", "port": 8080, "share_level": "authenticated", "protocol": "http",
+        "agent_name": "{agent}",
+        "port": 8080,
+        "share_level": "authenticated",
+        "protocol": "http",
     },
     "DELETE /api/v2/workspaces/{workspace}/port-share": {"agent_name": "{agent}", "port": 8080},
     "PUT /api/v2/workspaces/{workspace}/ttl": {"ttl_ms": 3600000},
@@ -177,7 +218,7 @@ BODIES: dict[str, Any] = {
     "PATCH /api/v2/tasks/{user}/{task}/input": {"input": "other"},
     "POST /api/v2/tasks/{user}/{task}/send": {"input": "more"},
     "POST /oauth2/register": {"redirect_uris": ["http://localhost:3000/cb"], "client_name": "{fresh}"},
-}  # fmt: skip
+}
 
 for _verb, _path in (("POST", "{user}"), ("PATCH", "{user}/{task}/input"), ("POST", "{user}/{task}/send")):
     BODIES[f"{_verb} /api/experimental/tasks/{_path}"] = BODIES[f"{_verb} /api/v2/tasks/{_path}"]

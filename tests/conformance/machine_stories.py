@@ -20,20 +20,29 @@ import trio
 from coder.agent.network import http_api
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.net.policy import DialPolicy
-from tests.kit import clouds
-from tests.kit.agentapi import fake_app
-from tests.kit.agents import AgentWorld, eventually
-from tests.kit.agents import workspace_world as one_workspace
-from tests.kit.coderd import World
-from tests.kit.container_agent import DEVCONTAINER, ContainerApi
-from tests.kit.daemon import Answers, agent, resource
-from tests.kit.event_stream import event_stream
-from tests.kit.handshake import handshake
-from tests.kit.prebuilds import listens, make_ready, prebuilt, world_with_preset
-from tests.kit.tasks import TOKEN as TASK_TOKEN
-from tests.kit.tasks import new_task, task_world
-from tests.kit.whole_agent import running_agent
-from tests.kit.workspaces import TOKEN, external_answer, new_workspace, workspace_world
+from tests.kit.agents.container_engine import DEVCONTAINER, ContainerApi
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually
+from tests.kit.agents.scripted_agent import workspace_world as one_workspace
+from tests.kit.api.http_clients import event_stream
+from tests.kit.api.security_probes import handshake
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import (
+    TASK_TOKEN,
+    TOKEN,
+    external_answer,
+    listens,
+    make_ready,
+    new_task,
+    new_workspace,
+    prebuilt,
+    task_world,
+    workspace_world,
+    world_with_preset,
+)
+from tests.kit.stand_ins import certificates
+from tests.kit.stand_ins.scripted_http_servers import fake_app
 
 Told = AsyncIterator[tuple[str, httpx.Response]]
 _AGENTS = "/api/v2/workspaceagents"
@@ -49,17 +58,17 @@ async def machine_stories() -> Told:
 async def _clouds() -> Told:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         bundle = Path(folder) / "aws.pem"
-        bundle.write_bytes(clouds.aws_bundle())
+        bundle.write_bytes(certificates.aws_bundle())
         settings: dict[str, Any] = {"aws_identity_certificates": str(bundle)}
-        async with one_workspace(agent_fields={"instance_id": clouds.INSTANCE}, **settings) as machine:
-            document = clouds.aws_document()
-            attested = base64.b64encode(clouds.attested(clouds.azure_signer())).decode()
+        async with one_workspace(agent_fields={"instance_id": certificates.INSTANCE}, **settings) as machine:
+            document = certificates.aws_document()
+            attested = base64.b64encode(certificates.attested(certificates.azure_signer())).decode()
             bodies = {
-                "aws": {"document": document, "signature": clouds.aws_signature(document)},
+                "aws": {"document": document, "signature": certificates.aws_signature(document)},
                 "azure": {"signature": attested, "encoding": "pkcs7"},
-                "google": {"json_web_token": clouds.google_token()},
+                "google": {"json_web_token": certificates.google_token()},
             }
-            with clouds.trusting(patch):
+            with certificates.trusting(patch):
                 for cloud, body in bodies.items():
                     path = f"{_AGENTS}/{cloud}-instance-identity"
                     yield f"POST {path}", await machine.world.post(path, body, token="")

@@ -1,4 +1,4 @@
-"""Replays the recorded exchanges, each area on a server of its own as its README says (`tests/kit/recorded_areas.py`).
+"""Replay the recorded exchanges, each area on a server of its own (`tests/kit/recordings/recorded_areas.py`).
 
 Areas with builds need Terraform. What is missing on the machine is reported as an area without matches, never left out.
 """
@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kit.recorded_areas import AREAS, BUILDS, recorded_area
-from tests.kit.replay import OURS, Recordings, Report
+from tests.kit.recordings.exchange_replay import OURS, Recordings, Report
+from tests.kit.recordings.recorded_areas import AREAS, BUILDS, recorded_area
 
 
 async def replay_areas(areas: Sequence[str], folder: Path, recordings: Recordings = OURS) -> list[Report]:

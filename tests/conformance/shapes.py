@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from tests.conformance.scope import Operation, in_scope
-from tests.kit.recorded_areas import AREAS
-from tests.kit.replay import load_area
-from tests.kit.schema import problems as type_problems
+from tests.kit.api.api_description import problems as type_problems
+from tests.kit.recordings.exchange_replay import load_area
+from tests.kit.recordings.recorded_areas import AREAS
 
 _ORGANIZATION = "/api/v2/organizations/{organization}"
 CORRECTED: dict[str, str] = {

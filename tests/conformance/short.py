@@ -22,7 +22,7 @@ from tests.conformance.matrix import FIXED_COLUMNS, Matrix, good, licence_row, o
 from tests.conformance.scope import Operation, in_scope, permission_rows
 from tests.conformance.walk import is_public
 from tests.conformance.world import SITE_ROLES, Populated
-from tests.kit.openapi import scopes_by_operation
+from tests.kit.api.api_description import scopes_by_operation
 
 SIDE_BY_SIDE = 8
 _NO_HANDSHAKE = frozenset({400, 426})

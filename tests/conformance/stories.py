@@ -15,10 +15,10 @@ import httpx
 import trio
 
 from tests.conformance.world import Populated
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.http_client import http_client
-from tests.kit.mail import Mailbox
-from tests.kit.workspaces import without_daemon
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.workspaces import without_daemon
+from tests.kit.stand_ins.notification_receivers import Mailbox
 
 Answers = AsyncIterator[tuple[str, httpx.Response]]
 _CALLBACK = "http://localhost:19190/cb"
@@ -33,9 +33,16 @@ async def first_stories(world: Populated) -> Answers:
 
 async def stories(world: Populated) -> Answers:
     for story in (
-        _first_user, _people, _organization, _notifications, _settings_of_workspaces, _consent, _client,
-        _terminal, _waiting_jobs,
-    ):  # fmt: skip
+        _first_user,
+        _people,
+        _organization,
+        _notifications,
+        _settings_of_workspaces,
+        _consent,
+        _client,
+        _terminal,
+        _waiting_jobs,
+    ):
         async for found in story(world):
             yield found
 
@@ -139,18 +146,26 @@ async def _consent(world: Populated) -> Answers:
     ).json()["id"]
     secret = (await server.post(f"/api/v2/oauth2-provider/apps/{app}/secrets")).json()["client_secret_full"]
     query = {
-        "client_id": app, "response_type": "code", "redirect_uri": _CALLBACK, "state": "s",
-        "code_challenge": _CHALLENGE, "code_challenge_method": "S256",
-    }  # fmt: skip
+        "client_id": app,
+        "response_type": "code",
+        "redirect_uri": _CALLBACK,
+        "state": "s",
+        "code_challenge": _CHALLENGE,
+        "code_challenge_method": "S256",
+    }
     yield "GET /oauth2/authorize", await server.get("/oauth2/authorize", params=query)
     for ending in ("POST /oauth2/revoke", "DELETE /oauth2/tokens"):
         given = await server.post("/oauth2/authorize", params=query)
         yield "POST /oauth2/authorize", given
         code = parse_qs(urlsplit(given.headers["location"]).query)["code"][0]
         form = {
-            "grant_type": "authorization_code", "code": code, "client_id": app, "client_secret": secret,
-            "redirect_uri": _CALLBACK, "code_verifier": _VERIFIER,
-        }  # fmt: skip
+            "grant_type": "authorization_code",
+            "code": code,
+            "client_id": app,
+            "client_secret": secret,
+            "redirect_uri": _CALLBACK,
+            "code_verifier": _VERIFIER,
+        }
         tokens = await server.request("POST", "/oauth2/tokens", data=form, token="")
         yield "POST /oauth2/tokens", tokens
         if ending.startswith("POST"):

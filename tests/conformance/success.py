@@ -14,8 +14,8 @@ import httpx
 
 from tests.conformance.scope import Operation
 from tests.conformance.shapes import operation_of, problems_of
-from tests.kit.recorded_areas import AREAS
-from tests.kit.replay import load_area
+from tests.kit.recordings.exchange_replay import load_area
+from tests.kit.recordings.recorded_areas import AREAS
 
 OTHERWISE: dict[str, frozenset[int]] = {
     # the document is wrong: the recorded permission matrix and the release's own handlers have these

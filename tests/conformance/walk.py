@@ -21,7 +21,7 @@ from tests.conformance.scope import Operation, in_scope, permission_rows
 from tests.conformance.stories import first_stories, stories
 from tests.conformance.success import Outcome, judge
 from tests.conformance.world import UNKNOWN, Populated
-from tests.kit.handshake import handshake
+from tests.kit.api.security_probes import handshake
 
 _AGENT = "/api/v2/workspaceagents/me/"
 _PROXY = "/api/v2/workspaceproxies/me/"
@@ -35,26 +35,44 @@ _WITH_AGENT = frozenset(
 """Asked while the agent runs."""
 _NO_PAGES = ("/scim", "/.well-known", "/oauth2", "/external-auth", "/gitauth")
 _BY_ANOTHER = frozenset(
-    {"DELETE /api/v2/users/{user}", "PUT /api/v2/users/{user}/roles", "PUT /api/v2/users/{user}/status/suspend",
-     "PUT /api/v2/users/{user}/status/activate", "PUT /api/v2/organizations/{organization}/members/{user}/roles",
-     "DELETE /api/v2/organizations/{organization}/members/{user}",
-     "POST /api/v2/organizations/{organization}/members/{user}"}
-)  # fmt: skip
+    {
+        "DELETE /api/v2/users/{user}",
+        "PUT /api/v2/users/{user}/roles",
+        "PUT /api/v2/users/{user}/status/suspend",
+        "PUT /api/v2/users/{user}/status/activate",
+        "PUT /api/v2/organizations/{organization}/members/{user}/roles",
+        "DELETE /api/v2/organizations/{organization}/members/{user}",
+        "POST /api/v2/organizations/{organization}/members/{user}",
+    }
+)
 """Nobody may do these to oneself."""
 _PUBLIC = frozenset(
-    {"POST /api/v2/csp/reports", "GET /api/v2/derp-map", "GET /api/v2/entitlements", "GET /api/v2/users/authmethods",
-     "GET /api/v2/users/first", "POST /api/v2/users/first", "POST /api/v2/users/validate-password",
-     "GET /api/v2/workspaceagents/{workspaceagent}/pty", "GET /api/v2/users/oidc/callback",
-     "GET /api/v2/users/oauth2/github/callback", "GET /api/v2/users/oauth2/github/device",
-     "GET /api/v2/organizations/{organization}/provisionerdaemons/serve"}
-)  # fmt: skip
+    {
+        "POST /api/v2/csp/reports",
+        "GET /api/v2/derp-map",
+        "GET /api/v2/entitlements",
+        "GET /api/v2/users/authmethods",
+        "GET /api/v2/users/first",
+        "POST /api/v2/users/first",
+        "POST /api/v2/users/validate-password",
+        "GET /api/v2/workspaceagents/{workspaceagent}/pty",
+        "GET /api/v2/users/oidc/callback",
+        "GET /api/v2/users/oauth2/github/callback",
+        "GET /api/v2/users/oauth2/github/device",
+        "GET /api/v2/organizations/{organization}/provisionerdaemons/serve",
+    }
+)
 """Answer without a session in the recordings, whatever the document says."""
 
 
 _OWN_PROOF = frozenset(
-    {"POST /api/v2/workspaceagents/aws-instance-identity", "POST /api/v2/workspaceagents/azure-instance-identity",
-     "POST /api/v2/workspaceagents/google-instance-identity", "PUT /oauth2/clients/{client_id}"}
-)  # fmt: skip
+    {
+        "POST /api/v2/workspaceagents/aws-instance-identity",
+        "POST /api/v2/workspaceagents/azure-instance-identity",
+        "POST /api/v2/workspaceagents/google-instance-identity",
+        "PUT /oauth2/clients/{client_id}",
+    }
+)
 """What comes in the body, or beside it, is the proof of who asks."""
 _TAKES_ANYTHING = "POST /api/v2/workspaces/{workspace}/usage"
 """What cannot be read counts as plain use of the workspace: recorded."""

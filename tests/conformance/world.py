@@ -29,14 +29,13 @@ from coder.coderd.store.agents.agents import get_agent
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.conformance.bodies import BODIES, PREPARATIONS
-from tests.kit.agents import AgentWorld, eventually
-from tests.kit.coderd import FIRST_USER, World
-from tests.kit.daemon import Answers, agent, resource
-from tests.kit.identity_provider import CLIENT_ID, identity_provider
-from tests.kit.mail import mail_server
-from tests.kit.push_service import PushService, push_service
-from tests.kit.whole_agent import running_agent
-from tests.kit.workspaces import full_agent, parameters, settled, workspace_world
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
+from tests.kit.server.coderd import FIRST_USER, World
+from tests.kit.server.workspaces import full_agent, parameters, settled, workspace_world
+from tests.kit.stand_ins.notification_receivers import PushService, mail_server, push_service
+from tests.kit.stand_ins.oidc_provider import CLIENT_ID, identity_provider
 
 SITE_ROLES = ("auditor", "template-admin", "user-admin", "owner")
 UNKNOWN = "00000000-0000-4000-8000-00000000dead"

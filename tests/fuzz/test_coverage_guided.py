@@ -37,7 +37,11 @@ def test_no_input_escapes_its_one_error(name: str, tmp_path: Path) -> None:
     ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.guided", name, str(corpus), f"-artifact_prefix={tmp_path}/", *limits],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     left = {path.name: path.read_bytes().hex() for path in tmp_path.iterdir() if path.is_file()}
     assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}\n{left}"

@@ -24,8 +24,12 @@ ON_THE_LOOP = 0.1
 ELSEWHERE = 2.0
 "The same for what is called in processes of its own: half of what the sandbox gives a call."
 IN_PROCESSES = (
-    "coderd/services/templates/template_sources.py", "domain/hcl/", "domain/rendering/", "provisionerd/", "agent/",
-)  # fmt: skip
+    "coderd/services/templates/template_sources.py",
+    "domain/hcl/",
+    "domain/rendering/",
+    "provisionerd/",
+    "agent/",
+)
 OPENERS = (b"[", b"{", b"(", b'{"a":', b"<", b"${", b"%{if a}", b"- ", b"!", b"a.", b"a[", b"a:", b"/", b"\x0a\xff\x7f")
 UNITS = (
     b",",

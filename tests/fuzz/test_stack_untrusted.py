@@ -12,8 +12,8 @@ from coder.mesh.core.errors import WireError
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.wire import icmp, ip, tcp, tsmp, udp
 from coder.mesh.core.wire.tcp import Options, Segment
-from tests.kit.puppet import OURS, PUPPET, Puppet
-from tests.kit.tcpnet import Link, Transfer, World
+from tests.kit.network.scripted_tcp_peer import OURS, PEER, ScriptedTcpPeer
+from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 
 PARSERS: list[Callable[[bytes], object]] = [
     ip.parse_untrusted,
@@ -80,15 +80,15 @@ NEAR = st.integers(-3000, 70_000)
 )
 @settings(max_examples=200, deadline=None)
 def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -> None:  # type: ignore[type-arg]
-    puppet = Puppet()
-    socket = puppet.connected() if connects else puppet.accepted()
-    seq, ack = puppet.seq, puppet.ack
+    peer = ScriptedTcpPeer()
+    socket = peer.connected() if connects else peer.accepted()
+    seq, ack = peer.seq, peer.ack
     for flags, seq_off, ack_off, payload, window, blocks, stamped in steps:
         if socket.connected and socket.error is None and not socket.write_closed:
             socket.write_nowait(b"x" * (window % 5000))
         sack = tuple(((ack + left) % 2**32, (ack + right) % 2**32) for left, right in blocks)
-        options = Options(timestamps=(puppet.stamp + 1, 0), sack=sack) if stamped else Options(sack=sack)
-        puppet.send(
+        options = Options(timestamps=(peer.stamp + 1, 0), sack=sack) if stamped else Options(sack=sack)
+        peer.send(
             flags,
             payload,
             seq=(seq + seq_off) % 2**32,
@@ -96,7 +96,7 @@ def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -
             window=window,
             options=options,
         )
-        puppet.advance(0.3)
+        peer.advance(0.3)
         flight = socket.recovery.scoreboard
         assert flight.sacked == sum(run.end - run.start for run in flight.runs if run.sacked)
         assert flight.lost == sum(run.end - run.start for run in flight.runs if run.lost)
@@ -108,21 +108,21 @@ def test_any_segments_leave_the_stack_sane(steps: list[tuple], connects: bool) -
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 40), st.booleans()), max_size=30))
 @settings(max_examples=200, deadline=None)
 def test_any_fragments_are_survived(pieces: list[tuple[bytes, int, bool]]) -> None:
-    stack = Puppet().stack
+    stack = ScriptedTcpPeer().stack
     for data, place, more in pieces:
         body = b"\x11\0" + (8 * place | more).to_bytes(2, "big") + bytes(4) + data
-        stack.input_batch([ip.Packet(44, PUPPET, OURS, body).encode()], 1.0)
+        stack.input_batch([ip.Packet(44, PEER, OURS, body).encode()], 1.0)
 
 
 @given(st.lists(st.binary(max_size=120), max_size=10), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefixed: bool) -> None:
-    puppet = Puppet()
-    puppet.accepted()
+    peer = ScriptedTcpPeer()
+    peer.accepted()
     if prefixed:
-        packets = [ip.header(packet[0] if packet else 6, PUPPET, OURS, len(packet)) + packet[1:] for packet in packets]
-    puppet.stack.input_batch(packets, puppet.now)
-    puppet.stack.take_output(puppet.now)
+        packets = [ip.header(packet[0] if packet else 6, PEER, OURS, len(packet)) + packet[1:] for packet in packets]
+    peer.stack.input_batch(packets, peer.now)
+    peer.stack.take_output(peer.now)
 
 
 @given(st.integers(0, 10_000))
@@ -130,7 +130,7 @@ def test_any_bytes_leave_the_stack_silent_or_polite(packets: list[bytes], prefix
 def test_bit_flips_in_a_running_transfer_never_raise(seed: int) -> None:
     """The tunnel would have refused them; a broken peer behind it would not."""
     random = Random(seed)
-    world = World(seed, Link(delay=0.002), Link(delay=0.002))
+    world = LinkedStacks(seed, Link(delay=0.002), Link(delay=0.002))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, random.randbytes(100_000), random)
 

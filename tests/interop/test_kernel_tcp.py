@@ -58,14 +58,19 @@ def test_answers(scenario: str) -> None:
 def test_rare_moments() -> None:
     """Crossing SYNs and FINs, closed windows, silence, RFC 5961 challenges, ECN marks: all in one namespace."""
     command = ["unshare", "--net", sys.executable, "-m", "tests.interop.kernel_corners"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, cwd=HELPER.parents[2]
-    )  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=HELPER.parents[2])
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout).items()) == {
         (moment, True)
         for moment in (
-            "simultaneous open", "simultaneous close", "their zero window", "our zero window", "their keepalives",
-            "our keepalives", "our challenge", "their challenge", "marked packets",
+            "simultaneous open",
+            "simultaneous close",
+            "their zero window",
+            "our zero window",
+            "their keepalives",
+            "our keepalives",
+            "our challenge",
+            "their challenge",
+            "marked packets",
         )
-    }  # fmt: skip
+    }

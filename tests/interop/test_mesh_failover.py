@@ -11,18 +11,21 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from tests.kit import netns
-from tests.kit.driven import Process, introduce, mesh_process, moved, until_direct
+from tests.kit.network import network_namespaces
+from tests.kit.network.overlay_process_client import OverlayProcess, introduce, mesh_process, moved, until_direct
 
 PATIENCE = 60
 """Seconds any wait may take on a busy machine. How soon a path is left is asked of a simulated clock
 (tests/unit/mesh/core/test_endpoint.py), how soon a person sees it of `scripts/bench mesh`."""
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(not netns.available(), reason="needs root and ip netns")]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not network_namespaces.available(), reason="needs root and ip netns"),
+]
 
 
 @asynccontextmanager
-async def two_nodes(net: netns.Net, *options: str) -> AsyncIterator[tuple[Process, Process]]:
+async def two_nodes(net: network_namespaces.Net, *options: str) -> AsyncIterator[tuple[OverlayProcess, OverlayProcess]]:
     for name in ("alice", "router", "bob"):
         net.add(name)
     net.cable("alice", "10.9.1.2/24", "router", "10.9.1.1/24")
@@ -45,7 +48,7 @@ async def two_nodes(net: netns.Net, *options: str) -> AsyncIterator[tuple[Proces
 
 
 async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> None:
-    with netns.open_net() as net:
+    with network_namespaces.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
             await bob.wait(PATIENCE, lambda got: "serving" in got)
@@ -68,7 +71,7 @@ async def test_a_transfer_survives_the_death_and_return_of_its_direct_path() -> 
 @pytest.mark.skipif(shutil.which("nft", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None, reason="no nft")
 async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() -> None:
     """The router's cable to bob carries 1000 bytes from now on, and nobody is told: the classic black hole."""
-    with netns.open_net() as net:
+    with network_namespaces.open_net() as net:
         async with two_nodes(net) as (alice, bob):
             await bob.tell(serve=5000)
             await bob.wait(PATIENCE, lambda got: "serving" in got)
@@ -89,7 +92,7 @@ async def test_a_path_that_becomes_narrow_and_says_nothing_is_used_as_it_is() ->
 
 
 async def test_without_udp_everything_takes_the_relay() -> None:
-    with netns.open_net() as net:
+    with network_namespaces.open_net() as net:
         async with two_nodes(net, "nodirect") as (alice, bob):
             await bob.tell(serve=5000)
             await bob.wait(PATIENCE, lambda got: "serving" in got)

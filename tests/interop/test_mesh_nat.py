@@ -8,21 +8,24 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from tests.kit import natworld
-from tests.kit.driven import Process, introduce, mesh_process, moved, until_direct
+from tests.kit.network import network_namespaces
+from tests.kit.network.overlay_process_client import OverlayProcess, introduce, mesh_process, moved, until_direct
 
 PATIENCE = 60
 """Seconds any wait may take on a busy machine."""
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(natworld.missing() != "", reason=natworld.missing())]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(network_namespaces.missing_tools() != "", reason=network_namespaces.missing_tools()),
+]
 
 
 @asynccontextmanager
 async def nodes(
-    world: natworld.World,
+    world: network_namespaces.NatNetwork,
     client_at: str = "10.77.0.3",
-    prepare: Callable[[Process, Process], None] = lambda _client, _agent: None,
-) -> AsyncIterator[tuple[Process, Process]]:
+    prepare: Callable[[OverlayProcess, OverlayProcess], None] = lambda _client, _agent: None,
+) -> AsyncIterator[tuple[OverlayProcess, OverlayProcess]]:
     """(client, agent), introduced once both know what STUN has to say and `prepare` was called."""
 
     def inside(host: str) -> Callable[[Sequence[str]], list[str]]:
@@ -30,7 +33,7 @@ async def nodes(
 
     async with mesh_process(inside("srv"), "relay", "0.0.0.0") as relay:
         told = await relay.wait(PATIENCE, lambda got: "port" in got)
-        where = (natworld.SERVER, str(told["port"]), str(told["stun"]))
+        where = (network_namespaces.SERVER, str(told["port"]), str(told["stun"]))
         async with (
             mesh_process(inside("client"), "node", "1", *where) as client,
             mesh_process(inside("agent"), "node", "2", *where) as agent,
@@ -43,7 +46,7 @@ async def nodes(
 
 
 async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None:
-    with natworld.open_world() as world:
+    with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
             await agent.wait(PATIENCE, lambda got: "serving" in got)
@@ -63,7 +66,7 @@ async def test_holes_are_punched_and_a_transfer_survives_their_closing() -> None
 
 
 async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() -> None:
-    with natworld.open_world(hard=("nata", "natb")) as world:
+    with network_namespaces.open_nat_network(hard=("nata", "natb")) as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
             await agent.wait(PATIENCE, lambda got: "serving" in got)
@@ -77,9 +80,9 @@ async def test_two_routers_with_a_port_for_every_connection_stay_on_the_relay() 
 
 @pytest.mark.parametrize("turns", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["turned", "dropped"])
 async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around(turns: bool) -> None:
-    with natworld.open_world(shared=True) as world:
+    with network_namespaces.open_nat_network(shared=True) as world:
 
-        def hairpin(client: Process, agent: Process) -> None:
+        def hairpin(client: OverlayProcess, agent: OverlayProcess) -> None:
             hosts = {"192.168.72.2": client, "192.168.71.2": agent}
             ports = {
                 host: next(int(e[10:]) for e in node.latest["info"]["endpoints"] if e.startswith("10.77.0.2:"))
@@ -106,7 +109,7 @@ async def test_two_networks_behind_one_router_meet_where_it_turns_packets_around
 
 async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
     """What only the relay could carry in the test above: the agent's router lends a port by PCP."""
-    with natworld.open_world(hard=("nata", "natb")) as world:
+    with network_namespaces.open_nat_network(hard=("nata", "natb")) as world:
         world.lend_ports("nata")
         router = ("router", "192.168.71.1", "10.77.0.2", "192.168.71.2")
         async with mesh_process(lambda command: world.argv("nata", command), *router) as lender:
@@ -129,7 +132,7 @@ async def test_a_lent_port_leads_through_two_difficult_routers() -> None:
 
 async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
     """Another network, as a laptop meets it: the relay connection and the direct path both began at the old address."""
-    with natworld.open_world() as world:
+    with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
             await agent.wait(PATIENCE, lambda got: "serving" in got)
@@ -150,7 +153,7 @@ async def test_the_address_changes_in_the_middle_of_a_transfer() -> None:
 @pytest.mark.soak
 async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
     """One-way loss: everything leaves, nothing arrives; the relay carries on within five seconds."""
-    with natworld.open_world() as world:
+    with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
             await agent.wait(PATIENCE, lambda got: "serving" in got)
@@ -168,7 +171,7 @@ async def test_datagrams_that_come_back_no_more_cost_no_byte() -> None:
 
 @pytest.mark.soak  # a longer way to what a change of address shows
 async def test_a_cable_pulled_and_put_back() -> None:
-    with natworld.open_world() as world:
+    with network_namespaces.open_nat_network() as world:
         async with nodes(world) as (client, agent):
             await agent.tell(serve=5000)
             await agent.wait(PATIENCE, lambda got: "serving" in got)

@@ -24,7 +24,7 @@ from coder.coderd.store.engine import backup, postgres_programs
 from coder.coderd.store.engine.database import Tx, open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import client_program, run_postgres
-from tests.kit.cli import run_cli
+from tests.kit.programs.command_line import run_cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = Path(__file__).parent / "postgres"

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from coder.cli.completion import SCRIPTS
-from tests.kit.odd_server import odd_server, reply
 from tests.kit.paths import ROOT
-from tests.kit.terminal import Terminal, plain
+from tests.kit.programs.command_line import Terminal, plain
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 ANSWERS = {
     "/api/v2/workspaces?q=owner%3Ame": {"workspaces": [{"name": "web-one"}, {"name": "web-two"}, {"name": "db"}]},

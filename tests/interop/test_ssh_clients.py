@@ -18,7 +18,7 @@ from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
 from coder.agent.workspace.environment import find_identity
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 
 OPENSSH = "ssh -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -F none"
 PARAMIKO = """
@@ -66,35 +66,69 @@ def _ends_with_7(client: str) -> str:
 
 
 CELLS = (
-    Cell("OpenSSH", f"{OPENSSH} -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
-         f"{OPENSSH} -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
-         + _ends_with_7(f"{OPENSSH} -p $PORT u@127.0.0.1"), ("ssh",)),
-    Cell("rsync", f'rsync -a -e "{OPENSSH} -p $PORT" u@127.0.0.1:source $HERE/got; '
-         f'rsync -a -e "{OPENSSH} -p $PORT" $HERE/got u@127.0.0.1:put', ("ssh", "rsync")),
-    Cell("git", f'cd $HERE; export GIT_SSH_COMMAND="{OPENSSH}"; git init -q work; cp $THERE/source work/got; '
-         "cd work; git add got; git -c user.name=n -c user.email=e@x commit -qm one; "
-         "git init -q --bare $THERE/repo; git push -q ssh://u@127.0.0.1:$PORT$THERE/repo HEAD:main; "
-         "git clone -q -b main ssh://u@127.0.0.1:$PORT$THERE/repo $HERE/clone; cp $HERE/clone/got $HERE/got; "
-         "cp $HERE/got $THERE/put", ("ssh", "git")),
-    Cell("plink", "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat source' > $HERE/got; "
-         "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
-         + _ends_with_7("plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1"), ("plink", "ssh-keyscan")),
-    Cell("psftp", "printf 'get source %s/got\\nput %s/got put\\n' $HERE $HERE > $HERE/batch; "
-         "psftp -batch -hostkey $HOSTKEY -P $PORT -b $HERE/batch u@127.0.0.1", ("psftp", "ssh-keyscan")),
-    Cell("dbclient", "dbclient -y -y -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
-         "dbclient -y -y -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
-         + _ends_with_7("dbclient -y -y -p $PORT u@127.0.0.1"), ("dbclient",)),
-    Cell("rclone", "export R=:sftp,host=127.0.0.1,user=u,pass=$(rclone obscure x),port=$PORT,shell_type=none:; "
-         "rclone copyto ${R}source $HERE/got; rclone copyto $HERE/got ${R}put", ("rclone",)),
+    Cell(
+        "OpenSSH",
+        f"{OPENSSH} -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
+        f"{OPENSSH} -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; " + _ends_with_7(f"{OPENSSH} -p $PORT u@127.0.0.1"),
+        ("ssh",),
+    ),
+    Cell(
+        "rsync",
+        f'rsync -a -e "{OPENSSH} -p $PORT" u@127.0.0.1:source $HERE/got; '
+        f'rsync -a -e "{OPENSSH} -p $PORT" $HERE/got u@127.0.0.1:put',
+        ("ssh", "rsync"),
+    ),
+    Cell(
+        "git",
+        f'cd $HERE; export GIT_SSH_COMMAND="{OPENSSH}"; git init -q work; cp $THERE/source work/got; '
+        "cd work; git add got; git -c user.name=n -c user.email=e@x commit -qm one; "
+        "git init -q --bare $THERE/repo; git push -q ssh://u@127.0.0.1:$PORT$THERE/repo HEAD:main; "
+        "git clone -q -b main ssh://u@127.0.0.1:$PORT$THERE/repo $HERE/clone; cp $HERE/clone/got $HERE/got; "
+        "cp $HERE/got $THERE/put",
+        ("ssh", "git"),
+    ),
+    Cell(
+        "plink",
+        "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat source' > $HERE/got; "
+        "plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
+        + _ends_with_7("plink -batch -hostkey $HOSTKEY -P $PORT u@127.0.0.1"),
+        ("plink", "ssh-keyscan"),
+    ),
+    Cell(
+        "psftp",
+        "printf 'get source %s/got\\nput %s/got put\\n' $HERE $HERE > $HERE/batch; "
+        "psftp -batch -hostkey $HOSTKEY -P $PORT -b $HERE/batch u@127.0.0.1",
+        ("psftp", "ssh-keyscan"),
+    ),
+    Cell(
+        "dbclient",
+        "dbclient -y -y -p $PORT u@127.0.0.1 'cat source' > $HERE/got; "
+        "dbclient -y -y -p $PORT u@127.0.0.1 'cat > put' < $HERE/got; "
+        + _ends_with_7("dbclient -y -y -p $PORT u@127.0.0.1"),
+        ("dbclient",),
+    ),
+    Cell(
+        "rclone",
+        "export R=:sftp,host=127.0.0.1,user=u,pass=$(rclone obscure x),port=$PORT,shell_type=none:; "
+        "rclone copyto ${R}source $HERE/got; rclone copyto $HERE/got ${R}put",
+        ("rclone",),
+    ),
     Cell("paramiko", PARAMIKO, module="paramiko"),
     Cell("asyncssh", ASYNCSSH, module="asyncssh"),
     Cell("an empty user name", EMPTY_USER, module="asyncssh"),
-    Cell("sshfs", f'mkdir $HERE/m; sshfs -p $PORT -o ssh_command="{OPENSSH}" u@127.0.0.1:. $HERE/m; '
-         "cp $HERE/m/source $HERE/got; cp $HERE/got $HERE/m/put; fusermount -u $HERE/m",
-         ("ssh", "sshfs", "fusermount")),
-    Cell("lftp", f'lftp -e "set sftp:connect-program {OPENSSH} -a -x; set net:max-retries 1; '
-         'open -u u,x -p $PORT sftp://127.0.0.1; get source -o $HERE/got; put $HERE/got -o put; bye"', ("ssh", "lftp")),
-)  # fmt: skip
+    Cell(
+        "sshfs",
+        f'mkdir $HERE/m; sshfs -p $PORT -o ssh_command="{OPENSSH}" u@127.0.0.1:. $HERE/m; '
+        "cp $HERE/m/source $HERE/got; cp $HERE/got $HERE/m/put; fusermount -u $HERE/m",
+        ("ssh", "sshfs", "fusermount"),
+    ),
+    Cell(
+        "lftp",
+        f'lftp -e "set sftp:connect-program {OPENSSH} -a -x; set net:max-retries 1; '
+        'open -u u,x -p $PORT sftp://127.0.0.1; get source -o $HERE/got; put $HERE/got -o put; bye"',
+        ("ssh", "lftp"),
+    ),
+)
 
 
 @pytest.fixture

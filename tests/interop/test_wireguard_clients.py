@@ -19,20 +19,28 @@ from typing import Any
 
 import pytest
 
-from tests.kit.deployment import PASSWORD, URL, WORKSPACE, Deployment, open_deployment
-from tests.kit.natworld import find, missing
+from tests.kit.network.namespace_deployment import PASSWORD, URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.network.network_namespaces import find_tool, missing_tools
 
-TOOLS = [tool for tool in ("wireguard-go", "wg", "wg-quick", "ping", "ssh", "curl") if not find(tool)]
+TOOLS = [tool for tool in ("wireguard-go", "wg", "wg-quick", "ping", "ssh", "curl") if not find_tool(tool)]
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-"),
     pytest.mark.skipif(bool(TOOLS), reason=f"not installed: {', '.join(TOOLS)}"),
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="no /dev/net/tun for wireguard-go"),
 ]
 SSH = (
-    "-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "-o", "StrictHostKeyChecking=no", "-o",
-    "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-)  # fmt: skip
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=60",
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+)
 SOON = 60.0
 SUITE_SIZE, SOAK_SIZE = 8 << 20, 100 << 20
 
@@ -61,9 +69,9 @@ class Phone:
         self._quick("down", self.deployment.folder / f"{self.interface}.conf")
 
     def _quick(self, verb: str, path: Path) -> None:
-        env = {**os.environ, "WG_QUICK_USERSPACE_IMPLEMENTATION": find("wireguard-go")}
+        env = {**os.environ, "WG_QUICK_USERSPACE_IMPLEMENTATION": find_tool("wireguard-go")}
         env["PATH"] = f"{env.get('PATH', '')}:/usr/sbin:/sbin"
-        done = self.deployment.world.run(self.host, find("wg-quick"), verb, str(path), env=env)
+        done = self.deployment.world.run(self.host, find_tool("wg-quick"), verb, str(path), env=env)
         assert done.returncode == 0, done.stderr.decode()
 
     @property
@@ -72,14 +80,24 @@ class Phone:
 
     def ping(self, address: str, *, count: int = 1, patience: float = SOON, size: int = 56) -> bool:
         done = self.deployment.world.run(
-            self.host, find("ping"), "-6", "-c", str(count), "-i", "0.2", "-w", str(int(patience)), "-s", str(size),
+            self.host,
+            find_tool("ping"),
+            "-6",
+            "-c",
+            str(count),
+            "-i",
+            "0.2",
+            "-w",
+            str(int(patience)),
+            "-s",
+            str(size),
             address,
-        )  # fmt: skip
+        )
         return done.returncode == 0
 
     def ssh(self, address: str, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return self.deployment.world.run(
-            self.host, find("ssh"), *SSH, f"anybody@{address}", command, stdin=stdin, timeout=120
+            self.host, find_tool("ssh"), *SSH, f"anybody@{address}", command, stdin=stdin, timeout=120
         )
 
 
@@ -128,7 +146,7 @@ def test_ssh_and_web_by_plain_tools(phone: Phone) -> None:
     for address in (phone.address, agent_address(phone.deployment)):
         done = phone.ssh(address, "echo here; exit 5")
         assert (done.returncode, done.stdout) == (5, b"here\n"), done.stderr
-    page = phone.deployment.world.run("client", find("curl"), "-gsS", "-m", "60", f"http://[{phone.address}]:4/")
+    page = phone.deployment.world.run("client", find_tool("curl"), "-gsS", "-m", "60", f"http://[{phone.address}]:4/")
     assert page.returncode == 0, page.stderr
 
 
@@ -207,9 +225,12 @@ def up(device: Phone) -> Iterator[None]:
 def new_person(deployment: Deployment, name: str) -> str:
     (me,) = deployment.json("whoami", "-o", "json")
     body = {
-        "email": f"{name}@example.com", "username": name, "password": PASSWORD, "login_type": "password",
+        "email": f"{name}@example.com",
+        "username": name,
+        "password": PASSWORD,
+        "login_type": "password",
         "organization_ids": me["organization_ids"],
-    }  # fmt: skip
+    }
     return str(api(deployment, "POST", "/api/v2/users", body)["id"])
 
 
@@ -256,14 +277,14 @@ def listens(deployment: Deployment, host: str, port: int) -> bool:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not find("gpg"), reason="not installed: gpg")
+@pytest.mark.skipif(not find_tool("gpg"), reason="not installed: gpg")
 def test_the_workspace_signs_with_our_key(deployment: Deployment) -> None:
     home = deployment.folder / "keys"
     home.mkdir(mode=0o700)
     env = deployment.env("client") | {"GNUPGHOME": str(home)}
     made = deployment.world.run(
         "client",
-        find("gpg"),
+        find_tool("gpg"),
         "--batch",
         "--passphrase",
         "",
@@ -279,14 +300,14 @@ def test_the_workspace_signs_with_our_key(deployment: Deployment) -> None:
         done = deployment.world.run("client", *deployment.program(), "ssh", "-G", WORKSPACE, signing, env=env)
         assert b"BEGIN PGP SIGNATURE" in done.stdout, done.stderr
     finally:
-        deployment.world.run("client", find("gpgconf"), "--kill", "gpg-agent", env=env)
+        deployment.world.run("client", find_tool("gpgconf"), "--kill", "gpg-agent", env=env)
 
 
 def api(deployment: Deployment, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
     token = deployment.coder("login", "token", check=True).stdout.decode().strip()
     content = ["-H", "Content-Type: application/json", "-d", json.dumps(body)] if body is not None else []
     done = deployment.world.run(
-        "client", find("curl"), "-fsS", "-X", method, "-H", f"Coder-Session-Token: {token}", *content, URL + path
+        "client", find_tool("curl"), "-fsS", "-X", method, "-H", f"Coder-Session-Token: {token}", *content, URL + path
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) if done.stdout else None

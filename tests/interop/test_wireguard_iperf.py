@@ -21,11 +21,13 @@ import pytest
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from tests.interop.test_wireguard_go import NEWEST, PROGRAM, ROOT
-from tests.kit import netns
+from tests.kit.network import network_namespaces
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(not netns.available() or not Path("/dev/net/tun").exists(), reason="needs root and tun"),
+    pytest.mark.skipif(
+        not network_namespaces.available() or not Path("/dev/net/tun").exists(), reason="needs root and tun"
+    ),
     pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed"),
 ]
 PATHS = {"debian": PROGRAM or "", "newest": str(NEWEST)}
@@ -59,7 +61,7 @@ def configure(name: str, text: str) -> None:
 class Pair:
     """The two namespaces: `go` runs wireguard-go and servers of iperf3, `py` ours and its clients."""
 
-    def __init__(self, net: netns.Net, ours: subprocess.Popen[str], device: str) -> None:
+    def __init__(self, net: network_namespaces.Net, ours: subprocess.Popen[str], device: str) -> None:
         self.net, self.ours, self.device = net, ours, device
 
     def iperf(self, *options: str) -> dict[str, Any]:
@@ -67,8 +69,11 @@ class Pair:
         with self.serving():
             done = subprocess.run(
                 self.net.command("py", "iperf3", "-c", *options, "--bidir", "--json"),
-                capture_output=True, text=True, timeout=120, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
         report: dict[str, Any] = json.loads(done.stdout)
         assert "error" not in report, report["error"]
         return report
@@ -95,15 +100,23 @@ class Pair:
 @contextmanager
 def tunnel(program: str, *, keys_live: float = 120.0) -> Iterator[Pair]:
     device = f"wg{os.getpid()}"
-    with netns.open_net() as net:
+    with network_namespaces.open_net() as net:
         net.add("go")
         net.add("py")
         net.cable("go", "10.96.0.2/24", "py", "10.96.0.1/24")
         theirs = PrivateKey.generate(os.urandom)
         ours = net.command(
-            "py", sys.executable, "-m", "tests.interop.wireguard_tun", str(PORTS[0]), "10.96.0.2", str(PORTS[1]),
-            theirs.public.hex(), str(keys_live), *OURS,
-        )  # fmt: skip
+            "py",
+            sys.executable,
+            "-m",
+            "tests.interop.wireguard_tun",
+            str(PORTS[0]),
+            "10.96.0.2",
+            str(PORTS[1]),
+            theirs.public.hex(),
+            str(keys_live),
+            *OURS,
+        )
         with (
             running(net.command("go", program, "-f", device), stderr=subprocess.DEVNULL) as go,
             running(ours, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as py,

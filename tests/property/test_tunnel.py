@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.tunnel.device import Device
-from tests.kit.wireguard_pair import WALL, Pair, Seeded, Side
+from tests.kit.network.wireguard_devices import WALL, Pair, Seeded, Side
 
 moves = st.lists(
     st.tuples(

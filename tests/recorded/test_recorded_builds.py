@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.recorded_areas import recorded_area
+from tests.kit.recordings.recorded_areas import recorded_area
 
 pytestmark = [
     pytest.mark.system,

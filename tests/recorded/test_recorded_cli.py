@@ -18,11 +18,11 @@ import pytest
 import trio
 
 from coder.cli.provisioning.provisioner_daemons import builtin_daemons
-from tests.kit.agents import eventually
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World, running_coderd
+from tests.kit.agents.scripted_agent import eventually
 from tests.kit.paths import ROOT
-from tests.kit.replay import load_area
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.recordings.exchange_replay import load_area
+from tests.kit.server.coderd import World, running_coderd
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not here")]
 
@@ -52,9 +52,12 @@ NOT_FOR_PEOPLE = re.compile(
 )
 """What a Python program prints when it forgot to say it in words."""
 OTHER_NOTICES = {
-    64: "the log of an import says where it went wrong in a line of its own", 65: "as 64",
-    100: "the recording kept no word of what it said", 105: "as 100", 132: "as 100",
-}  # fmt: skip
+    64: "the log of an import says where it went wrong in a line of its own",
+    65: "as 64",
+    100: "the recording kept no word of what it said",
+    105: "as 100",
+    132: "as 100",
+}
 """Lines whose notices on stderr are more or fewer than the recorded ones."""
 CUT = 300
 """Characters the recording kept of a first line."""
@@ -110,8 +113,11 @@ def differences(want: Any, got: Any, names: dict[str, str], path: str = "", *, u
             found += differences(want[key], got[key], names, f"{path}/{key}", unordered=unordered)
         return found
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
-        found = [one for index, pair in enumerate(zip(want, got, strict=True))
-                 for one in differences(*pair, names, f"{path}/{index}", unordered=unordered)]  # fmt: skip
+        found = [
+            one
+            for index, pair in enumerate(zip(want, got, strict=True))
+            for one in differences(*pair, names, f"{path}/{index}", unordered=unordered)
+        ]
         return [] if found and unordered and same_in_any_order(want, got, names) else found
     if isinstance(want, str):
         want = fill(want, names)
@@ -216,9 +222,14 @@ def different_file(line: dict[str, Any], home: Path) -> dict[int, list[str]]:
 async def run_process(words: list[str], *, home: Path, env: dict[str, str], stdin: str) -> Result:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CODER_", "XDG_"))}
     done = await trio.run_process(
-        [sys.executable, "-m", "coder", *words], stdin=stdin.encode(), capture_stdout=True, capture_stderr=True,
-        check=False, cwd=home, env={**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), **env},
-    )  # fmt: skip
+        [sys.executable, "-m", "coder", *words],
+        stdin=stdin.encode(),
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+        cwd=home,
+        env={**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), **env},
+    )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

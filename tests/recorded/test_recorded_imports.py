@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.recorded_areas import recorded_area
+from tests.kit.recordings.recorded_areas import recorded_area
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not here")]
 

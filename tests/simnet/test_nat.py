@@ -12,7 +12,7 @@ import pytest
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.netcheck import own_endpoints
 from coder.mesh.core.paths.selector import PathState
-from tests.kit.endpoints import Machine, World
+from tests.kit.network.simulated_endpoints import Machine, SimulatedNetwork
 
 STUN: tuple[Address, ...] = (("192.0.2.1", 3478), ("192.0.2.2", 3478))
 
@@ -68,7 +68,7 @@ class Nat:
         self.contacted.clear()
 
 
-class NatWorld(World):
+class NatWorld(SimulatedNetwork):
     """Machines behind routers. Private networks cannot reach each other but through them."""
 
     def __init__(self) -> None:

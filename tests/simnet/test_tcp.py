@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from coder.mesh.core.stack.interface import TcpSettings, TcpSocket
-from tests.kit.tcpnet import Link, Transfer, World
+from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 
 SEEDS = range(70)
 SOAK_SEEDS = range(1000, 3000)
@@ -52,7 +52,7 @@ def converse(seed: int) -> None:
     there, back = random_link(random), random_link(random)
     blackout = (random.random() * 2, random.choice([0.3, 3, 30])) if random.random() < 0.3 else None
     settings = [random_settings(random), random_settings(random)]
-    world = World(seed, there, back, settings[0], settings[1])
+    world = LinkedStacks(seed, there, back, settings[0], settings[1])
     if random.random() < 0.5:
         world.a.burst_limit = world.b.burst_limit = 100_000
     mine, theirs = world.connect()
@@ -98,7 +98,7 @@ def converse(seed: int) -> None:
 
 def test_a_reader_may_be_the_last_to_wake() -> None:
     """Both ends are CLOSED and forgotten before anybody reads: the world ends with the read, not before it."""
-    world = World(3)
+    world = LinkedStacks(3)
     mine, theirs = world.connect()
     transfers = [Transfer(mine, theirs, b"x" * 3000, world.random), Transfer(theirs, mine, b"y", world.random)]
     reads_at = world.now + 200  # TIME_WAIT lasts 60
@@ -116,7 +116,7 @@ def test_a_reader_may_be_the_last_to_wake() -> None:
 
 
 def test_silence_before_the_end_is_a_failure() -> None:
-    world = World(3)
+    world = LinkedStacks(3)
     mine, theirs = world.connect()
     mine.close()
     theirs.close()

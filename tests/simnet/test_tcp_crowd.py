@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.kit.tcpnet import B, Link, Transfer, World
+from tests.kit.network.simulated_tcp_link import B, Link, LinkedStacks, Transfer
 
 
 def test_fifty_connections_share_a_bad_link() -> None:
-    world = World(4, Link(delay=0.01, loss=0.01, rate=5e6), Link(delay=0.01, loss=0.01))
+    world = LinkedStacks(4, Link(delay=0.01, loss=0.01, rate=5e6), Link(delay=0.01, loss=0.01))
     transfers = []
     for number in range(50):
         mine, theirs = world.connect()
@@ -31,7 +31,7 @@ def test_fifty_connections_share_a_bad_link() -> None:
 
 def test_a_bulk_transfer_leaves_room_for_a_conversation() -> None:
     """Connections take turns: a small answer never waits for a whole window of somebody else's."""
-    world = World(5, Link(delay=0.0005), Link(delay=0.0005))
+    world = LinkedStacks(5, Link(delay=0.0005), Link(delay=0.0005))
     world.a.burst_limit = world.b.burst_limit = 1 << 20
     bulk, sink = world.connect()
     talk, echo = world.connect()
@@ -48,7 +48,7 @@ def test_a_bulk_transfer_leaves_room_for_a_conversation() -> None:
 
 
 def test_connections_come_and_go_without_a_trace() -> None:
-    world = World(6)
+    world = LinkedStacks(6)
     for _ in range(300):
         mine, theirs = world.connect()
         mine.write_nowait(b"hello")

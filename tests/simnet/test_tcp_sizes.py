@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from coder.mesh.core.stack.interface import TcpSettings
-from tests.kit.tcpnet import A, B, Link, Transfer, World
+from tests.kit.network.simulated_tcp_link import A, B, Link, LinkedStacks, Transfer
 
 SIZES = (256, 512, 1184, None, 1280, 1420, 8160, 8920, 32_768)
 
@@ -17,7 +17,7 @@ def converse(seed: int) -> None:
     harm = random.choice([0.0, 0.0, 0.02])
     there, back = [Link(delay=random.choice([0.0005, 0.01]), loss=harm, reorder=harm, duplicate=harm) for _ in range(2)]
     ours, theirs = (TcpSettings(skip_checksums=random.random() < 0.7) for _ in range(2))
-    world = World(seed, there, back, ours, theirs)
+    world = LinkedStacks(seed, there, back, ours, theirs)
     mine, other = world.connect()
     data = random.randbytes(random.choice([50_000, 400_000]))
     transfers = [Transfer(mine, other, data, random), Transfer(other, mine, data[::-1], random)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coder.mesh.core.stack.interface import TcpSettings
-from tests.kit.tcpnet import Link, Transfer, World
+from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 
 TABLE = Path(__file__).with_name("throughput.tsv")
 HEADS = ("network", "share of the rate %", "sent twice %", "timeouts", "round trip ms", "longest silence ms")
@@ -34,8 +34,11 @@ class Case:
 
 
 CASES = [
-    *(Case(f"loss {loss:g} %, round trip {2000 * delay:g} ms", delay, harm={"loss": loss / 100})
-      for delay in (0.0005, 0.01, 0.075) for loss in (0, 0.1, 1, 5, 20)),
+    *(
+        Case(f"loss {loss:g} %, round trip {2000 * delay:g} ms", delay, harm={"loss": loss / 100})
+        for delay in (0.0005, 0.01, 0.075)
+        for loss in (0, 0.1, 1, 5, 20)
+    ),
     Case("a fifth of the packets lost one way", harm={"loss": 0.2}, only_there=True),
     Case("a tenth reordered by up to 5 ms", harm={"reorder": 0.1, "jitter": 0.005}),
     Case("a third reordered by up to 40 ms", harm={"reorder": 0.3, "jitter": 0.04}),
@@ -46,7 +49,7 @@ CASES = [
     Case("bufferbloat and 1 % loss", queue=2 << 20, harm={"loss": 0.01}),
     Case("blackouts of 0.3 s every second", blackouts=tuple((n + 0.7, n + 1.0) for n in range(100, 106))),
     Case("a blackout of 1 s", blackouts=((101.0, 102.0),)),
-]  # fmt: skip
+]
 
 
 def link(case: Case, harmed: bool) -> Link:
@@ -58,7 +61,7 @@ def link(case: Case, harmed: bool) -> Link:
 
 def measure(case: Case) -> tuple[float, float, int, int, int]:
     """The row of a case."""
-    world = World(7, link(case, True), link(case, not case.only_there), TcpSettings(skip_checksums=True))
+    world = LinkedStacks(7, link(case, True), link(case, not case.only_there), TcpSettings(skip_checksums=True))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(int(RATE * SECONDS * 2)), world.random)
     begin = last = world.now

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.browser import launched
-from tests.kit.dashboard_contract import furnish, open_empty
-from tests.kit.loopback import Loopback
-from tests.kit.showcase import Showcase
+from tests.kit.dashboard.browser import launched
+from tests.kit.dashboard.pages import Showcase, furnish, open_empty
+from tests.kit.server.server_process import Loopback
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

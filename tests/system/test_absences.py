@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.loopback import program_under_test
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.server.server_process import program_under_test
 
 pytestmark = pytest.mark.system
 
@@ -181,9 +181,12 @@ async def test_a_clock_that_jumps_is_seen_and_ends_nothing(tmp_path: Path) -> No
     clock = tmp_path / "clock"
     clock.write_text("+0")
     faked = {
-        "LD_PRELOAD": str(FAKED), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1",
-        "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }  # fmt: skip
+        "LD_PRELOAD": str(FAKED),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
     async with workspace_world() as scene, agent_process(scene, scene.world.url, tmp_path, **faked):
         await connected(scene)
         await light(scene, "clock", lambda value: value["status"] == "good")

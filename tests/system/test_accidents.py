@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.kit.deployment import URL, WORKSPACE, Deployment, open_deployment
-from tests.kit.natworld import missing
+from tests.kit.network.namespace_deployment import URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.network.network_namespaces import missing_tools
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
 SOON = 60
 SESSION = "for i in $(seq 1 60); do echo line $i; sleep 0.25; done"
 
@@ -60,8 +60,11 @@ def test_changed_address_has_its_name(deployment: Deployment) -> None:
     """The machine goes into another network, as a laptop does; the session it had goes on over the new address."""
     session = subprocess.Popen(
         deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION]),
-        env=deployment.env("client"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=deployment.env("client"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
     try:
         assert session.stdout is not None
         assert session.stdout.readline() == b"line 1\n"
@@ -89,9 +92,13 @@ def disconnects(deployment: Deployment) -> list[dict[str, Any]]:
     agent = row["latest_build"]["resources"][0]["agents"][0]["id"]
     token = (Path(deployment.env("client")["CODER_CONFIG_DIR"]) / "session").read_text().strip()
     asked = deployment.world.run(
-        "client", "curl", "-fsS", "-H", f"Coder-Session-Token: {token}",
+        "client",
+        "curl",
+        "-fsS",
+        "-H",
+        f"Coder-Session-Token: {token}",
         f"{URL}/api/v2/workspaceagents/{agent}/disconnects",
-    )  # fmt: skip
+    )
     assert asked.returncode == 0, asked.stderr
     found: list[dict[str, Any]] = json.loads(asked.stdout)
     return found
@@ -105,8 +112,11 @@ def test_killed_server_costs_no_session_and_nothing_committed(deployment: Deploy
         before = deployment.json("list", "-o", "json")
         session = subprocess.Popen(
             deployment.world.argv("client", [*deployment.program(), "ssh", WORKSPACE, SESSION]),
-            env=deployment.env("client"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            env=deployment.env("client"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
         assert session.stdout is not None
         assert session.stdout.readline() == b"line 1\n"
         assert deployment.server is not None

@@ -28,8 +28,8 @@ from coder.base.version import BUILD_VERSION
 from coder.net.policy import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.loopback import program_under_test
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.server.server_process import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = "v2.33.0"
@@ -64,9 +64,13 @@ class Agent:
         """Once more, as a service manager does."""
         with self.log.open("ab") as out:
             self.process = await trio.lowlevel.open_process(
-                self.argv, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                self.argv,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     async def says(self, text: str, times: int = 1) -> None:
         async def look() -> bool:
@@ -105,8 +109,13 @@ async def old_agent(folder: Path, *flags: str) -> AsyncIterator[Agent]:
         argv = [str(program(folder / "old", OLD)), "agent", *flags]
         with log.open("wb") as out:
             process = await trio.lowlevel.open_process(
-                argv, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-            )  # fmt: skip
+                argv,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
         agent = Agent(view, process, log, home, argv, env)
         try:
             await agent.says("joined the overlay")

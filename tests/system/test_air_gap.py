@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.netns import Net, available, open_net
+from tests.kit.network.network_namespaces import Net, available, open_net
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "tests/kit/air_gapped.py"
+PROGRAM = ROOT / "tests/system/air_gapped_program.py"
 RULES = """
 table inet gap {
     set places { type ipv4_addr . inet_proto . inet_service; flags dynamic; size 1024; }

@@ -14,11 +14,11 @@ import pytest
 import trio
 
 from coder.domain.agents.init_scripts import init_script
-from tests.kit.agents import eventually, workspace_world
-from tests.kit.attached import NOBODY, attaching, connected, serve_program, tools
-from tests.kit.certificates import Authority
-from tests.kit.hostile import AuthProxy, serve_box
-from tests.kit.ports import free_port
+from tests.kit.agents.attached_machine import NOBODY, attaching, connected, serve_program, tools
+from tests.kit.agents.scripted_agent import eventually, workspace_world
+from tests.kit.free_ports import free_port
+from tests.kit.network.middleboxes import AuthProxy, serve_box
+from tests.kit.stand_ins.certificates import Authority
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(sys.platform != "linux", reason="the script of Linux")]
 
@@ -88,9 +88,13 @@ async def test_with_an_authority_of_ones_own(tool: str, place: Path) -> None:
     certificate, key = authority.issue("localhost")
     port = free_port()
     settings: dict[str, Any] = {
-        "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
-        "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://localhost:{port}",
-    }  # fmt: skip
+        "site_dir": str(place / "site"),
+        "tls_enable": True,
+        "tls_address": f"127.0.0.1:{port}",
+        "tls_cert_file": (certificate,),
+        "tls_key_file": (key,),
+        "access_url": f"https://localhost:{port}",
+    }
     (place / "wgetrc").write_text(f"ca_certificate = {authority.file}\n")
     trust: dict[str, Any] = {"SSL_CERT_FILE": authority.file, "WGETRC": str(place / "wgetrc")}
     async with workspace_world(**settings) as view, attaching(view, place, path, env=trust) as attached:
@@ -105,9 +109,13 @@ async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
     certificate, key = authority.issue("coder.internal")
     port = free_port()
     settings: dict[str, Any] = {
-        "site_dir": str(place / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
-        "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://coder.internal:{port}",
-    }  # fmt: skip
+        "site_dir": str(place / "site"),
+        "tls_enable": True,
+        "tls_address": f"127.0.0.1:{port}",
+        "tls_cert_file": (certificate,),
+        "tls_key_file": (key,),
+        "access_url": f"https://coder.internal:{port}",
+    }
     proxy = AuthProxy(("127.0.0.1", port), "ana", "secret")
     async with workspace_world(**settings) as view, trio.open_nursery() as nursery:
         box = await nursery.start(serve_box, proxy)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import trio
 
-from tests.kit.agents import workspace_world
-from tests.kit.attached import ENTER, NOBODY, attaching, connected
-from tests.kit.certificates import Authority
-from tests.kit.hostile import AuthProxy, serve_box
-from tests.kit.ports import free_port
-from tests.kit.small_roots import ROOTS, path_with, root_of
+from tests.kit.agents.attached_machine import ENTER, NOBODY, attaching, connected
+from tests.kit.agents.machine_roots import ROOTS, path_with, root_of
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.free_ports import free_port
+from tests.kit.network.middleboxes import AuthProxy, serve_box
+from tests.kit.stand_ins.certificates import Authority
 
 BUILT = os.environ.get("CODER_TEST_BINARY", "")
 pytestmark = [
@@ -50,10 +50,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
     shutil.rmtree(place)
 
 
-CASES = [
-    (name, tool, user)
-    for name, root in ROOTS.items() for tool in root.have for user in (None, NOBODY)
-]  # fmt: skip
+CASES = [(name, tool, user) for name, root in ROOTS.items() for tool in root.have for user in (None, NOBODY)]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +83,13 @@ async def test_with_an_authority_of_ones_own(
     certificate, key = authority.issue(host)
     port = free_port()
     settings: dict[str, Any] = {
-        "site_dir": str(tmp_path / "site"), "tls_enable": True, "tls_address": f"127.0.0.1:{port}",
-        "tls_cert_file": (certificate,), "tls_key_file": (key,), "access_url": f"https://{host}:{port}",
-    }  # fmt: skip
+        "site_dir": str(tmp_path / "site"),
+        "tls_enable": True,
+        "tls_address": f"127.0.0.1:{port}",
+        "tls_cert_file": (certificate,),
+        "tls_key_file": (key,),
+        "access_url": f"https://{host}:{port}",
+    }
     (place / "wgetrc").write_text("ca_certificate = /place/ca.pem\n")
     env: dict[str, Any] = {"SSL_CERT_FILE": "/place/ca.pem", "WGETRC": "/place/wgetrc"}
     proxy = AuthProxy(("127.0.0.1", port), "ana", "secret")

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import PHONE, WIDE, excess, is_error, missing, told, visitor
-from tests.kit.loopback import Loopback, end, open_loopback
+from tests.kit.dashboard.browser import PHONE, WIDE, excess, is_error, missing, told, visitor
+from tests.kit.server.server_process import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"
@@ -195,9 +195,14 @@ def typed(server: Loopback, command: str) -> subprocess.Popen[bytes]:
     env = server.env("machine") | {"TMPDIR": str(machine)}
     with (server.folder / "machine.log").open("ab") as log:
         process = subprocess.Popen(
-            ["sh", "-c", command], env=env, cwd=machine, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-        )  # fmt: skip
+            ["sh", "-c", command],
+            env=env,
+            cwd=machine,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     server.agents.append(process)  # ended with everything else
     return process
 
@@ -282,9 +287,14 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
 
 
 TERMINAL_SIZES = (
-    WIDE, {"width": 1000, "height": 417}, {"width": 1920, "height": 1080}, PHONE, {"width": 844, "height": 390},
-    {"width": 320, "height": 568}, WIDE,
-)  # fmt: skip
+    WIDE,
+    {"width": 1000, "height": 417},
+    {"width": 1920, "height": 1080},
+    PHONE,
+    {"width": 844, "height": 390},
+    {"width": 320, "height": 568},
+    WIDE,
+)
 # The rows, where the last one ends, and how much room they have: the box stands on the window's edge, less its padding.
 _ROWS = """() => {
     const box = document.querySelector("[data-testid=terminal]");

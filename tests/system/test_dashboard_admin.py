@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.kit.browser import missing, told, visitor
-from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.dashboard.browser import missing, told, visitor
+from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from playwright.sync_api import TimeoutError as Missed
 
-from tests.kit.browser import (
+from tests.kit.dashboard.browser import (
     AXE,
     PHONE,
     SOON,
@@ -28,10 +28,9 @@ from tests.kit.browser import (
     settled,
     visitor,
 )
-from tests.kit.dashboard_contract import CONTRACT, NO_ACCOUNT, Names, Visit, names, session
-from tests.kit.dashboard_routes import DASHBOARD, route_of, routes
-from tests.kit.loopback import Loopback
-from tests.kit.showcase import Showcase
+from tests.kit.dashboard.link_crawler import DASHBOARD, route_of, routes
+from tests.kit.dashboard.pages import CONTRACT, NO_ACCOUNT, Names, Showcase, Visit, names, session
+from tests.kit.server.server_process import Loopback
 
 MISSED_MS = 3_000
 """For what else is looked for on a page where something is missing already."""
@@ -159,12 +158,24 @@ EXPECTED = {
 """Pages that say what is wrong with their address, or that the task's program does not answer."""
 WITHOUT_HEADING = ("/@ana/whole.main/terminal",)
 PHONE_PAGES = (
-    "/workspaces?filter=", "/templates", "/settings/tokens", "/settings/secrets", "/deployment/users",
-    "/deployment/workspace-proxies", "/deployment/oauth2-provider/apps", "/deployment/groups",
-    "/organizations/coder", "/organizations/coder/groups/backend", "/organizations/coder/provisioners",
-    "/organizations/coder/provisioner-keys", "/health/workspace-proxy", "/health/provisioner-daemons", "/connectionlog",
-    "/deployment/external-auth", "/tasks",
-)  # fmt: skip
+    "/workspaces?filter=",
+    "/templates",
+    "/settings/tokens",
+    "/settings/secrets",
+    "/deployment/users",
+    "/deployment/workspace-proxies",
+    "/deployment/oauth2-provider/apps",
+    "/deployment/groups",
+    "/organizations/coder",
+    "/organizations/coder/groups/backend",
+    "/organizations/coder/provisioners",
+    "/organizations/coder/provisioner-keys",
+    "/health/workspace-proxy",
+    "/health/provisioner-daemons",
+    "/connectionlog",
+    "/deployment/external-auth",
+    "/tasks",
+)
 NO_ROW = {
     "/templates/:template": "leads on to its docs",
     "/templates/:organization/:template": "leads on to its docs",
@@ -239,10 +250,19 @@ HARMED = """() => [
     ).map(one => `turns: ${one.outerHTML}`),
 ]"""
 HOSTILE_PAGES = (
-    "/workspaces?filter=", "/@ana/whole", "/templates", "/templates/everything/docs", "/deployment/users",
-    "/organizations/coder", "/organizations/coder/groups", "/organizations/coder/groups/backend", "/settings/secrets",
-    "/settings/tokens", "/inbox", "/audit",
-)  # fmt: skip
+    "/workspaces?filter=",
+    "/@ana/whole",
+    "/templates",
+    "/templates/everything/docs",
+    "/deployment/users",
+    "/organizations/coder",
+    "/organizations/coder/groups",
+    "/organizations/coder/groups/backend",
+    "/settings/secrets",
+    "/settings/tokens",
+    "/inbox",
+    "/audit",
+)
 
 
 def test_hostile_and_endless_words_harm_no_page(tabs: Tabs, shown: Showcase) -> None:

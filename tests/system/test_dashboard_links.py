@@ -11,11 +11,9 @@ import shutil
 import pytest
 from playwright.sync_api import Browser
 
-from tests.kit.browser import missing, visitor
-from tests.kit.dashboard_contract import session
-from tests.kit.dashboard_routes import DASHBOARD, Route, routes
-from tests.kit.dashboard_walk import Walk
-from tests.kit.showcase import Showcase
+from tests.kit.dashboard.browser import missing, visitor
+from tests.kit.dashboard.link_crawler import DASHBOARD, Route, Walk, routes
+from tests.kit.dashboard.pages import Showcase, session
 
 pytestmark = [
     pytest.mark.browser,

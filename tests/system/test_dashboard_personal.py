@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import missing, told, visitor
-from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.dashboard.browser import missing, told, visitor
+from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL = "ana@example.com"
 PASSWORD = "Browser-Password-7-very-long"
@@ -31,9 +31,7 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 
 def signed_in(browser: Browser, server: Loopback) -> Page:
-    return visitor(
-        browser, server.url, server.token, permissions=["clipboard-read", "clipboard-write"]
-    ).new_page()  # fmt: skip
+    return visitor(browser, server.url, server.token, permissions=["clipboard-read", "clipboard-write"]).new_page()
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import PHONE, TOO_WIDE, excess, missing, told, visitor
-from tests.kit.device_provider import Desk
-from tests.kit.loopback import ROOT, Loopback, open_loopback
+from tests.kit.dashboard.browser import PHONE, TOO_WIDE, excess, missing, told, visitor
+from tests.kit.server.server_process import ROOT, Loopback, open_loopback
+from tests.kit.stand_ins.oidc_provider import DeviceProvider
 
 PROVIDER = ROOT / "tests/interop/openid"
 SECRET = "a secret of ours"
@@ -35,15 +35,15 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def desk() -> Iterator[Desk]:
-    found = Desk()
+def desk() -> Iterator[DeviceProvider]:
+    found = DeviceProvider()
     yield found
     found.shutdown()
     found.server_close()
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser, desk: DeviceProvider) -> Iterator[Loopback]:  # the browser first: it may skip everything
     started: list[subprocess.Popen[bytes]] = []
 
     def with_provider(found: Loopback) -> None:
@@ -51,20 +51,29 @@ def server(browser: Browser, desk: Desk) -> Iterator[Loopback]:  # the browser f
         back = [f"{found.url}/api/v2/users/oidc/callback", f"{found.url}/external-auth/forge/callback"]
         process = subprocess.Popen(
             ["node", str(PROVIDER / "provider.mjs"), *back],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         started.append(process)
         assert process.stdout is not None
         issuer = process.stdout.readline().decode().strip()
         found.variables = {
-            "CODER_OIDC_ISSUER_URL": issuer, "CODER_OIDC_CLIENT_ID": "coder", "CODER_OIDC_CLIENT_SECRET": SECRET,
+            "CODER_OIDC_ISSUER_URL": issuer,
+            "CODER_OIDC_CLIENT_ID": "coder",
+            "CODER_OIDC_CLIENT_SECRET": SECRET,
             "CODER_OIDC_SIGN_IN_TEXT": "Sign in with the Forge",
-            f"{LINK}ID": "forge", f"{LINK}TYPE": "custom", f"{LINK}DISPLAY_NAME": "Forge",
-            f"{LINK}CLIENT_ID": "coder", f"{LINK}CLIENT_SECRET": SECRET, f"{LINK}SCOPES": "openid profile",
-            f"{LINK}AUTH_URL": f"{issuer}/auth", f"{LINK}TOKEN_URL": f"{issuer}/token",
+            f"{LINK}ID": "forge",
+            f"{LINK}TYPE": "custom",
+            f"{LINK}DISPLAY_NAME": "Forge",
+            f"{LINK}CLIENT_ID": "coder",
+            f"{LINK}CLIENT_SECRET": SECRET,
+            f"{LINK}SCOPES": "openid profile",
+            f"{LINK}AUTH_URL": f"{issuer}/auth",
+            f"{LINK}TOKEN_URL": f"{issuer}/token",
             f"{LINK}VALIDATE_URL": f"{issuer}/me",
             **desk.variables(1),
-        }  # fmt: skip
+        }
 
     try:
         with open_loopback("--experiments=oauth2", before=with_provider) as found:
@@ -142,7 +151,7 @@ def test_a_person_of_the_provider_signs_in_and_lands_where_they_wanted(page: Pag
     assert (made["email"], made["login_type"]) == ("ada@example.com", "oidc")
 
 
-def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loopback, desk: Desk) -> None:
+def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loopback, desk: DeviceProvider) -> None:
     signed_in(page, server)
     page.goto("/external-auth/desk")
     expect(page.get_by_test_id("user-code")).to_have_text("WDJB-MJHT")
@@ -157,14 +166,21 @@ def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loop
     assert api(server, "/external-auth/desk")["authenticated"] is True
 
 
-def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, desk: Desk) -> None:
+def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, desk: DeviceProvider) -> None:
     body = {"name": "Wiki", "callback_url": f"{desk.url}/back", "icon": ""}
     app = server.request("POST", "/api/v2/oauth2-provider/apps", body, server.token)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).rstrip(b"=").decode()
-    question = "/oauth2/authorize?" + urlencode({
-        "client_id": app["id"], "response_type": "code", "state": "mine", "redirect_uri": f"{desk.url}/back",
-        "code_challenge": challenge, "code_challenge_method": "S256", "scope": "workspace:read",
-    })  # fmt: skip
+    question = "/oauth2/authorize?" + urlencode(
+        {
+            "client_id": app["id"],
+            "response_type": "code",
+            "state": "mine",
+            "redirect_uri": f"{desk.url}/back",
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+            "scope": "workspace:read",
+        }
+    )
     page.goto(question)
     expect(page).to_have_url(re.compile(r"/login\?"))  # who one is comes before what one allows
     page.get_by_label("Email").fill(EMAIL)
@@ -177,8 +193,10 @@ def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, 
     page.get_by_role("link", name="Cancel").click()
     expect(page).to_have_url(re.compile(r"/back\?"))
     assert parse_qs(urlsplit(page.url).query) | {"error_description": []} == {
-        "error": ["access_denied"], "state": ["mine"], "error_description": [],
-    }  # fmt: skip
+        "error": ["access_denied"],
+        "state": ["mine"],
+        "error_description": [],
+    }
     page.goto(question)
     page.get_by_role("button", name="Allow").click()
     expect(page).to_have_url(re.compile(r"/back\?"))

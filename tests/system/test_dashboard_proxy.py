@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import SOON, missing, visitor
-from tests.kit.loopback import Loopback, open_loopback
-from tests.kit.ports import free_port
+from tests.kit.dashboard.browser import SOON, missing, visitor
+from tests.kit.free_ports import free_port
+from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
 HELLO = "hello from the workspace"
@@ -80,10 +80,19 @@ def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may ski
         made = server.request("POST", "/api/v2/workspaceproxies", body, server.token)
         address = f"http://127.0.0.1:{port}"
         process = server.spawn(
-            "proxy", "workspace-proxy", "server", "--primary-access-url", server.url, "--http-address",
-            address.removeprefix("http://"), "--access-url", address, "--wildcard-access-url",
-            f"*.sydney.localhost:{port}", env={"CODER_PROXY_SESSION_TOKEN": made["proxy_token"]},
-        )  # fmt: skip
+            "proxy",
+            "workspace-proxy",
+            "server",
+            "--primary-access-url",
+            server.url,
+            "--http-address",
+            address.removeprefix("http://"),
+            "--access-url",
+            address,
+            "--wildcard-access-url",
+            f"*.sydney.localhost:{port}",
+            env={"CODER_PROXY_SESSION_TOKEN": made["proxy_token"]},
+        )
         server.agents.append(process)  # ended with everything else
         until_well(server)
         yield Scene(server, address)
@@ -105,9 +114,17 @@ def a_workspace(server: Loopback, port: int) -> None:
     shutil.copytree(server.folder / "local-process", template)
     (template / "apps.tf").write_text(APPS.replace("PORT", str(port)))
     server.coder(
-        "templates", "push", "with-pages", "-d", str(template), "-y", "--variable",
-        f"coder_binary={server.folder / 'coder'}", "--variable", f"data_dir={server.folder / 'workspaces'}",
-    )  # fmt: skip
+        "templates",
+        "push",
+        "with-pages",
+        "-d",
+        str(template),
+        "-y",
+        "--variable",
+        f"coder_binary={server.folder / 'coder'}",
+        "--variable",
+        f"data_dir={server.folder / 'workspaces'}",
+    )
     server.coder("create", "box", "--template=with-pages", "-y")
 
 

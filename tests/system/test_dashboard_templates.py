@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.browser import SOON, missing, told, visitor
-from tests.kit.dashboard_contract import FOLDER
-from tests.kit.device_provider import Desk
-from tests.kit.loopback import Loopback, end, open_loopback
-from tests.kit.ports import free_port
-from tests.kit.web_app import WebApp, app_in_a_thread
+from tests.kit.dashboard.browser import SOON, missing, told, visitor
+from tests.kit.dashboard.pages import FOLDER
+from tests.kit.free_ports import free_port
+from tests.kit.server.server_process import Loopback, end, open_loopback
+from tests.kit.stand_ins.oidc_provider import DeviceProvider
+from tests.kit.stand_ins.scripted_http_servers import WebApp, app_in_a_thread
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
 NAME, TEMPLATE = "box", "from-an-archive"
@@ -45,7 +45,7 @@ pytestmark = [
 @dataclass
 class Scene:
     server: Loopback
-    desk: Desk
+    desk: DeviceProvider
     app: WebApp
     "What listens in the workspace."
     lab: int
@@ -62,7 +62,7 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may skip everything
-    desk = Desk()
+    desk = DeviceProvider()
 
     def with_names(server: Loopback) -> None:
         server.options = ("--wildcard-access-url", f"*.apps.coder.localhost:{server.url.rpartition(':')[2]}")
@@ -272,8 +272,12 @@ def lab(scene: Scene) -> Iterator[str]:
     with (scene.server.folder / "lab.log").open("ab") as log:
         process = subprocess.Popen(
             [str(place / "bin/jupyter"), "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", hosts, *listens],
-            env=scene.server.env("lab-home"), cwd=place, start_new_session=True, stdout=log, stderr=log,
-        )  # fmt: skip
+            env=scene.server.env("lab-home"),
+            cwd=place,
+            start_new_session=True,
+            stdout=log,
+            stderr=log,
+        )
     yield base
     end(process)
 

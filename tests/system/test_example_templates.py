@@ -16,7 +16,7 @@ import trio
 from coder.base.child_env import child_env
 from coder.provisionerd.terraform.bundle import required_providers
 from coder.provisionerd.terraform.provider.serving import serve_provider
-from tests.kit.loopback import ROOT
+from tests.kit.server.server_process import ROOT
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not here")]
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.deployment import PASSWORD, URL, Deployment, sign_in
-from tests.kit.natworld import missing, open_world
+from tests.kit.network.namespace_deployment import PASSWORD, URL, Deployment, sign_in
+from tests.kit.network.network_namespaces import missing_tools, open_nat_network
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+    pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-"),
     pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not installed"),
 ]
 TEMPLATE = 'resource "terraform_data" "box" {}\n'
@@ -29,7 +29,7 @@ def deployment() -> Iterator[Deployment]:
     folder = Path(tempfile.mkdtemp(prefix="coder-system-", dir="/tmp"))
     folder.chmod(0o755)  # the embedded Postgres runs as another user
     try:
-        with open_world() as world:
+        with open_nat_network() as world:
             found = Deployment(world, folder, extra={"CODER_PROVISIONER_DAEMONS": "0"})
             found.start_server()
             sign_in(found)
@@ -63,9 +63,7 @@ def daemon(deployment: Deployment, *words: str, token: str) -> Iterator[subproce
 
 def create(deployment: Deployment, name: str, *tags: str) -> None:
     flags = [word for tag in tags for word in ("--provisioner-tag", tag)]
-    deployment.coder(
-        "templates", "create", name, *flags, "-d", str(deployment.folder / "template"), "-y", check=True
-    )  # fmt: skip
+    deployment.coder("templates", "create", name, *flags, "-d", str(deployment.folder / "template"), "-y", check=True)
 
 
 def admin_token(deployment: Deployment) -> str:
@@ -108,9 +106,7 @@ def test_key(deployment: Deployment) -> None:
     env = deployment.env("agent") | {"CODER_URL": URL, "CODER_PROVISIONER_DAEMON_KEY": key}
     log = deployment.folder / "agent.log"
     log.write_bytes(b"")
-    process = deployment.world.spawn(
-        "agent", *deployment.program(), "provisioner", "start", env=env, log=str(log)
-    )  # fmt: skip
+    process = deployment.world.spawn("agent", *deployment.program(), "provisioner", "start", env=env, log=str(log))
     deployment.wait(lambda: b"connected" in log.read_bytes(), 60, "the daemon did not connect")
     create(deployment, "lunar", "place=moon")
     deployment.coder("provisioner", "keys", "delete", "moon", "-y", check=True)

@@ -20,10 +20,10 @@ import pytest
 import trio
 
 from coder.net.policy import DialPolicy
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.loopback import program_under_test
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.paths import ROOT
-from tests.kit.whole_agent import running_agent
+from tests.kit.server.server_process import program_under_test
 
 FILL = "dd if=/dev/zero of=$HOME/fill bs=4096 2>/dev/null"
 MOUNTS = {
@@ -88,8 +88,11 @@ async def test_commands(condition: str, tmp_path: Path) -> None:
             with trio.fail_after(90):
                 done = await trio.run_process(
                     inside(mount, [given.get(word, word) for word in line.words]),
-                    env=env, check=False, capture_stdout=True, capture_stderr=True,
-                )  # fmt: skip
+                    env=env,
+                    check=False,
+                    capture_stdout=True,
+                    capture_stderr=True,
+                )
             errors = done.stderr.decode()
             told = [one for one in errors.splitlines() if one.startswith("error: ")]
             if line.writes and said:
@@ -135,8 +138,11 @@ async def test_the_agent_serves_and_says_once_what_it_cannot_keep(condition: str
         with trio.fail_after(60):
             done = await trio.run_process(
                 [*program_under_test(), "ssh", "dev", "--", "echo $((40+2))"],
-                env=env, check=False, capture_stdout=True, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                env=env,
+                check=False,
+                capture_stdout=True,
+                stderr=subprocess.STDOUT,
+            )
         assert done.stdout.strip() == b"42", done.stdout + log.read_bytes()
         if said:
             lines = [line for line in log.read_text().splitlines() if said in line]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.kit.agents import eventually, workspace_world
+from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
@@ -25,21 +25,58 @@ pytestmark = [
 ]
 
 LIBRARIES = {
-    "_cffi_backend", "_openssl", "_sodium", "attr", "attrs", "cryptography", "google", "greenlet", "h11", "idna",
-    "msgspec", "nacl", "outcome", "sniffio", "sortedcontainers", "trio", "trio_asyncio", "wsproto",
-}  # fmt: skip
+    "_cffi_backend",
+    "_openssl",
+    "_sodium",
+    "attr",
+    "attrs",
+    "cryptography",
+    "google",
+    "greenlet",
+    "h11",
+    "idna",
+    "msgspec",
+    "nacl",
+    "outcome",
+    "sniffio",
+    "sortedcontainers",
+    "trio",
+    "trio_asyncio",
+    "wsproto",
+}
 """Of others: Trio and its parts, protobuf, the overlay's cryptography, HTTP and WebSocket."""
 OF_TOOLS = {"_distutils_hack", "coverage", "typing_extensions", "_virtualenv", "__mp_main__", "pkg_resources"}
 """Brought by the environment a test runs in, not by the agent."""
 ROOMS = {"agent", "api", "base", "cli", "domain", "mesh", "net", "rpc", "tailnet"}
 NOT_IDLE = {
-    "asyncssh", "bcrypt", "coder.agent.ssh.server", "coder.agent.network.http_api", "coder.agent.network.diagnostics",
-    "coder.agent.network.file_bundle", "coder.agent.network.file_edits", "coder.agent.network.git_watch",
-    "coder.agent.network.mcp_routes", "coder.agent.network.process_routes", "coder.agent.network.container_routes",
-    "cryptography.x509", "cryptography.hazmat.primitives.serialization",
-    "statistics", "fractions", "html", "http.client", "email", "argparse", "getpass", "sqlite3", "xml",
-    "multiprocessing", "unittest", "coder.domain.hcl", "zoneinfo", "sysconfig",
-}  # fmt: skip
+    "asyncssh",
+    "bcrypt",
+    "coder.agent.ssh.server",
+    "coder.agent.network.http_api",
+    "coder.agent.network.diagnostics",
+    "coder.agent.network.file_bundle",
+    "coder.agent.network.file_edits",
+    "coder.agent.network.git_watch",
+    "coder.agent.network.mcp_routes",
+    "coder.agent.network.process_routes",
+    "coder.agent.network.container_routes",
+    "cryptography.x509",
+    "cryptography.hazmat.primitives.serialization",
+    "statistics",
+    "fractions",
+    "html",
+    "http.client",
+    "email",
+    "argparse",
+    "getpass",
+    "sqlite3",
+    "xml",
+    "multiprocessing",
+    "unittest",
+    "coder.domain.hcl",
+    "zoneinfo",
+    "sysconfig",
+}
 """Used by sessions, pages or other commands, and cheap enough to be loaded by them."""
 
 AGENT = """

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit.loopback import program_under_test
-from tests.kit.ports import free_port
+from tests.kit.free_ports import free_port
+from tests.kit.server.server_process import program_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or ""
@@ -64,17 +64,39 @@ class Place:
 
     def start(self, role: str) -> None:
         words = {
-            "server": ["server", "--http-address", f"127.0.0.1:{self.port}", "--access-url", self.url,
-                       "--provisioner-daemons", "0", "--derp-server-stun-addresses", "disable",
-                       "--cache-dir", str(self.folder / "cache")],
-            "daemon": ["provisioner", "start", "--name", "d", "--cache-dir", str(self.folder / "daemon"),
-                       "--terraform-path", str(self.folder / "terraform")],
-        }[role]  # fmt: skip
+            "server": [
+                "server",
+                "--http-address",
+                f"127.0.0.1:{self.port}",
+                "--access-url",
+                self.url,
+                "--provisioner-daemons",
+                "0",
+                "--derp-server-stun-addresses",
+                "disable",
+                "--cache-dir",
+                str(self.folder / "cache"),
+            ],
+            "daemon": [
+                "provisioner",
+                "start",
+                "--name",
+                "d",
+                "--cache-dir",
+                str(self.folder / "daemon"),
+                "--terraform-path",
+                str(self.folder / "terraform"),
+            ],
+        }[role]
         with (self.folder / f"{role}.log").open("ab") as log:
             self.processes[role] = subprocess.Popen(
-                [*program_under_test(), *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True,
-            )  # fmt: skip
+                [*program_under_test(), *words],
+                env=self.env(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         if role == "server":
             self.wait(lambda: self.curl("/healthz").returncode == 0, "the server did not answer")
 
@@ -90,9 +112,7 @@ class Place:
         }
 
     def curl(self, path: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            ["curl", "-fsS", "--max-time", "2", self.url + path], capture_output=True, check=False
-        )  # fmt: skip
+        return subprocess.run(["curl", "-fsS", "--max-time", "2", self.url + path], capture_output=True, check=False)
 
     def coder(self, *words: str, check: bool = True) -> bytes:
         done = subprocess.run(
@@ -176,9 +196,18 @@ def place() -> Iterator[Place]:
     try:
         found.start("server")
         found.coder(
-            "login", found.url, "--first-user-email", "a@example.com", "--first-user-username", "admin",
-            "--first-user-full-name", "A", "--first-user-password", "Killed-Password-7", "--first-user-trial=false",
-        )  # fmt: skip
+            "login",
+            found.url,
+            "--first-user-email",
+            "a@example.com",
+            "--first-user-username",
+            "admin",
+            "--first-user-full-name",
+            "A",
+            "--first-user-password",
+            "Killed-Password-7",
+            "--first-user-trial=false",
+        )
         found.start("daemon")
         found.coder("templates", "push", "t", "-d", str(folder / "template"), "-y")
         yield found

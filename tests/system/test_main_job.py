@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.kit.deployment import SSH_OPTIONS, URL, WORKSPACE, Deployment, open_deployment
-from tests.kit.natworld import missing
+from tests.kit.network.namespace_deployment import SSH_OPTIONS, URL, WORKSPACE, Deployment, open_deployment
+from tests.kit.network.network_namespaces import missing_tools
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
 HOST = f"coder.{WORKSPACE}"
 SIZE = 100 << 20
 
@@ -112,9 +112,20 @@ def test_forwarded_port(deployment: Deployment) -> None:
     )
     deployment.wait(lambda: listens(deployment, "agent", 18080), 60, "the workspace's web server did not start")
     tunnel = deployment.world.spawn(
-        "client", "ssh", "-F", str(deployment.ssh_config), *SSH_OPTIONS, "-o", "ExitOnForwardFailure=yes",
-        "-N", "-L", "18081:127.0.0.1:18080", HOST, env=deployment.env("client"), log=str(log),
-    )  # fmt: skip
+        "client",
+        "ssh",
+        "-F",
+        str(deployment.ssh_config),
+        *SSH_OPTIONS,
+        "-o",
+        "ExitOnForwardFailure=yes",
+        "-N",
+        "-L",
+        "18081:127.0.0.1:18080",
+        HOST,
+        env=deployment.env("client"),
+        log=str(log),
+    )
     deployment.wait(
         lambda: tunnel.poll() is not None or listens(deployment, "client", 18081), 60, "ssh did not get through"
     )
@@ -144,8 +155,14 @@ def test_twenty_sessions_at_once(deployment: Deployment) -> None:
 def test_external_workspaces_print_what_the_documents_say(deployment: Deployment) -> None:
     table = deployment.coder("external-workspaces", "list", check=True).stdout.decode().splitlines()
     assert re.split(r"\s{2,}", table[0]) == [
-        "WORKSPACE", "TEMPLATE", "STATUS", "HEALTHY", "LAST BUILT", "CURRENT VERSION", "OUTDATED",
-    ]  # fmt: skip
+        "WORKSPACE",
+        "TEMPLATE",
+        "STATUS",
+        "HEALTHY",
+        "LAST BUILT",
+        "CURRENT VERSION",
+        "OUTDATED",
+    ]
     assert re.split(r"\s{2,}", table[1])[1:4] == ["externally-managed-workspace", "Started", "true"]
     text = deployment.coder("external-workspaces", "agent-instructions", WORKSPACE, check=True).stdout.decode()
     assert f"Please run the following command to attach external agent to the workspace {WORKSPACE}:" in text

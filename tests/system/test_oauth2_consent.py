@@ -18,8 +18,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.browser import CHROMIUM, launched, visitor
-from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.dashboard.browser import CHROMIUM, launched, visitor
+from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL, PASSWORD = "ana@example.com", "Browser-Password-7-very-long"
 VERIFIER = "v" * 60

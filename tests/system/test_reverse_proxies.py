@@ -23,11 +23,11 @@ from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_upgrade, connect_websocket
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import workspace_world
-from tests.kit.certificates import Authority
-from tests.kit.ports import free_port
-from tests.kit.web_app import WebApp, running_app
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.free_ports import free_port
+from tests.kit.stand_ins.certificates import Authority
+from tests.kit.stand_ins.scripted_http_servers import WebApp, running_app
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/reverse-proxies.md"
 WEB = "/@admin/dev/apps/web"
@@ -70,7 +70,7 @@ KINDS = {
     "nginx": Kind("nginx", _nginx, ("-p", "{folder}", "-c", "{file}")),
     "haproxy": Kind("haproxy", _haproxy, ("-q", "-db", "-f", "{file}"), one_file=True),
     "caddy": Kind("caddy", _caddy, ("run", "--adapter", "caddyfile", "--config", "{file}")),
-}  # fmt: skip
+}
 
 
 def configurations() -> dict[str, str]:
@@ -143,9 +143,12 @@ async def behind(name: str, folder: Path) -> AsyncIterator[Behind]:
     authority = Authority(folder)
     url = f"https://localhost:{port}"
     settings = {
-        "access_url": url, "http_address": f"127.0.0.1:{inner}", "wildcard_access_url": "*.apps.test",
-        "proxy_trusted_origins": ("127.0.0.1/32",), "proxy_trusted_headers": ("X-Forwarded-For",),
-    }  # fmt: skip
+        "access_url": url,
+        "http_address": f"127.0.0.1:{inner}",
+        "wildcard_access_url": "*.apps.test",
+        "proxy_trusted_origins": ("127.0.0.1/32",),
+        "proxy_trusted_headers": ("X-Forwarded-For",),
+    }
     with running_proxy(name, folder, authority, port, f"127.0.0.1:{inner}"):
         async with running_app() as app:
             fields: dict[str, Any] = {"url": f"http://localhost:{app.port}"}

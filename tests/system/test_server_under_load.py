@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.kit.coderd import FIRST_USER
-from tests.kit.greedy import Greedy, answer_of, greedy, is_public, routes
-from tests.kit.loopback import Loopback, open_loopback
+from tests.kit.api.costly_requests import CostlyRequest, answer_of, costly_requests, is_public, routes
+from tests.kit.server.coderd import FIRST_USER
+from tests.kit.server.server_process import Loopback, open_loopback
 
 pytestmark = [pytest.mark.soak, pytest.mark.system]
 
@@ -59,7 +59,7 @@ def _percentile(times: Sequence[float], part: float) -> float:
     return sorted(times)[int(len(times) * part)]
 
 
-async def _send_all(url: str, asked: Sequence[Greedy], token: str) -> None:
+async def _send_all(url: str, asked: Sequence[CostlyRequest], token: str) -> None:
     """`AT_ONCE` of them at any time."""
     left = iter(asked)
 
@@ -74,7 +74,9 @@ async def _send_all(url: str, asked: Sequence[Greedy], token: str) -> None:
 
 @pytest.mark.parametrize("who", ["stranger", "member"])
 def test_others_are_served_meanwhile(who: str) -> None:
-    asked = [one for path, said in routes() if is_public(said) == (who == "stranger") for one in greedy(path, said)]
+    asked = [
+        one for path, said in routes() if is_public(said) == (who == "stranger") for one in costly_requests(path, said)
+    ]
     with open_loopback("--dangerous-disable-rate-limits") as server:
         server.request("POST", "/api/v2/users/first", FIRST_USER)
         server.sign_in(FIRST_USER["email"], FIRST_USER["password"])

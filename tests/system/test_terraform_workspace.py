@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.deployment import Deployment, open_deployment, wrapper
-from tests.kit.natworld import missing
+from tests.kit.network.namespace_deployment import Deployment, open_deployment, wrapper
+from tests.kit.network.network_namespaces import missing_tools
 
-pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(missing_tools()), reason=missing_tools() or "-")]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,18 @@ def test_init_push_create_ssh_stop_start_delete(deployment: Deployment) -> None:
     data = deployment.folder / "workspaces"
     deployment.coder("templates", "init", "--id", "local-process", str(folder), check=True)
     deployment.coder(
-        "templates", "push", "local-process", "-d", str(folder), "-y",
-        "--variable", f"coder_binary={wrapper(deployment)}", "--variable", f"data_dir={data}", check=True,
-    )  # fmt: skip
+        "templates",
+        "push",
+        "local-process",
+        "-d",
+        str(folder),
+        "-y",
+        "--variable",
+        f"coder_binary={wrapper(deployment)}",
+        "--variable",
+        f"data_dir={data}",
+        check=True,
+    )
     deployment.coder("create", "mine", "--template=local-process", "-y", check=True)
     assert deployment.coder("ssh", "mine", "echo here").stdout == b"here\n", deployment.log_ends()
     # What an agent starts is for a moment called as the agent is.

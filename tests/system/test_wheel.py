@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.ports import free_port
+from tests.kit.free_ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = shutil.which("terraform") or shutil.which("tofu") or "terraform"
@@ -55,10 +55,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def coder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command that `pipx install` leaves on the PATH."""
     home = tmp_path_factory.mktemp("pipx-home")
-    env = pip_env() | caches() | {
-        "HOME": str(home), "PIPX_HOME": str(home / "pipx"), "PIPX_BIN_DIR": str(home / "bin"),
-        "PIPX_DEFAULT_PYTHON": sys.executable, "PIPX_DEFAULT_BACKEND": "pip",
-    }  # fmt: skip
+    env = (
+        pip_env()
+        | caches()
+        | {
+            "HOME": str(home),
+            "PIPX_HOME": str(home / "pipx"),
+            "PIPX_BIN_DIR": str(home / "bin"),
+            "PIPX_DEFAULT_PYTHON": sys.executable,
+            "PIPX_DEFAULT_BACKEND": "pip",
+        }
+    )
     arguments = f"-c {ROOT / 'scripts/constraints.txt'}"
     told = uv_env()
     if told is not None:
@@ -177,15 +184,23 @@ def test_first_steps(coder: Path, tmp_path_factory: pytest.TempPathFactory) -> N
     server: list[str | Path] = [coder, "server", "--http-address", url[7:], "--access-url", url]
     with started([*server, "--derp-server-stun-addresses", "disable"], env, home / "server.log"):
         wait_for(
-            f"{home / 'server.log'} says why", 90,
+            f"{home / 'server.log'} says why",
+            90,
             lambda: urllib.request.urlopen(f"{url}/healthz", timeout=60).status == 200,
-        )  # fmt: skip
+        )
         page = urllib.request.urlopen(f"{url}/", timeout=60).read()
         assert b"/assets/" in page  # the dashboard came along
         run(
-            "login", url, "--first-user-username", "wheel", "--first-user-email", "wheel@example.com",
-            "--first-user-password", PASSWORD, "--first-user-trial=false",
-        )  # fmt: skip
+            "login",
+            url,
+            "--first-user-username",
+            "wheel",
+            "--first-user-email",
+            "wheel@example.com",
+            "--first-user-password",
+            PASSWORD,
+            "--first-user-trial=false",
+        )
         assert "wheel" in run("whoami") and json.loads(run("list", "--output", "json")) == []
         template = home / "template"
         run("templates", "init", "--id", "local-process", str(template))
@@ -201,9 +216,10 @@ def test_first_steps(coder: Path, tmp_path_factory: pytest.TempPathFactory) -> N
                 forward: list[str | Path] = [coder, "port-forward", "mine", "--tcp", f"{port}:{remote}"]
                 with started(forward, env, home / "forward.log"):
                     wait_for(
-                        f"{home / 'forward.log'} says why", 60,
+                        f"{home / 'forward.log'} says why",
+                        60,
                         lambda: socket.create_connection(("127.0.0.1", port)).close() is None,
-                    )  # fmt: skip
+                    )
                     assert said_through(port) == b"you said hello\n"
         finally:
             run("delete", "mine", "-y")  # its agent is a process of this machine

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from coder.tailnet import addresses
-from tests.kit.recordings import load_json
+from tests.kit.recordings.wire_recordings import load_json
 
 VECTORS = load_json("addresses.json")
 

@@ -44,9 +44,12 @@ REPLAYS: dict[str, tuple[Replay, ...]] = {
     "websocket_examples.jsonl": (("vectors/test_recorded_streams.py", "websocket_examples.jsonl"),),
     "wireguard.json": (("vectors/test_mesh_wire.py", "wireguard.json"),),
     **{f"prov_session_{job}.jsonl": (("vectors/test_rpc_recordings.py", f'"{job}"'),) for job in JOBS},
-    **{f"{p}{kind}.jsonl": (("vectors/test_rpc_recordings.py", f'"{p}"'),)
-       for p in RPC for kind in ("", "_yamux", "_decoded")},
-}  # fmt: skip
+    **{
+        f"{p}{kind}.jsonl": (("vectors/test_rpc_recordings.py", f'"{p}"'),)
+        for p in RPC
+        for kind in ("", "_yamux", "_decoded")
+    },
+}
 BUILT_FROM = (
     'f"prov_session_{job}.jsonl"',
     'f"{prefix}.jsonl"',

@@ -17,7 +17,7 @@ from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.tunnel.handshake import tai64n
 from coder.mesh.core.wire import derp, derp_info, derp_reader, disco, stun, wireguard
 from coder.mesh.core.wire.address import endpoint_of_bytes, parse_endpoint_untrusted
-from tests.kit.recordings import load_json
+from tests.kit.recordings.wire_recordings import load_json
 
 h = bytes.fromhex
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from tests.kit.recordings import load_lines, message_type, same_message
+from tests.kit.recordings.wire_recordings import load_lines, message_type, same_message
 
 FILLED = load_lines("proto_filled.jsonl")
 REAL = load_lines("proto_messages_agent_tailnet.jsonl") + load_lines("proto_messages_provisioner.jsonl")

@@ -22,7 +22,7 @@ from coder.coderd.http.server.streams import _event, _twin
 from coder.mesh.core.tunnel.constants import REJECT_AFTER_MESSAGES
 from coder.mesh.core.wire import derp, derp_reader, disco, wireguard
 from coder.net.websocket import WebSocketStream
-from tests.kit.recordings import load_lines
+from tests.kit.recordings.wire_recordings import load_lines
 
 # -- DERP -----------------------------------------------------------------------------------------------------------
 
@@ -48,8 +48,11 @@ def test_the_relayed_session_is_cut_and_written_again_to_the_same_bytes(directio
 def test_the_relayed_session_is_a_conversation_of_two_wireguard_peers() -> None:
     """Greeting, then one handshake, then data under the indices it named, each counter once and rising."""
     assert [(frame["dir"], frame["type"]) for frame in FRAMES[:4]] == [
-        ("s2c", derp.SERVER_KEY), ("c2s", derp.CLIENT_INFO), ("c2s", derp.NOTE_PREFERRED), ("s2c", derp.SERVER_INFO)
-    ]  # fmt: skip
+        ("s2c", derp.SERVER_KEY),
+        ("c2s", derp.CLIENT_INFO),
+        ("c2s", derp.NOTE_PREFERRED),
+        ("s2c", derp.SERVER_INFO),
+    ]
     names: dict[str, set[int]] = {"c2s": set(), "s2c": set()}
     newest: dict[tuple[str, int], int] = {}
     peers = set()

@@ -19,7 +19,7 @@ from coder.agent.workspace.environment import find_identity
 from coder.base.errors import CoderError
 from coder.client.speedtest import run_speedtest
 from coder.rpc.proto import agent_pb2
-from tests.kit.recordings import load_json, load_lines
+from tests.kit.recordings.wire_recordings import load_json, load_lines
 
 SPEEDTEST = load_json("speedtest.json")
 MEASURED = [case for case in SPEEDTEST["cases"] if "writes" in case]

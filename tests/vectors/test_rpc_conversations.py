@@ -11,7 +11,7 @@ import trio.testing
 
 from coder.rpc import drpc, yamux
 from coder.rpc.calls import Unary, call_unary, serve_calls
-from tests.kit.recordings import both_directions, load_lines, message_type
+from tests.kit.recordings.wire_recordings import both_directions, load_lines, message_type
 
 
 def unary_calls(prefix: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import json_format
 
 from coder.rpc import drpc, yamux
-from tests.kit.recordings import both_directions, load_lines, message_type, same_message
+from tests.kit.recordings.wire_recordings import both_directions, load_lines, message_type, same_message
 
 PREFIXES = ["rpc_agent", "rpc_client_ping", "rpc_client_ssh", "rpc_tailnet"]
 RAW_JOBS = ["import", "build_start", "import_plan_error", "import_missing_variable", "build_start_canceled"]

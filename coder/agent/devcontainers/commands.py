@@ -108,9 +108,13 @@ async def ask(
         raise CommandError(f"{given!s} cannot be read: {error.strerror}") from error
     try:
         process = await trio.lowlevel.open_process(
-            list(argv), stdin=subprocess.PIPE if source is None else source.descriptor, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=dict(env), start_new_session=True,
-        )  # fmt: skip
+            list(argv),
+            stdin=subprocess.PIPE if source is None else source.descriptor,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            start_new_session=True,
+        )
     except OSError as error:
         raise CommandError(f"{name} cannot be started: {error.strerror}") from error
     except ValueError as error:  # a word that no command line can have

@@ -86,9 +86,12 @@ class Devcontainer:
     def shown(self) -> dict[str, Any]:
         """As the API has it."""
         found: dict[str, Any] = {
-            "id": str(self.id), "name": self.name, "workspace_folder": self.folder, "status": self.status,
+            "id": str(self.id),
+            "name": self.name,
+            "workspace_folder": self.folder,
+            "status": self.status,
             "dirty": self.dirty,
-        }  # fmt: skip
+        }
         if self.config:
             found["config_path"] = self.config
         if self.container is not None:
@@ -118,8 +121,14 @@ def declared(manifest: agent_pb2.Manifest, root: Path, home: Path) -> list[Devco
         ident = UUID(bytes=one.id) if len(one.id) == 16 else known_as(folder)
         name = one.name or agent_name(folder)
         found[folder] = Devcontainer(
-            ident, name, folder, one.config_path, declared=True, source=sources.get(one.id, b""), preset=preset,
-        )  # fmt: skip
+            ident,
+            name,
+            folder,
+            one.config_path,
+            declared=True,
+            source=sources.get(one.id, b""),
+            preset=preset,
+        )
     return list(found.values())
 
 

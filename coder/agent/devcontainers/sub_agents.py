@@ -240,9 +240,13 @@ async def run_inside(engine: str, container: str, user: str, env: Mapping[str, s
     argv += [container, "/bin/sh", "-c", _RUN, PROGRAM]
     try:
         process = await trio.lowlevel.open_process(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(env),
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(env),
             start_new_session=True,
-        )  # fmt: skip
+        )
     except OSError as error:
         raise CommandError(f"{Path(engine).name} cannot be started: {error.strerror}") from error
     except ValueError as error:  # a word that no command line can have

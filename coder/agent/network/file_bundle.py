@@ -60,16 +60,22 @@ class _Bundle:
         self.full = self.truncated = True
 
     def manifest(self) -> bytes:
-        return json.dumps({
-            "requested": self.requested,
-            "files": self.files,
-            "errors": self.errors,
-            "truncated": self.truncated,
-            "limits": {
-                "paths": MAX_PATHS, "files": MAX_FILES, "entries": MAX_ENTRIES,
-                "file_bytes": MAX_FILE, "total_bytes": MAX_TOTAL,
+        return json.dumps(
+            {
+                "requested": self.requested,
+                "files": self.files,
+                "errors": self.errors,
+                "truncated": self.truncated,
+                "limits": {
+                    "paths": MAX_PATHS,
+                    "files": MAX_FILES,
+                    "entries": MAX_ENTRIES,
+                    "file_bytes": MAX_FILE,
+                    "total_bytes": MAX_TOTAL,
+                },
             },
-        }, indent=1).encode()  # fmt: skip
+            indent=1,
+        ).encode()
 
 
 async def _bundle_files(state: AgentState, request: HttpRequest) -> HttpReply:

@@ -36,10 +36,17 @@ async def _read_lines(_state: AgentState, request: HttpRequest) -> HttpReply:
         return int(request.first(name) or 0) or default
 
     path = Path(request.first("path"))
-    limits = {name: number(name, default) for name, default in (
-        ("offset", 1), ("limit", MAX_LINES), ("max_file_size", MAX_FILE), ("max_line_bytes", MAX_LINE),
-        ("max_response_lines", MAX_LINES), ("max_response_bytes", MAX_RESPONSE),
-    )}  # fmt: skip
+    limits = {
+        name: number(name, default)
+        for name, default in (
+            ("offset", 1),
+            ("limit", MAX_LINES),
+            ("max_file_size", MAX_FILE),
+            ("max_line_bytes", MAX_LINE),
+            ("max_response_lines", MAX_LINES),
+            ("max_response_bytes", MAX_RESPONSE),
+        )
+    }
     try:
         found = await on_disk(_numbered_lines, path, limits)
     except OSError as error:
@@ -83,10 +90,15 @@ async def _edit_files(_state: AgentState, request: HttpRequest) -> HttpReply:
     finally:
         given_up.set()
     shows_diff = bool(wanted.get("include_diff"))
-    return json_reply(200, {"files": [
-        {"path": str(path), **({"diff": _diff(path, before, after)} if shows_diff else {})}
-        for path, before, after in done
-    ]})  # fmt: skip
+    return json_reply(
+        200,
+        {
+            "files": [
+                {"path": str(path), **({"diff": _diff(path, before, after)} if shows_diff else {})}
+                for path, before, after in done
+            ]
+        },
+    )
 
 
 def _edit_all(files: Sequence[Mapping[str, Any]], given_up: threading.Event) -> list[tuple[Path, str, str]]:

@@ -22,11 +22,14 @@ async def _list_directory(state: AgentState, request: HttpRequest) -> HttpReply:
     base = state.identity.home if wanted.get("relativity") == "home" else Path("/")
     given = request.first("path")
     directory = Path(given) if given else base.joinpath(*parts)
-    return json_reply(200, {
-        "absolute_path": list(directory.parts[1:]),
-        "absolute_path_string": str(directory),
-        "contents": await on_disk(_entries, directory),
-    })  # fmt: skip
+    return json_reply(
+        200,
+        {
+            "absolute_path": list(directory.parts[1:]),
+            "absolute_path_string": str(directory),
+            "contents": await on_disk(_entries, directory),
+        },
+    )
 
 
 def _entries(directory: Path) -> list[dict[str, Any]]:

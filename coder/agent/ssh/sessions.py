@@ -42,9 +42,20 @@ BLOCKED_PROGRAMS = {"nc", "rsync", "scp", "sftp"}
 _MESSAGE_THREADS = Threads(1)
 "For messages of the day: on a disk that is away they wait behind each other, and not before all other looks."
 _VSCODE = {
-    "vscode", "vscode_insiders", "vscode_web", "code_server", "cursor", "windsurf", "positron", "vscodium", "codium",
-    "antigravity", "trae", "kiro", "devin",
-}  # fmt: skip
+    "vscode",
+    "vscode_insiders",
+    "vscode_web",
+    "code_server",
+    "cursor",
+    "windsurf",
+    "positron",
+    "vscodium",
+    "codium",
+    "antigravity",
+    "trae",
+    "kiro",
+    "devin",
+}
 
 Process = asyncssh.SSHServerProcess[bytes]
 

@@ -44,9 +44,25 @@ PIECES = 64
 NAMES = 128
 "Entries of a folder that are read at once: as many as asyncssh puts into one answer."
 IN_THREADS = (
-    "fsetstat", "fstat", "fstatvfs", "fsync", "link", "lsetstat", "lstat", "mkdir", "posix_rename", "readlink",
-    "realpath", "remove", "rename", "rmdir", "setstat", "stat", "statvfs", "symlink",
-)  # fmt: skip
+    "fsetstat",
+    "fstat",
+    "fstatvfs",
+    "fsync",
+    "link",
+    "lsetstat",
+    "lstat",
+    "mkdir",
+    "posix_rename",
+    "readlink",
+    "realpath",
+    "remove",
+    "rename",
+    "rmdir",
+    "setstat",
+    "stat",
+    "statvfs",
+    "symlink",
+)
 """Operations that are asyncssh's own, in a thread."""
 NOT_OFFERED = frozenset({b"ranges@asyncssh.com"})
 """Extensions that only asyncssh knows and that look at the file by themselves: on the event loop, and before what was

@@ -224,9 +224,13 @@ class _Git:
     async def _read(self, argv: list[str]) -> _Said:
         taken = bytearray()
         process = await trio.lowlevel.open_process(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._env,
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self._env,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             assert process.stdout is not None  # noqa: S101 - asked for
             async with process.stdout:

@@ -234,9 +234,14 @@ class ToolServers:
             env = {**environment.command_environment(self._state), **dict(spec.env)}
             try:
                 process = await trio.lowlevel.open_process(
-                    [spec.command, *spec.args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL, env=env, cwd=await workdir(self._state), start_new_session=True,
-                )  # fmt: skip
+                    [spec.command, *spec.args],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=env,
+                    cwd=await workdir(self._state),
+                    start_new_session=True,
+                )
             except OSError as error:
                 raise ToolServerError(f"{spec.command} cannot be started: {error.strerror}") from error
             except ValueError as error:  # a zero byte in a word

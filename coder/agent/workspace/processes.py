@@ -84,10 +84,15 @@ class StartedProcess:
 
     def row(self) -> dict[str, Any]:
         return {
-            "id": self.id, "command": self.command, "workdir": self.workdir, "background": self.background,
-            "running": self.exited is None, "exit_code": self.exit_code(), "started_at_unix": int(self.started),
+            "id": self.id,
+            "command": self.command,
+            "workdir": self.workdir,
+            "background": self.background,
+            "running": self.exited is None,
+            "exit_code": self.exit_code(),
+            "started_at_unix": int(self.started),
             "exited_at_unix": None if self.exited is None else int(self.exited),
-        }  # fmt: skip
+        }
 
     def exit_code(self) -> int | None:
         return None if self.exited is None else self.process.returncode
@@ -102,9 +107,18 @@ class StartedProcess:
             os.close(output)
             output = None
         kept = KeptProcess(
-            self.id, self.command, self.workdir, self.background, self.process.pid, self.started, output,
-            *self.output.ends(), self.output.size, self.exited, self.exit_code(),
-        )  # fmt: skip
+            self.id,
+            self.command,
+            self.workdir,
+            self.background,
+            self.process.pid,
+            self.started,
+            output,
+            *self.output.ends(),
+            self.output.size,
+            self.exited,
+            self.exit_code(),
+        )
         if isinstance(self.process, trio.Process):
             # Whoever goes on waits for it, which may be this program: Popen's finalizer would have it waited for twice.
             gone = cast("Any", self.process)
@@ -118,9 +132,12 @@ class StartedProcess:
 
     def shown_output(self) -> dict[str, Any]:
         return {
-            "output": self.output.text(), "truncated": self.output.truncated(), "running": self.exited is None,
-            "exit_code": self.exit_code(), "command": self.command,
-        }  # fmt: skip
+            "output": self.output.text(),
+            "truncated": self.output.truncated(),
+            "running": self.exited is None,
+            "exit_code": self.exit_code(),
+            "command": self.command,
+        }
 
 
 class Processes:
@@ -146,9 +163,14 @@ class Processes:
         for one in kept:
             child = Child(one.pid, one.output)
             made = StartedProcess(
-                one.ident, one.command, one.workdir, one.background, child, one.started,
+                one.ident,
+                one.command,
+                one.workdir,
+                one.background,
+                child,
+                one.started,
                 Output(one.head, one.tail, one.size),
-            )  # fmt: skip
+            )
             self._known[made.id] = made
             if one.exited is None:
                 nursery.start_soon(self._attend, made)

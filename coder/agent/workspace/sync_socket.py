@@ -147,11 +147,15 @@ class SyncSocket:
         return {
             **self._row(unit),
             "dependencies": [
-                {"depends_on": one.depends_on, "required_status": one.required, "current_status": one.current,
-                 "satisfied": one.satisfied}
+                {
+                    "depends_on": one.depends_on,
+                    "required_status": one.required,
+                    "current_status": one.current,
+                    "satisfied": one.satisfied,
+                }
                 for one in self._units.dependencies(unit)
             ],
-        }  # fmt: skip
+        }
 
     def _row(self, unit: str) -> dict[str, Any]:
         return {"unit": unit, "status": self._units.status(unit), "ready": self._units.is_ready(unit)}

@@ -21,10 +21,18 @@ if TYPE_CHECKING:
     from coder.domain.apps.app_headers import Headers
 
 _REASONS = {
-    200: b"OK", 204: b"No Content", 303: b"See Other", 307: b"Temporary Redirect", 400: b"Bad Request",
-    401: b"Unauthorized", 403: b"Forbidden", 404: b"Not Found", 429: b"Too Many Requests",
-    500: b"Internal Server Error", 502: b"Bad Gateway",
-}  # fmt: skip
+    200: b"OK",
+    204: b"No Content",
+    303: b"See Other",
+    307: b"Temporary Redirect",
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
+    404: b"Not Found",
+    429: b"Too Many Requests",
+    500: b"Internal Server Error",
+    502: b"Bad Gateway",
+}
 
 
 class ProxyRequest:

@@ -182,10 +182,20 @@ class Count(Protocol):
 
 
 _REASONS = {
-    101: "Switching Protocols", 200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized",
-    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
-    426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests", 500: "Internal Server Error",
-}  # fmt: skip
+    101: "Switching Protocols",
+    200: "OK",
+    204: "No Content",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    409: "Conflict",
+    426: "Upgrade Required",
+    428: "Precondition Required",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+}
 
 LinkHandler = Callable[[Any, Upgrade], Awaitable[object]]
 """Gets the server's `Context`, at a workspace proxy its world, and runs for as long as the link lives; returning closes

@@ -70,8 +70,14 @@ def _status(invocation: Invocation) -> int:
     found = ask_agent(invocation, "status", unit=invocation.args[0])
     rows = [{key.replace("_", " "): value for key, value in row.items()} for row in found["dependencies"]]
     if invocation["output"] == "json":
-        print_json({"unit_name": found["unit"], "status": found["status"], "is_ready": found["ready"],
-                    "dependencies": found["dependencies"]})  # fmt: skip
+        print_json(
+            {
+                "unit_name": found["unit"],
+                "status": found["status"],
+                "is_ready": found["ready"],
+                "dependencies": found["dependencies"],
+            }
+        )
         return 0
     shown = found["status"] or "not registered"
     sys.stdout.write(f"Unit: {found['unit']}\nStatus: {shown}\nReady: {str(found['ready']).lower()}\n")
@@ -120,14 +126,26 @@ START = Command(
     ),
 )
 COMPLETE = Command(
-    words="exp sync complete", summary="Mark a unit complete, so that others may start", usage="<unit>",
-    run=_complete, min_args=1, max_args=1,
-)  # fmt: skip
+    words="exp sync complete",
+    summary="Mark a unit complete, so that others may start",
+    usage="<unit>",
+    run=_complete,
+    min_args=1,
+    max_args=1,
+)
 STATUS = Command(
-    words="exp sync status", summary="Show a unit and what it wants", usage="<unit>", run=_status,
-    min_args=1, max_args=1, options=(column_option(STATUS_COLUMNS, STATUS_COLUMNS), output_option()),
-)  # fmt: skip
+    words="exp sync status",
+    summary="Show a unit and what it wants",
+    usage="<unit>",
+    run=_status,
+    min_args=1,
+    max_args=1,
+    options=(column_option(STATUS_COLUMNS, STATUS_COLUMNS), output_option()),
+)
 LIST = Command(
-    words="exp sync list", summary="List the units", run=_list, max_args=0,
+    words="exp sync list",
+    summary="List the units",
+    run=_list,
+    max_args=0,
     options=(column_option(LIST_COLUMNS, LIST_COLUMNS), output_option()),
-)  # fmt: skip
+)

@@ -6,10 +6,21 @@ from collections.abc import Mapping, Sequence
 
 NEVER_SERVED = frozenset(
     {
-        "agent", "completion", "dotfiles", "gitssh", "login", "open", "provisioner", "provisionerd", "provisioners",
-        "server", "terraform-provider", "workspace-proxy", "wsproxy",
+        "agent",
+        "completion",
+        "dotfiles",
+        "gitssh",
+        "login",
+        "open",
+        "provisioner",
+        "provisionerd",
+        "provisioners",
+        "server",
+        "terraform-provider",
+        "workspace-proxy",
+        "wsproxy",
     }
-)  # fmt: skip
+)
 """First words of commands that are daemons, start programs on the person's terminal or ask for its keyboard by name."""
 
 

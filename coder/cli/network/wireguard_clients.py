@@ -28,8 +28,16 @@ from coder.domain.foundation.endpoints import read_endpoint
 from coder.net.blocking import BlockingClient
 
 COLUMNS = (
-    "name", "address", "workspaces", "expires at", "last handshake", "status", "endpoint", "public key", "created at",
-)  # fmt: skip
+    "name",
+    "address",
+    "workspaces",
+    "expires at",
+    "last handshake",
+    "status",
+    "endpoint",
+    "public key",
+    "created at",
+)
 DEFAULT_COLUMNS = COLUMNS[:6]
 USER = Option(
     "user",

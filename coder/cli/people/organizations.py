@@ -19,16 +19,36 @@ from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 
 COLUMNS = (
-    "id", "name", "display name", "icon", "description", "created at", "updated at", "default",
+    "id",
+    "name",
+    "display name",
+    "icon",
+    "description",
+    "created at",
+    "updated at",
+    "default",
     "default org member roles",
-)  # fmt: skip
+)
 MEMBER_COLUMNS = (
-    "username", "name", "last seen at", "user created at", "user updated at", "user id", "organization id",
-    "created at", "updated at", "organization roles",
-)  # fmt: skip
+    "username",
+    "name",
+    "last seen at",
+    "user created at",
+    "user updated at",
+    "user id",
+    "organization id",
+    "created at",
+    "updated at",
+    "organization roles",
+)
 ROLE_COLUMNS = (
-    "name", "display name", "organization id", "site permissions", "organization permissions", "user permissions",
-)  # fmt: skip
+    "name",
+    "display name",
+    "organization id",
+    "site permissions",
+    "organization permissions",
+    "user permissions",
+)
 _ROLE_DEFAULT = ("name", "display name", "site permissions", "organization permissions", "user permissions")
 
 

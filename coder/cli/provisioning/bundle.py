@@ -27,9 +27,13 @@ def _run(invocation: Invocation) -> int:
 
     async def main() -> Any:
         return await collect(
-            target, templates, platforms=platforms, installed_at=installed_at, environment=invocation.env,
+            target,
+            templates,
+            platforms=platforms,
+            installed_at=installed_at,
+            environment=invocation.env,
             releases=invocation.env.get(RELEASES_VARIABLE) or RELEASES,
-        )  # fmt: skip
+        )
 
     made = run_trio(main)
     sys.stdout.writelines(f"{line}\n" for line in made.providers)
@@ -56,13 +60,24 @@ BUNDLE = Command(
     long="Of the given templates, or of the bundled examples. Run it where registry and release site are reachable.",
     run=_run,
     options=(
-        Option("output", "output", short="o", default="coder-bundle",
-               help="Folder to fill; it is made where it does not exist."),
         Option(
-            "platform", "platform", kind="string-array", default=(),
+            "output",
+            "output",
+            short="o",
+            default="coder-bundle",
+            help="Folder to fill; it is made where it does not exist.",
+        ),
+        Option(
+            "platform",
+            "platform",
+            kind="string-array",
+            default=(),
             help="Collect for this platform, like linux_amd64; may be given several times; else this machine's.",
         ),
-        Option("installed_at", "installed-at",
-               help="Path the folder will have on those machines, where it is another one than here."),
+        Option(
+            "installed_at",
+            "installed-at",
+            help="Path the folder will have on those machines, where it is another one than here.",
+        ),
     ),
-)  # fmt: skip
+)

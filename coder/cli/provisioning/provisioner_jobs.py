@@ -53,8 +53,18 @@ COLUMNS = (
 )
 DEFAULT_COLUMNS = ("created at", "id", "type", "template display name", "status", "queue", "tags")
 STATUSES = ("pending", "running", "succeeded", "canceling", "canceled", "failed", "unknown")
-_NULLABLE = frozenset({"started at", "completed at", "canceled at", "worker id", "template version id",
-                       "workspace build id", "template id", "workspace id"})  # fmt: skip
+_NULLABLE = frozenset(
+    {
+        "started at",
+        "completed at",
+        "canceled at",
+        "worker id",
+        "template version id",
+        "workspace build id",
+        "template id",
+        "workspace id",
+    }
+)
 
 
 def _jobs_path(organization: Organization) -> str:

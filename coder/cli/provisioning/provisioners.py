@@ -41,9 +41,7 @@ COLUMNS = (
     "organization",
 )
 DEFAULT_COLUMNS = ("created at", "last seen at", "key name", "name", "version", "status", "tags")
-HEALTH_COLUMNS = (
-    "name", "version", "status", "source", "reachable", "latency", "slots", "cpu", "memory", "disk"
-)  # fmt: skip
+HEALTH_COLUMNS = ("name", "version", "status", "source", "reachable", "latency", "slots", "cpu", "memory", "disk")
 
 
 def _list(invocation: Invocation) -> int:

@@ -168,9 +168,10 @@ def _check_absence(ledger: Ledger, made: Made, viewer: Viewer) -> None:
     own = (made.owner == viewer.name != "") or (made.owner == "me" and made.by in ("", viewer.name))
     if made.kind not in viewer.sees and not own:
         raise CoderError(
-            "scaletest", f"things of {made.owner} are not shown to {viewer.name or 'this session'}; "
+            "scaletest",
+            f"things of {made.owner} are not shown to {viewer.name or 'this session'}; "
             f"{made.by or 'somebody who saw them'} made it",
-        )  # fmt: skip
+        )
     if ledger.may_still_come(made):
         raise CoderError(
             "scaletest", "the request for it was never answered, it may still come; run `cleanup` again in an hour"

@@ -34,9 +34,16 @@ PAGES = {
     "workspaces": ("/api/v2/workspaces?q=owner%3Ame&limit=25", "/api/v2/templates", "/api/v2/users/me/organizations"),
     "templates": ("/api/v2/templates", "/api/v2/templates/examples"),
     "account": ("/api/v2/users/me", "/api/v2/users/me/appearance", "/api/v2/users/me/keys/tokens"),
-    "start": ("/api/v2/buildinfo", "/api/v2/users/me", "/api/v2/entitlements", "/api/v2/appearance",
-              "/api/v2/experiments", "/api/v2/regions", "/api/v2/notifications/inbox"),
-}  # fmt: skip
+    "start": (
+        "/api/v2/buildinfo",
+        "/api/v2/users/me",
+        "/api/v2/entitlements",
+        "/api/v2/appearance",
+        "/api/v2/experiments",
+        "/api/v2/regions",
+        "/api/v2/notifications/inbox",
+    ),
+}
 """What a page asks when it is opened, all of it at once."""
 
 
@@ -111,17 +118,39 @@ DASHBOARD = Command(
     run=_run,
     max_args=0,
     options=(
-        Option("interval", "interval", "CODER_SCALETEST_DASHBOARD_INTERVAL", kind="duration",
-               default=parse_duration("10s"), help="How long a visitor stays on a page before opening the next."),
-        Option("jitter", "jitter", "CODER_SCALETEST_DASHBOARD_JITTER", kind="duration", default=parse_duration("5s"),
-               help="Vary that time at random by up to this much; it must be less than the time."),
-        Option("rand_seed", "rand-seed", "CODER_SCALETEST_DASHBOARD_RAND_SEED", kind="int", default=0,
-               help="Seed of what is random: the same number makes the same visits; 0 for any."),
-        Option("target_users", "target-users", "CODER_SCALETEST_DASHBOARD_TARGET_USERS",
-               help="Range START:END of visitors, all with your own session; 0:1 if left out."),
+        Option(
+            "interval",
+            "interval",
+            "CODER_SCALETEST_DASHBOARD_INTERVAL",
+            kind="duration",
+            default=parse_duration("10s"),
+            help="How long a visitor stays on a page before opening the next.",
+        ),
+        Option(
+            "jitter",
+            "jitter",
+            "CODER_SCALETEST_DASHBOARD_JITTER",
+            kind="duration",
+            default=parse_duration("5s"),
+            help="Vary that time at random by up to this much; it must be less than the time.",
+        ),
+        Option(
+            "rand_seed",
+            "rand-seed",
+            "CODER_SCALETEST_DASHBOARD_RAND_SEED",
+            kind="int",
+            default=0,
+            help="Seed of what is random: the same number makes the same visits; 0 for any.",
+        ),
+        Option(
+            "target_users",
+            "target-users",
+            "CODER_SCALETEST_DASHBOARD_TARGET_USERS",
+            help="Range START:END of visitors, all with your own session; 0:1 if left out.",
+        ),
         Option("headless", "headless", "CODER_SCALETEST_DASHBOARD_HEADLESS", kind="bool", default=True, hidden=True),
         *RUN_OPTIONS,
         *UNUSED_CLEANUP_OPTIONS,
         *PROMETHEUS_OPTIONS,
     ),
-)  # fmt: skip
+)

@@ -126,10 +126,15 @@ def write_report(invocation: Invocation, title: str, began: datetime, runs: Sequ
         "start": began.isoformat(),
         "elapsed_ms": round((datetime.now(UTC) - began).total_seconds() * 1000),
         "durations": spread([run.seconds for run in runs]),
-        "runs": {run.name: {
-            "duration_ms": round(run.seconds * 1000, 3), "error": run.error or None, "metrics": run.figures,
-        } for run in runs},
-    }  # fmt: skip
+        "runs": {
+            run.name: {
+                "duration_ms": round(run.seconds * 1000, 3),
+                "error": run.error or None,
+                "metrics": run.figures,
+            }
+            for run in runs
+        },
+    }
     unwritten: list[OSError] = []
     for kind, path in _places(invocation):
         text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
@@ -211,32 +216,84 @@ def _refused(name: str, flag: str, env: str, **rest: Any) -> Option:
 
 
 RUN_OPTIONS = (
-    Option("concurrency", "concurrency", "CODER_SCALETEST_CONCURRENCY", kind="int", default=1,
-           help="How many runs go on at the same time; the others wait for their turn."),
-    Option("timeout", "timeout", "CODER_SCALETEST_TIMEOUT", kind="duration", default=parse_duration("30m"),
-           help="End the whole test after this long, like 30m; what still runs has failed."),
-    Option("job_timeout", "job-timeout", "CODER_SCALETEST_JOB_TIMEOUT", kind="duration", default=parse_duration("5m"),
-           help="End a single run after this long, like 5m; it has failed then."),
-    Option("output", "output", "CODER_SCALETEST_OUTPUTS", kind="string-array", default=("text",), short="",
-           help="Where the results go: text, json, text:FILE or json:FILE; several by comma."),
+    Option(
+        "concurrency",
+        "concurrency",
+        "CODER_SCALETEST_CONCURRENCY",
+        kind="int",
+        default=1,
+        help="How many runs go on at the same time; the others wait for their turn.",
+    ),
+    Option(
+        "timeout",
+        "timeout",
+        "CODER_SCALETEST_TIMEOUT",
+        kind="duration",
+        default=parse_duration("30m"),
+        help="End the whole test after this long, like 30m; what still runs has failed.",
+    ),
+    Option(
+        "job_timeout",
+        "job-timeout",
+        "CODER_SCALETEST_JOB_TIMEOUT",
+        kind="duration",
+        default=parse_duration("5m"),
+        help="End a single run after this long, like 5m; it has failed then.",
+    ),
+    Option(
+        "output",
+        "output",
+        "CODER_SCALETEST_OUTPUTS",
+        kind="string-array",
+        default=("text",),
+        short="",
+        help="Where the results go: text, json, text:FILE or json:FILE; several by comma.",
+    ),
     _refused("trace", "trace", "CODER_SCALETEST_TRACE", kind="bool", default=False),
     _refused("trace_coder", "trace-coder", "CODER_SCALETEST_TRACE_CODER", kind="bool", default=False),
     _refused("trace_key", "trace-honeycomb-api-key", "CODER_SCALETEST_TRACE_HONEYCOMB_API_KEY", default=""),
     _refused("trace_propagate", "trace-propagate", "CODER_SCALETEST_TRACE_PROPAGATE", kind="bool", default=False),
-)  # fmt: skip
+)
 CLEANUP_OPTIONS = (
-    Option("cleanup_concurrency", "cleanup-concurrency", "CODER_SCALETEST_CLEANUP_CONCURRENCY", kind="int", default=1,
-           help="How many workspaces and users are removed at the same time."),
-    Option("cleanup_timeout", "cleanup-timeout", "CODER_SCALETEST_CLEANUP_TIMEOUT", kind="duration",
-           default=parse_duration("30m"), help="Give up on removing users and workspaces after this long, like 30m."),
-    Option("cleanup_job_timeout", "cleanup-job-timeout", "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT", kind="duration",
-           default=parse_duration("5m"), help="Give up on removing one user or workspace after this long, like 5m."),
-)  # fmt: skip
+    Option(
+        "cleanup_concurrency",
+        "cleanup-concurrency",
+        "CODER_SCALETEST_CLEANUP_CONCURRENCY",
+        kind="int",
+        default=1,
+        help="How many workspaces and users are removed at the same time.",
+    ),
+    Option(
+        "cleanup_timeout",
+        "cleanup-timeout",
+        "CODER_SCALETEST_CLEANUP_TIMEOUT",
+        kind="duration",
+        default=parse_duration("30m"),
+        help="Give up on removing users and workspaces after this long, like 30m.",
+    ),
+    Option(
+        "cleanup_job_timeout",
+        "cleanup-job-timeout",
+        "CODER_SCALETEST_CLEANUP_JOB_TIMEOUT",
+        kind="duration",
+        default=parse_duration("5m"),
+        help="Give up on removing one user or workspace after this long, like 5m.",
+    ),
+)
 UNUSED_CLEANUP_OPTIONS = tuple(replace(option, name=f"unused_{option.name}", hidden=True) for option in CLEANUP_OPTIONS)
 """For tests that make nothing."""
 PROMETHEUS_OPTIONS = (
-    _refused("prometheus_address", "scaletest-prometheus-address", "CODER_SCALETEST_PROMETHEUS_ADDRESS",
-             default="0.0.0.0:21112"),
-    _refused("prometheus_wait", "scaletest-prometheus-wait", "CODER_SCALETEST_PROMETHEUS_WAIT", kind="duration",
-             default=parse_duration("15s")),
-)  # fmt: skip
+    _refused(
+        "prometheus_address",
+        "scaletest-prometheus-address",
+        "CODER_SCALETEST_PROMETHEUS_ADDRESS",
+        default="0.0.0.0:21112",
+    ),
+    _refused(
+        "prometheus_wait",
+        "scaletest-prometheus-wait",
+        "CODER_SCALETEST_PROMETHEUS_WAIT",
+        kind="duration",
+        default=parse_duration("15s"),
+    ),
+)

@@ -55,9 +55,10 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     targets = [made[index] for index in chosen_range(invocation["target_workspaces"], "target-workspaces", len(made))]
     if not targets:
         raise CoderError(
-            "scaletest", "there are no workspaces to type into",
+            "scaletest",
+            "there are no workspaces to type into",
             "Make some: coder exp scaletest create-workspaces --no-cleanup",
-        )  # fmt: skip
+        )
     began = now()
     say_what_runs(len(targets), "workspaces", invocation["concurrency"])
     seconds = invocation["job_timeout"].total_seconds()
@@ -129,23 +130,55 @@ WORKSPACE_TRAFFIC = Command(
     run=_run,
     max_args=0,
     options=(
-        Option("bytes_per_tick", "bytes-per-tick", "CODER_SCALETEST_WORKSPACE_TRAFFIC_BYTES_PER_TICK", kind="int",
-               default=1024, help="How many bytes are typed into a terminal at a time."),
-        Option("tick_interval", "tick-interval", "CODER_SCALETEST_WORKSPACE_TRAFFIC_TICK_INTERVAL", kind="duration",
-               default=parse_duration("100ms"), help="Time between two such pieces of typing, like 100ms."),
-        Option("target_workspaces", "target-workspaces", "CODER_SCALETEST_TARGET_WORKSPACES",
-               help="Range START:END of the test's workspaces, in the order they were made; all if left out."),
-        Option("template", "template", "CODER_SCALETEST_TEMPLATE", short="t",
-               help="Type only into workspaces of this template."),
-        Option("use_host_login", "use-host-login", "CODER_SCALETEST_USE_HOST_LOGIN", kind="bool", default=False,
-               help="Type only into workspaces of your own, as create-workspaces makes them with this option."),
+        Option(
+            "bytes_per_tick",
+            "bytes-per-tick",
+            "CODER_SCALETEST_WORKSPACE_TRAFFIC_BYTES_PER_TICK",
+            kind="int",
+            default=1024,
+            help="How many bytes are typed into a terminal at a time.",
+        ),
+        Option(
+            "tick_interval",
+            "tick-interval",
+            "CODER_SCALETEST_WORKSPACE_TRAFFIC_TICK_INTERVAL",
+            kind="duration",
+            default=parse_duration("100ms"),
+            help="Time between two such pieces of typing, like 100ms.",
+        ),
+        Option(
+            "target_workspaces",
+            "target-workspaces",
+            "CODER_SCALETEST_TARGET_WORKSPACES",
+            help="Range START:END of the test's workspaces, in the order they were made; all if left out.",
+        ),
+        Option(
+            "template",
+            "template",
+            "CODER_SCALETEST_TEMPLATE",
+            short="t",
+            help="Type only into workspaces of this template.",
+        ),
+        Option(
+            "use_host_login",
+            "use-host-login",
+            "CODER_SCALETEST_USE_HOST_LOGIN",
+            kind="bool",
+            default=False,
+            help="Type only into workspaces of your own, as create-workspaces makes them with this option.",
+        ),
         _refused("ssh", "ssh", "WORKSPACE_TRAFFIC_SSH", kind="bool", default=False),
         _refused("app", "app", "WORKSPACE_TRAFFIC_APP", default=""),
-        _refused("disable_direct", "disable-direct", "WORKSPACE_TRAFFIC_DISABLE_DIRECT_CONNECTIONS", kind="bool",
-                 default=False),
+        _refused(
+            "disable_direct",
+            "disable-direct",
+            "WORKSPACE_TRAFFIC_DISABLE_DIRECT_CONNECTIONS",
+            kind="bool",
+            default=False,
+        ),
         _refused("proxy_url", "workspace-proxy-url", "WORKSPACE_PROXY_URL", default=""),
         *RUN_OPTIONS,
         *UNUSED_CLEANUP_OPTIONS,
         *PROMETHEUS_OPTIONS,
     ),
-)  # fmt: skip
+)

@@ -16,9 +16,23 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
 COLUMNS = (
-    "id", "name", "display name", "icon url", "healthy", "url", "wildcard hostname", "derp enabled", "derp only",
-    "proxy status", "proxy report", "proxy checked at", "created at", "updated at", "deleted", "version",
-)  # fmt: skip
+    "id",
+    "name",
+    "display name",
+    "icon url",
+    "healthy",
+    "url",
+    "wildcard hostname",
+    "derp enabled",
+    "derp only",
+    "proxy status",
+    "proxy report",
+    "proxy checked at",
+    "created at",
+    "updated at",
+    "deleted",
+    "version",
+)
 WITH_TOKEN = (*COLUMNS, "proxy token")
 _ROOT = "/api/v2/workspaceproxies"
 

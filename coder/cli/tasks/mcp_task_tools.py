@@ -149,39 +149,86 @@ def task_tools(client: BlockingClient) -> list[Tool]:
     """Tools for tasks."""
     tasks = _Tasks(client)
     return [
-        Tool("coder_create_task", "Give work to an agent in a workspace of its own.", tasks.create,
-             {"input": ("string", "What is to be done."),
-              "template_version_id": ("string", "Version of a template that can carry out tasks."),
-              "template_version_preset_id": ("string", "Preset of that version."),
-              "user": ("string", "Owner; left out for oneself.")}, ("input", "template_version_id")),
+        Tool(
+            "coder_create_task",
+            "Give work to an agent in a workspace of its own.",
+            tasks.create,
+            {
+                "input": ("string", "What is to be done."),
+                "template_version_id": ("string", "Version of a template that can carry out tasks."),
+                "template_version_preset_id": ("string", "Preset of that version."),
+                "user": ("string", "Owner; left out for oneself."),
+            },
+            ("input", "template_version_id"),
+        ),
         Tool("coder_delete_task", "Delete a task and its workspace.", tasks.delete, _TASK, ("task_id",)),
-        Tool("coder_list_tasks", "Tasks of a user.", tasks.list,
-             {"status": ("string", "Only those of this status."),
-              "user": ("string", "Owner; left out for one's own.")}),
+        Tool(
+            "coder_list_tasks",
+            "Tasks of a user.",
+            tasks.list,
+            {
+                "status": ("string", "Only those of this status."),
+                "user": ("string", "Owner; left out for one's own."),
+            },
+        ),
         Tool("coder_get_task_status", "How a task is going.", tasks.status, _TASK, ("task_id",)),
-        Tool("coder_send_task_input", "Say something to a task's agent.", tasks.send,
-             {**_TASK, "input": ("string", "What is said.")}, ("task_id", "input")),
+        Tool(
+            "coder_send_task_input",
+            "Say something to a task's agent.",
+            tasks.send,
+            {**_TASK, "input": ("string", "What is said.")},
+            ("task_id", "input"),
+        ),
         Tool("coder_get_task_logs", "What a task's agent said and was told.", tasks.logs, _TASK, ("task_id",)),
-    ]  # fmt: skip
+    ]
 
 
 def template_tools(client: BlockingClient) -> list[Tool]:
     """Tools for templates."""
     templates = _Templates(client)
     return [
-        Tool("coder_upload_tar_file", "Upload a template's sources; its id is for coder_create_template_version.",
-             templates.upload, {"files": ("object", "Content of each file by its name.")}, ("files",)),
-        Tool("coder_create_template_version", "Import uploaded sources as a version of a template.",
-             templates.create_version, {"file_id": ("string", "Id of the uploaded sources."),
-             "template_id": ("string", "Template it is a version of; left out for one that is to be made.")},
-             ("file_id",)),
-        Tool("coder_create_template", "Make a template of an imported version.", templates.create,
-             {"name": ("string", "Name: letters, digits and hyphens."), "display_name": ("string", "Name as shown."),
-              "description": ("string", "One sentence."), "icon": ("string", "Address of a picture."),
-              "version_id": ("string", "Id of the version.")}, ("name", "version_id")),
-        Tool("coder_update_template_active_version", "Let new workspaces use this version.", templates.promote,
-             {**_TEMPLATE, "template_version_id": ("string", "Id of the version.")},
-             ("template_id", "template_version_id")),
-        Tool("coder_delete_template", "Delete a template that no workspace uses.", templates.delete, _TEMPLATE,
-             ("template_id",)),
-    ]  # fmt: skip
+        Tool(
+            "coder_upload_tar_file",
+            "Upload a template's sources; its id is for coder_create_template_version.",
+            templates.upload,
+            {"files": ("object", "Content of each file by its name.")},
+            ("files",),
+        ),
+        Tool(
+            "coder_create_template_version",
+            "Import uploaded sources as a version of a template.",
+            templates.create_version,
+            {
+                "file_id": ("string", "Id of the uploaded sources."),
+                "template_id": ("string", "Template it is a version of; left out for one that is to be made."),
+            },
+            ("file_id",),
+        ),
+        Tool(
+            "coder_create_template",
+            "Make a template of an imported version.",
+            templates.create,
+            {
+                "name": ("string", "Name: letters, digits and hyphens."),
+                "display_name": ("string", "Name as shown."),
+                "description": ("string", "One sentence."),
+                "icon": ("string", "Address of a picture."),
+                "version_id": ("string", "Id of the version."),
+            },
+            ("name", "version_id"),
+        ),
+        Tool(
+            "coder_update_template_active_version",
+            "Let new workspaces use this version.",
+            templates.promote,
+            {**_TEMPLATE, "template_version_id": ("string", "Id of the version.")},
+            ("template_id", "template_version_id"),
+        ),
+        Tool(
+            "coder_delete_template",
+            "Delete a template that no workspace uses.",
+            templates.delete,
+            _TEMPLATE,
+            ("template_id",),
+        ),
+    ]

@@ -48,6 +48,12 @@ _PATH = {**_WORKSPACE, "path": ("string", "Absolute path in the workspace.")}
 _EDITS = ("array", "Objects with search, replace, and replace_all where the text may be there several times.")
 
 Ask = Callable[[AgentApi, Mapping[str, Any]], Awaitable[Any]]
+_COMMAND = {
+    **_WORKSPACE,
+    "command": ("string", "The command line."),
+    "timeout_ms": ("integer", f"Milliseconds it may take: {SHELL_TIME}, at most {LONGEST_SHELL}."),
+    "background": ("boolean", "Let it run on and do not wait."),
+}
 
 
 def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path) -> list[Tool]:
@@ -66,27 +72,57 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         return call
 
     return [
-        Tool("coder_workspace_bash", "Run a command in a workspace, with its user's shell.", inside(_bash),
-             {**_WORKSPACE, "command": ("string", "The command line."),
-              "timeout_ms": ("integer", f"Milliseconds it may take: {SHELL_TIME}, at most {LONGEST_SHELL}."),
-              "background": ("boolean", "Let it run on and do not wait.")}, ("workspace", "command")),
+        Tool(
+            "coder_workspace_bash",
+            "Run a command in a workspace, with its user's shell.",
+            inside(_bash),
+            _COMMAND,
+            ("workspace", "command"),
+        ),
         Tool("coder_workspace_ls", "What is in a folder of a workspace.", inside(_list), _PATH, ("workspace", "path")),
-        Tool("coder_workspace_read_file", "Bytes of a file in a workspace, as Base64.", inside(_read),
-             {**_PATH, "offset": ("integer", "Where to begin."), "limit": ("integer", f"Bytes, {MAX_READ} at most.")},
-             ("workspace", "path")),
-        Tool("coder_workspace_write_file", "Write a file in a workspace; its folders are made.", inside(_write),
-             {**_PATH, "content": ("string", "The whole content, as Base64.")}, ("workspace", "path", "content")),
-        Tool("coder_workspace_edit_file", "Search and replace in a file of a workspace.", inside(_edit),
-             {**_PATH, "edits": _EDITS}, ("workspace", "path", "edits")),
-        Tool("coder_workspace_edit_files", "Search and replace in several files: all of it, or nothing.",
-             inside(_edit_all), {**_WORKSPACE, "files": ("array", "Objects with path and edits.")},
-             ("workspace", "files")),
-        Tool("coder_workspace_port_forward", "The address at which a port of a workspace is seen in a browser.",
-             lambda given: _port_address(client, given),
-             {**_WORKSPACE, "port": ("integer", "The port.")}, ("workspace", "port")),
-        Tool("coder_workspace_list_apps", "Applications of a workspace and their addresses.",
-             lambda given: _apps(client, given), _WORKSPACE, ("workspace",)),
-    ]  # fmt: skip
+        Tool(
+            "coder_workspace_read_file",
+            "Bytes of a file in a workspace, as Base64.",
+            inside(_read),
+            {**_PATH, "offset": ("integer", "Where to begin."), "limit": ("integer", f"Bytes, {MAX_READ} at most.")},
+            ("workspace", "path"),
+        ),
+        Tool(
+            "coder_workspace_write_file",
+            "Write a file in a workspace; its folders are made.",
+            inside(_write),
+            {**_PATH, "content": ("string", "The whole content, as Base64.")},
+            ("workspace", "path", "content"),
+        ),
+        Tool(
+            "coder_workspace_edit_file",
+            "Search and replace in a file of a workspace.",
+            inside(_edit),
+            {**_PATH, "edits": _EDITS},
+            ("workspace", "path", "edits"),
+        ),
+        Tool(
+            "coder_workspace_edit_files",
+            "Search and replace in several files: all of it, or nothing.",
+            inside(_edit_all),
+            {**_WORKSPACE, "files": ("array", "Objects with path and edits.")},
+            ("workspace", "files"),
+        ),
+        Tool(
+            "coder_workspace_port_forward",
+            "The address at which a port of a workspace is seen in a browser.",
+            lambda given: _port_address(client, given),
+            {**_WORKSPACE, "port": ("integer", "The port.")},
+            ("workspace", "port"),
+        ),
+        Tool(
+            "coder_workspace_list_apps",
+            "Applications of a workspace and their addresses.",
+            lambda given: _apps(client, given),
+            _WORKSPACE,
+            ("workspace",),
+        ),
+    ]
 
 
 async def _bash(api: AgentApi, given: Mapping[str, Any]) -> Any:

@@ -34,12 +34,34 @@ from coder.net.blocking import BlockingClient, HttpAnswer
 
 STATUSES = ("pending", "initializing", "active", "paused", "error", "unknown")
 COLUMNS = (
-    "id", "organization id", "owner id", "owner name", "owner avatar url", "name", "display name", "template id",
-    "template version id", "template name", "template display name", "template icon", "workspace id",
-    "workspace name", "workspace status", "workspace build number", "workspace agent id",
-    "workspace agent lifecycle", "workspace agent health", "workspace app id", "initial prompt", "status", "state",
-    "message", "created at", "updated at", "state changed",
-)  # fmt: skip
+    "id",
+    "organization id",
+    "owner id",
+    "owner name",
+    "owner avatar url",
+    "name",
+    "display name",
+    "template id",
+    "template version id",
+    "template name",
+    "template display name",
+    "template icon",
+    "workspace id",
+    "workspace name",
+    "workspace status",
+    "workspace build number",
+    "workspace agent id",
+    "workspace agent lifecycle",
+    "workspace agent health",
+    "workspace app id",
+    "initial prompt",
+    "status",
+    "state",
+    "message",
+    "created at",
+    "updated at",
+    "state changed",
+)
 LOG_COLUMNS = ("id", "content", "type", "time")
 _OVER = {"complete", "failed"}
 _TICK = 1.0

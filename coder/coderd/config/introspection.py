@@ -19,14 +19,25 @@ from coder.coderd.config.groups import (
 from coder.coderd.config.setting import HostPort, concern, setting
 
 
-# fmt: off
 @concern(HEALTH_CHECK)
 @dataclass(frozen=True, kw_only=True)
 class HealthCheckSettings:
     """The health report."""
 
-    health_check_refresh: timedelta = setting(timedelta(minutes=10), "Health Check Refresh", "How long a report of the deployment's health is shown before it is made anew.", yaml="refresh", path="healthcheck.refresh")
-    health_check_threshold_database: timedelta = setting(timedelta(milliseconds=15), "Health Check Threshold: Database", "Report a database that takes longer than this to answer as unwell.", yaml="thresholdDatabase", path="healthcheck.threshold_database")
+    health_check_refresh: timedelta = setting(
+        timedelta(minutes=10),
+        "Health Check Refresh",
+        "How long a report of the deployment's health is shown before it is made anew.",
+        yaml="refresh",
+        path="healthcheck.refresh",
+    )
+    health_check_threshold_database: timedelta = setting(
+        timedelta(milliseconds=15),
+        "Health Check Threshold: Database",
+        "Report a database that takes longer than this to answer as unwell.",
+        yaml="thresholdDatabase",
+        path="healthcheck.threshold_database",
+    )
 
 
 @concern(LOGGING)
@@ -34,12 +45,59 @@ class HealthCheckSettings:
 class LoggingSettings:
     """Where log lines go."""
 
-    log_human: str = setting("/dev/stderr", "Human Log Location", "File that log lines are appended to as text; empty writes none.", env="CODER_LOGGING_HUMAN", yaml="humanPath", path="logging.human", proxies=True)
-    log_json: str = setting("", "JSON Log Location", "File that log lines are appended to as JSON, one object a line.", env="CODER_LOGGING_JSON", yaml="jsonPath", path="logging.json", proxies=True)
-    log_stackdriver: str = setting("", "Stackdriver Log Location", "File that log lines are appended to in the form Stackdriver reads.", env="CODER_LOGGING_STACKDRIVER", yaml="stackdriverPath", path="logging.stackdriver", proxies=True)
-    log_filter: tuple[str, ...] = setting((), "Log Filter", "Show debug messages of loggers matching these expressions.", yaml="filter", path="logging.log_filter", short="l")
-    enable_terraform_debug_mode: bool = setting(False, "Enable Terraform debug mode", "Let people ask for Terraform's debug output when they build a workspace.", yaml="enableTerraformDebugMode", path="enable_terraform_debug_mode?", shown="false")
-    verbose: bool = setting(False, "Verbose", "Show debug messages.", yaml="verbose", short="v", hidden=True, proxies=True, instead=("log-filter",))
+    log_human: str = setting(
+        "/dev/stderr",
+        "Human Log Location",
+        "File that log lines are appended to as text; empty writes none.",
+        env="CODER_LOGGING_HUMAN",
+        yaml="humanPath",
+        path="logging.human",
+        proxies=True,
+    )
+    log_json: str = setting(
+        "",
+        "JSON Log Location",
+        "File that log lines are appended to as JSON, one object a line.",
+        env="CODER_LOGGING_JSON",
+        yaml="jsonPath",
+        path="logging.json",
+        proxies=True,
+    )
+    log_stackdriver: str = setting(
+        "",
+        "Stackdriver Log Location",
+        "File that log lines are appended to in the form Stackdriver reads.",
+        env="CODER_LOGGING_STACKDRIVER",
+        yaml="stackdriverPath",
+        path="logging.stackdriver",
+        proxies=True,
+    )
+    log_filter: tuple[str, ...] = setting(
+        (),
+        "Log Filter",
+        "Show debug messages of loggers matching these expressions.",
+        yaml="filter",
+        path="logging.log_filter",
+        short="l",
+    )
+    enable_terraform_debug_mode: bool = setting(
+        False,
+        "Enable Terraform debug mode",
+        "Let people ask for Terraform's debug output when they build a workspace.",
+        yaml="enableTerraformDebugMode",
+        path="enable_terraform_debug_mode?",
+        shown="false",
+    )
+    verbose: bool = setting(
+        False,
+        "Verbose",
+        "Show debug messages.",
+        yaml="verbose",
+        short="v",
+        hidden=True,
+        proxies=True,
+        instead=("log-filter",),
+    )
 
 
 @concern(PROMETHEUS)
@@ -47,12 +105,52 @@ class LoggingSettings:
 class PrometheusSettings:
     """Metrics."""
 
-    prometheus_enable: bool = setting(False, "Prometheus Enable", "Serve metrics in the form Prometheus reads, at an address of their own.", yaml="enable", path="prometheus.enable", proxies=True)
-    prometheus_address: HostPort = setting("127.0.0.1:2112", "Prometheus Address", "Address and port where metrics are served, when they are.", yaml="address", path="prometheus.address", proxies=True)
-    prometheus_collect_agent_stats: bool = setting(False, "Prometheus Collect Agent Stats", "Collect what agents count of themselves into the metrics.", yaml="collect_agent_stats", path="prometheus.collect_agent_stats")
-    prometheus_collect_db_metrics: bool = setting(False, "Prometheus Collect Database Metrics", "Refused: queries are not timed one by one.", yaml="collect_db_metrics", path="prometheus.collect_db_metrics", shown="false")
-    prometheus_aggregate_agent_stats_by: tuple[str, ...] = setting(("agent_name", "template_name", "username", "workspace_name"), "Prometheus Aggregate Agent Stats By", "Labels agent statistics are kept by.", yaml="aggregate_agent_stats_by", path="prometheus.aggregate_agent_stats_by")
-    metrics_cache_refresh_interval: timedelta = setting(timedelta(hours=4), "Metrics Cache Refresh Interval", "How often deployment figures are counted.", group=GENERAL, path="metrics_cache_refresh_interval", hidden=True)
+    prometheus_enable: bool = setting(
+        False,
+        "Prometheus Enable",
+        "Serve metrics in the form Prometheus reads, at an address of their own.",
+        yaml="enable",
+        path="prometheus.enable",
+        proxies=True,
+    )
+    prometheus_address: HostPort = setting(
+        "127.0.0.1:2112",
+        "Prometheus Address",
+        "Address and port where metrics are served, when they are.",
+        yaml="address",
+        path="prometheus.address",
+        proxies=True,
+    )
+    prometheus_collect_agent_stats: bool = setting(
+        False,
+        "Prometheus Collect Agent Stats",
+        "Collect what agents count of themselves into the metrics.",
+        yaml="collect_agent_stats",
+        path="prometheus.collect_agent_stats",
+    )
+    prometheus_collect_db_metrics: bool = setting(
+        False,
+        "Prometheus Collect Database Metrics",
+        "Refused: queries are not timed one by one.",
+        yaml="collect_db_metrics",
+        path="prometheus.collect_db_metrics",
+        shown="false",
+    )
+    prometheus_aggregate_agent_stats_by: tuple[str, ...] = setting(
+        ("agent_name", "template_name", "username", "workspace_name"),
+        "Prometheus Aggregate Agent Stats By",
+        "Labels agent statistics are kept by.",
+        yaml="aggregate_agent_stats_by",
+        path="prometheus.aggregate_agent_stats_by",
+    )
+    metrics_cache_refresh_interval: timedelta = setting(
+        timedelta(hours=4),
+        "Metrics Cache Refresh Interval",
+        "How often deployment figures are counted.",
+        group=GENERAL,
+        path="metrics_cache_refresh_interval",
+        hidden=True,
+    )
 
 
 @concern(TRACING)
@@ -60,10 +158,40 @@ class PrometheusSettings:
 class TracingSettings:
     """Traces by OpenTelemetry."""
 
-    trace: bool = setting(False, "Trace Enable", "Send traces by OpenTelemetry to where its usual variables say.", env="CODER_TRACE_ENABLE", yaml="enable", path="trace.enable", proxies=True)
-    trace_logs: bool = setting(False, "Capture Logs in Traces", "Add what is logged during a request to its trace.", yaml="captureLogs", path="trace.capture_logs", proxies=True)
-    trace_datadog: bool = setting(False, "Send Go runtime traces to DataDog", "Refused: it is about the runtime of another language.", yaml="dataDog", path="trace.data_dog", hidden=True, proxies=True, shown="false")
-    trace_honeycomb_api_key: Secret = setting(Secret(""), "Trace Honeycomb API Key", "Send traces to Honeycomb with this key.", path="trace.honeycomb_api_key", proxies=True)
+    trace: bool = setting(
+        False,
+        "Trace Enable",
+        "Send traces by OpenTelemetry to where its usual variables say.",
+        env="CODER_TRACE_ENABLE",
+        yaml="enable",
+        path="trace.enable",
+        proxies=True,
+    )
+    trace_logs: bool = setting(
+        False,
+        "Capture Logs in Traces",
+        "Add what is logged during a request to its trace.",
+        yaml="captureLogs",
+        path="trace.capture_logs",
+        proxies=True,
+    )
+    trace_datadog: bool = setting(
+        False,
+        "Send Go runtime traces to DataDog",
+        "Refused: it is about the runtime of another language.",
+        yaml="dataDog",
+        path="trace.data_dog",
+        hidden=True,
+        proxies=True,
+        shown="false",
+    )
+    trace_honeycomb_api_key: Secret = setting(
+        Secret(""),
+        "Trace Honeycomb API Key",
+        "Send traces to Honeycomb with this key.",
+        path="trace.honeycomb_api_key",
+        proxies=True,
+    )
 
 
 @concern(PPROF)
@@ -71,8 +199,22 @@ class TracingSettings:
 class PprofSettings:
     """Debug endpoints."""
 
-    pprof_enable: bool = setting(False, "pprof Enable", "Refused: owners read profiles under /api/v2/debug/pprof.", yaml="enable", path="pprof.enable", proxies=True)
-    pprof_address: HostPort = setting("127.0.0.1:6060", "pprof Address", "Without effect: owners read profiles under /api/v2/debug/pprof.", yaml="address", path="pprof.address", proxies=True)
+    pprof_enable: bool = setting(
+        False,
+        "pprof Enable",
+        "Refused: owners read profiles under /api/v2/debug/pprof.",
+        yaml="enable",
+        path="pprof.enable",
+        proxies=True,
+    )
+    pprof_address: HostPort = setting(
+        "127.0.0.1:6060",
+        "pprof Address",
+        "Without effect: owners read profiles under /api/v2/debug/pprof.",
+        yaml="address",
+        path="pprof.address",
+        proxies=True,
+    )
 
 
 @concern(USAGE_STATS)
@@ -80,7 +222,36 @@ class PprofSettings:
 class UsageSettings:
     """What is counted, and told to others."""
 
-    stats_collection_usage_stats_enable: bool = setting(True, "Stats Collection Usage Stats Enable", "Collect who uses which applications, for the pages of insights.", yaml="enable", path="stats_collection.usage_stats.enable")
-    telemetry: bool = setting(False, "Telemetry Enable", "Accepted for compatibility; nothing is ever sent.", env="CODER_TELEMETRY_ENABLE", group=TELEMETRY, yaml="enable", path="telemetry.enable")
-    telemetry_url: str = setting("https://telemetry.coder.com", "Telemetry URL", "Accepted for compatibility; nothing is ever sent.", group=TELEMETRY, yaml="url", path="telemetry.url", hidden=True)
-    update_check: bool = setting(False, "Update Check", "Refused: there is no list of releases to look at.", group=GENERAL, yaml="updateCheck", path="update_check?")
+    stats_collection_usage_stats_enable: bool = setting(
+        True,
+        "Stats Collection Usage Stats Enable",
+        "Collect who uses which applications, for the pages of insights.",
+        yaml="enable",
+        path="stats_collection.usage_stats.enable",
+    )
+    telemetry: bool = setting(
+        False,
+        "Telemetry Enable",
+        "Accepted for compatibility; nothing is ever sent.",
+        env="CODER_TELEMETRY_ENABLE",
+        group=TELEMETRY,
+        yaml="enable",
+        path="telemetry.enable",
+    )
+    telemetry_url: str = setting(
+        "https://telemetry.coder.com",
+        "Telemetry URL",
+        "Accepted for compatibility; nothing is ever sent.",
+        group=TELEMETRY,
+        yaml="url",
+        path="telemetry.url",
+        hidden=True,
+    )
+    update_check: bool = setting(
+        False,
+        "Update Check",
+        "Refused: there is no list of releases to look at.",
+        group=GENERAL,
+        yaml="updateCheck",
+        path="update_check?",
+    )

@@ -10,19 +10,62 @@ from coder.coderd.config.groups import GENERAL, GITHUB, HTTP
 from coder.coderd.config.setting import concern, setting
 
 
-# fmt: off
 @concern(HTTP)
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings:
     """How long sessions and tokens last."""
 
-    disable_password_auth: bool = setting(False, "Disable Password Authentication", "Refuse password logins (owners excepted).", yaml="disablePasswordAuth", path="disable_password_auth?")
-    disable_session_expiry_refresh: bool = setting(False, "Disable Session Expiry Refresh", "Let sessions end after their lifetime also while they are in use.", yaml="disableSessionExpiryRefresh", path="session_lifetime.disable_expiry_refresh?")
-    session_duration: timedelta = setting(timedelta(hours=24), "Session Duration", "How long a browser stays signed in without use, like 24h.", yaml="sessionDuration", path="session_lifetime.default_duration")
-    max_token_lifetime: timedelta = setting(timedelta(hours=876600), "Max Token Lifetime", "Longest time a person may let an API token be good.", yaml="maxTokenLifetime", path="session_lifetime.max_token_lifetime")
-    max_admin_token_lifetime: timedelta = setting(timedelta(days=7), "Maximum Admin Token Lifetime", "Longest time an owner may let an API token be good.", yaml="maxAdminTokenLifetime", path="session_lifetime.max_admin_token_lifetime")
-    default_token_lifetime: timedelta = setting(timedelta(days=7), "Default Token Lifetime", "How long an API token is good when nobody says anything else.", group=GENERAL, yaml="defaultTokenLifetime", path="session_lifetime.default_token_lifetime")
-    default_oauth_refresh_lifetime: timedelta = setting(timedelta(hours=720), "Default OAuth Refresh Lifetime", "How long refresh tokens of OAuth2 applications are good.", group=GENERAL, yaml="defaultOAuthRefreshLifetime", path="session_lifetime.refresh_default_duration")
+    disable_password_auth: bool = setting(
+        False,
+        "Disable Password Authentication",
+        "Refuse password logins (owners excepted).",
+        yaml="disablePasswordAuth",
+        path="disable_password_auth?",
+    )
+    disable_session_expiry_refresh: bool = setting(
+        False,
+        "Disable Session Expiry Refresh",
+        "Let sessions end after their lifetime also while they are in use.",
+        yaml="disableSessionExpiryRefresh",
+        path="session_lifetime.disable_expiry_refresh?",
+    )
+    session_duration: timedelta = setting(
+        timedelta(hours=24),
+        "Session Duration",
+        "How long a browser stays signed in without use, like 24h.",
+        yaml="sessionDuration",
+        path="session_lifetime.default_duration",
+    )
+    max_token_lifetime: timedelta = setting(
+        timedelta(hours=876600),
+        "Max Token Lifetime",
+        "Longest time a person may let an API token be good.",
+        yaml="maxTokenLifetime",
+        path="session_lifetime.max_token_lifetime",
+    )
+    max_admin_token_lifetime: timedelta = setting(
+        timedelta(days=7),
+        "Maximum Admin Token Lifetime",
+        "Longest time an owner may let an API token be good.",
+        yaml="maxAdminTokenLifetime",
+        path="session_lifetime.max_admin_token_lifetime",
+    )
+    default_token_lifetime: timedelta = setting(
+        timedelta(days=7),
+        "Default Token Lifetime",
+        "How long an API token is good when nobody says anything else.",
+        group=GENERAL,
+        yaml="defaultTokenLifetime",
+        path="session_lifetime.default_token_lifetime",
+    )
+    default_oauth_refresh_lifetime: timedelta = setting(
+        timedelta(hours=720),
+        "Default OAuth Refresh Lifetime",
+        "How long refresh tokens of OAuth2 applications are good.",
+        group=GENERAL,
+        yaml="defaultOAuthRefreshLifetime",
+        path="session_lifetime.refresh_default_duration",
+    )
 
 
 @concern(GITHUB)
@@ -30,15 +73,69 @@ class SessionSettings:
 class GithubSettings:
     """Signing in with GitHub."""
 
-    oauth2_github_client_id: str = setting("", "OAuth2 GitHub Client ID", "Client id of the GitHub application through which people sign in.", yaml="clientID", path="oauth2.github.client_id")
-    oauth2_github_client_secret: Secret = setting(Secret(""), "OAuth2 GitHub Client Secret", "Client secret of the GitHub application through which people sign in.", path="oauth2.github.client_secret")
-    oauth2_github_device_flow: bool = setting(False, "OAuth2 GitHub Device Flow", "Let people enter a code at GitHub instead of being sent there and back (device flow).", yaml="deviceFlow", path="oauth2.github.device_flow", shown="false")
-    oauth2_github_default_provider_enable: bool = setting(True, "OAuth2 GitHub Default Provider Enable", "Without effect: there is no default application to offer.", yaml="defaultProviderEnable", path="oauth2.github.default_provider_enable")
-    oauth2_github_allowed_orgs: tuple[str, ...] = setting((), "OAuth2 GitHub Allowed Orgs", "GitHub organizations whose members may sign in, separated by commas.", yaml="allowedOrgs", path="oauth2.github.allowed_orgs")
-    oauth2_github_allowed_teams: tuple[str, ...] = setting((), "OAuth2 GitHub Allowed Teams", "GitHub teams whose members may sign in, as org/team, separated by commas.", yaml="allowedTeams", path="oauth2.github.allowed_teams")
-    oauth2_github_allow_signups: bool = setting(False, "OAuth2 GitHub Allow Signups", "Make an account for somebody who signs in for the first time.", yaml="allowSignups", path="oauth2.github.allow_signups")
-    oauth2_github_allow_everyone: bool = setting(False, "OAuth2 GitHub Allow Everyone", "Let every user of GitHub sign in, whatever organization they are in.", yaml="allowEveryone", path="oauth2.github.allow_everyone")
-    oauth2_github_enterprise_base_url: str = setting("", "OAuth2 GitHub Enterprise Base URL", "Base URL of a GitHub Enterprise server to use instead of github.com.", yaml="enterpriseBaseURL", path="oauth2.github.enterprise_base_url")
+    oauth2_github_client_id: str = setting(
+        "",
+        "OAuth2 GitHub Client ID",
+        "Client id of the GitHub application through which people sign in.",
+        yaml="clientID",
+        path="oauth2.github.client_id",
+    )
+    oauth2_github_client_secret: Secret = setting(
+        Secret(""),
+        "OAuth2 GitHub Client Secret",
+        "Client secret of the GitHub application through which people sign in.",
+        path="oauth2.github.client_secret",
+    )
+    oauth2_github_device_flow: bool = setting(
+        False,
+        "OAuth2 GitHub Device Flow",
+        "Let people enter a code at GitHub instead of being sent there and back (device flow).",
+        yaml="deviceFlow",
+        path="oauth2.github.device_flow",
+        shown="false",
+    )
+    oauth2_github_default_provider_enable: bool = setting(
+        True,
+        "OAuth2 GitHub Default Provider Enable",
+        "Without effect: there is no default application to offer.",
+        yaml="defaultProviderEnable",
+        path="oauth2.github.default_provider_enable",
+    )
+    oauth2_github_allowed_orgs: tuple[str, ...] = setting(
+        (),
+        "OAuth2 GitHub Allowed Orgs",
+        "GitHub organizations whose members may sign in, separated by commas.",
+        yaml="allowedOrgs",
+        path="oauth2.github.allowed_orgs",
+    )
+    oauth2_github_allowed_teams: tuple[str, ...] = setting(
+        (),
+        "OAuth2 GitHub Allowed Teams",
+        "GitHub teams whose members may sign in, as org/team, separated by commas.",
+        yaml="allowedTeams",
+        path="oauth2.github.allowed_teams",
+    )
+    oauth2_github_allow_signups: bool = setting(
+        False,
+        "OAuth2 GitHub Allow Signups",
+        "Make an account for somebody who signs in for the first time.",
+        yaml="allowSignups",
+        path="oauth2.github.allow_signups",
+    )
+    oauth2_github_allow_everyone: bool = setting(
+        False,
+        "OAuth2 GitHub Allow Everyone",
+        "Let every user of GitHub sign in, whatever organization they are in.",
+        yaml="allowEveryone",
+        path="oauth2.github.allow_everyone",
+    )
+    oauth2_github_enterprise_base_url: str = setting(
+        "",
+        "OAuth2 GitHub Enterprise Base URL",
+        "Base URL of a GitHub Enterprise server to use instead of github.com.",
+        yaml="enterpriseBaseURL",
+        path="oauth2.github.enterprise_base_url",
+    )
 
 
 @concern(GENERAL)
@@ -46,7 +143,13 @@ class GithubSettings:
 class ExternalAuthSettings:
     """Logins at other services that workspaces need."""
 
-    external_auth_github_default_provider_enable: bool = setting(True, "External Auth GitHub Default Provider Enable", "Without effect: there is no default application.", yaml="externalAuthGithubDefaultProviderEnable", path="external_auth_github_default_provider_enable?")
+    external_auth_github_default_provider_enable: bool = setting(
+        True,
+        "External Auth GitHub Default Provider Enable",
+        "Without effect: there is no default application.",
+        yaml="externalAuthGithubDefaultProviderEnable",
+        path="external_auth_github_default_provider_enable?",
+    )
 
 
 @concern(GENERAL)
@@ -54,5 +157,17 @@ class ExternalAuthSettings:
 class ScimSettings:
     """Users by SCIM."""
 
-    scim_auth_header: Secret = setting(Secret(""), "SCIM API Key", "Secret that an identity system sends to create and suspend accounts by SCIM.", enterprise=True)
-    scim_use_legacy: bool = setting(True, "SCIM Use Legacy", "Only true: there is one SCIM API, which answers as the legacy one does.", yaml="scimUseLegacy", path="scim_use_legacy", enterprise=True)
+    scim_auth_header: Secret = setting(
+        Secret(""),
+        "SCIM API Key",
+        "Secret that an identity system sends to create and suspend accounts by SCIM.",
+        enterprise=True,
+    )
+    scim_use_legacy: bool = setting(
+        True,
+        "SCIM Use Legacy",
+        "Only true: there is one SCIM API, which answers as the legacy one does.",
+        yaml="scimUseLegacy",
+        path="scim_use_legacy",
+        enterprise=True,
+    )

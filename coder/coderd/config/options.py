@@ -30,27 +30,80 @@ from coder.coderd.config.storage import PostgresSettings, RetentionSettings
 from coder.coderd.config.workspaces import QuietHoursSettings, WorkspaceSettings
 
 CONCERNS = (
-    AddressSettings, CookieSettings, HttpSettings, TlsSettings, DerpSettings, WireguardSettings,
-    HealthCheckSettings, LoggingSettings, PrometheusSettings, TracingSettings, PprofSettings, UsageSettings,
-    SessionSettings, GithubSettings, OidcSettings, ExternalAuthSettings, ScimSettings,
-    ProvisionerSettings, PrebuildSettings, RetentionSettings, QuietHoursSettings, ClientSettings,
-    NotificationSettings, EmailSettings, PostgresSettings, WorkspaceSettings, SiteSettings,
-)  # fmt: skip
+    AddressSettings,
+    CookieSettings,
+    HttpSettings,
+    TlsSettings,
+    DerpSettings,
+    WireguardSettings,
+    HealthCheckSettings,
+    LoggingSettings,
+    PrometheusSettings,
+    TracingSettings,
+    PprofSettings,
+    UsageSettings,
+    SessionSettings,
+    GithubSettings,
+    OidcSettings,
+    ExternalAuthSettings,
+    ScimSettings,
+    ProvisionerSettings,
+    PrebuildSettings,
+    RetentionSettings,
+    QuietHoursSettings,
+    ClientSettings,
+    NotificationSettings,
+    EmailSettings,
+    PostgresSettings,
+    WorkspaceSettings,
+    SiteSettings,
+)
 """One frozen dataclass a concern, in the order of the help; `ServerConfig` is all of them."""
 
 
-# fmt: off
 @concern(GENERAL)
 @dataclass(frozen=True, kw_only=True)
 class _Sources:
     """Where settings come from and go to, and former names: options without an attribute of `ServerConfig`."""
 
-    config: str = setting("", "Config Path", "YAML file that settings are read from; flags and variables count more.", env="CODER_CONFIG_PATH", group=CONFIG, short="c")
-    write_config: bool = setting(False, "Write Config", "Print all settings as YAML, for --config, and end.", group=CONFIG, proxies=True)
-    external_auth_providers: Any = setting("", "External Auth Providers", "Logins at other services that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its kin come first.", yaml="externalAuthProviders", hidden=True)
-    address: str = setting("", "Address", "Deprecated: http-address or tls-address.", group=NETWORKING, path="address", short="a", hidden=True, proxies=True, instead=("http-address", "tls-address"))
-    telemetry_enable: bool = setting(False, "Telemetry (backwards compatibility)", "Deprecated: telemetry.", env="CODER_TELEMETRY", group=TELEMETRY, hidden=True, instead=("telemetry",))
-# fmt: on
+    config: str = setting(
+        "",
+        "Config Path",
+        "YAML file that settings are read from; flags and variables count more.",
+        env="CODER_CONFIG_PATH",
+        group=CONFIG,
+        short="c",
+    )
+    write_config: bool = setting(
+        False, "Write Config", "Print all settings as YAML, for --config, and end.", group=CONFIG, proxies=True
+    )
+    external_auth_providers: Any = setting(
+        "",
+        "External Auth Providers",
+        "Logins at other services that workspaces need, as a JSON list; CODER_EXTERNAL_AUTH_0_ID and its kin come first.",
+        yaml="externalAuthProviders",
+        hidden=True,
+    )
+    address: str = setting(
+        "",
+        "Address",
+        "Deprecated: http-address or tls-address.",
+        group=NETWORKING,
+        path="address",
+        short="a",
+        hidden=True,
+        proxies=True,
+        instead=("http-address", "tls-address"),
+    )
+    telemetry_enable: bool = setting(
+        False,
+        "Telemetry (backwards compatibility)",
+        "Deprecated: telemetry.",
+        env="CODER_TELEMETRY",
+        group=TELEMETRY,
+        hidden=True,
+        instead=("telemetry",),
+    )
 
 
 _NO_VARIABLE = {"write_config", "external_auth_providers"}

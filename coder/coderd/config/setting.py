@@ -121,9 +121,22 @@ def setting(
     value alone does not tell; `proxies` says that workspace proxies take it too; `enum` are choices the API shows."""
     marks = {"enterprise": enterprise, "external_workspace_proxies": proxies}
     declared = _Declared(
-        title, help, env, group, yaml, path, short, hidden, secret or isinstance(default, Secret),
-        tuple((name, "true") for name, holds in marks.items() if holds), instead, enum or choices, bool(enum), shown, least,
-    )  # fmt: skip
+        title,
+        help,
+        env,
+        group,
+        yaml,
+        path,
+        short,
+        hidden,
+        secret or isinstance(default, Secret),
+        tuple((name, "true") for name, holds in marks.items() if holds),
+        instead,
+        enum or choices,
+        bool(enum),
+        shown,
+        least,
+    )
     if isinstance(default, Secret):  # not hashable enough for a plain default
         return field(default_factory=lambda: default, metadata={"setting": declared})
     return field(default=default, metadata={"setting": declared})

@@ -36,12 +36,34 @@ from coder.domain.login.external_providers import ExternalProvider
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig(
-    AddressSettings, CookieSettings, HttpSettings, TlsSettings, DerpSettings, WireguardSettings,
-    HealthCheckSettings, LoggingSettings, PrometheusSettings, TracingSettings, PprofSettings, UsageSettings,
-    SessionSettings, GithubSettings, OidcSettings, ExternalAuthSettings, ScimSettings,
-    ProvisionerSettings, PrebuildSettings, RetentionSettings, QuietHoursSettings, ClientSettings,
-    NotificationSettings, EmailSettings, PostgresSettings, WorkspaceSettings, SiteSettings,
-):  # fmt: skip
+    AddressSettings,
+    CookieSettings,
+    HttpSettings,
+    TlsSettings,
+    DerpSettings,
+    WireguardSettings,
+    HealthCheckSettings,
+    LoggingSettings,
+    PrometheusSettings,
+    TracingSettings,
+    PprofSettings,
+    UsageSettings,
+    SessionSettings,
+    GithubSettings,
+    OidcSettings,
+    ExternalAuthSettings,
+    ScimSettings,
+    ProvisionerSettings,
+    PrebuildSettings,
+    RetentionSettings,
+    QuietHoursSettings,
+    ClientSettings,
+    NotificationSettings,
+    EmailSettings,
+    PostgresSettings,
+    WorkspaceSettings,
+    SiteSettings,
+):
     """Everything `run_server` needs to know. Defaults are those of a bare `coder server`."""
 
     data_dir: Path = Path("~/.config/coderv2")

@@ -53,9 +53,15 @@ class CarriedUpgrade(Upgrade):
         kept = [(name, value) for name, value in fields if name.lower() not in _HOP_BY_HOP]
         try:
             await super()._answer(
-                200, [*kept, (CARRIER, ident), ("content-length", "0"), ("cache-control", "no-store"),
-                      ("connection", "close")]
-            )  # fmt: skip
+                200,
+                [
+                    *kept,
+                    (CARRIER, ident),
+                    ("content-length", "0"),
+                    ("cache-control", "no-store"),
+                    ("connection", "close"),
+                ],
+            )
             await self._stream.aclose()
         except BaseException:
             carried.abort()

@@ -84,9 +84,12 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     agent_api_version(request, "1.0")
     peer_id, session = await _peer_id(ctx, request, caller)
     peer = TailnetPeer(
-        peer_id, ClientAccess(agent_id), owner=user_owner(caller.user.id), session=session,
+        peer_id,
+        ClientAccess(agent_id),
+        owner=user_owner(caller.user.id),
+        session=session,
         left_behind=_watcher(ctx, peer_id, caller),
-    )  # fmt: skip
+    )
     await _serve(ctx, upgrade, peer, caller, {agent_id})
 
 
@@ -112,9 +115,14 @@ async def tailnet(ctx: Context, upgrade: Upgrade) -> None:
         await serve_workspace_updates(ctx, partial(_subject_now, ctx, caller), message, send)
 
     peer = TailnetPeer(
-        peer_id, ClientAccess(), owner=user_owner(caller.user.id), check_tunnel=check_tunnel, session=session,
-        workspace_updates=updates, left_behind=_watcher(ctx, peer_id, caller),
-    )  # fmt: skip
+        peer_id,
+        ClientAccess(),
+        owner=user_owner(caller.user.id),
+        check_tunnel=check_tunnel,
+        session=session,
+        workspace_updates=updates,
+        left_behind=_watcher(ctx, peer_id, caller),
+    )
     await _serve(ctx, upgrade, peer, caller, reached)
 
 

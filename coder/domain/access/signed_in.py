@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 SIGNED_IN = frozenset(
-    {"audit", "authcheck", "connectionlog", "debug", "deployment", "experiments", "external-auth", "files", "groups",
-     "insights", "licenses", "notifications", "oauth2-provider", "organizations", "prebuilds", "replicas", "settings",
-     "tailnet", "tasks", "templatebuilder", "templates", "templateversions", "workspace-quota", "workspacebuilds",
-     "workspaces"}
-)  # fmt: skip
+    {
+        "audit",
+        "authcheck",
+        "connectionlog",
+        "debug",
+        "deployment",
+        "experiments",
+        "external-auth",
+        "files",
+        "groups",
+        "insights",
+        "licenses",
+        "notifications",
+        "oauth2-provider",
+        "organizations",
+        "prebuilds",
+        "replicas",
+        "settings",
+        "tailnet",
+        "tasks",
+        "templatebuilder",
+        "templates",
+        "templateversions",
+        "workspace-quota",
+        "workspacebuilds",
+        "workspaces",
+    }
+)
 """Parts of the API for people who signed in: what it has not, route or method, is told to them alone (recorded: 401
 first)."""
 

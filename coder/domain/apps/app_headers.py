@@ -22,25 +22,45 @@ API_KEY_QUERY = "coder_application_connect_api_key_35e783"
 
 _OUR_COOKIES = frozenset(
     {
-        SESSION_COOKIE, PATH_SESSION_COOKIE, SIGNED_TOKEN_COOKIE, "oauth_state", "oauth_redirect",
-        "oauth_pkce_verifier", "coder_oauth_convert_jwt",
+        SESSION_COOKIE,
+        PATH_SESSION_COOKIE,
+        SIGNED_TOKEN_COOKIE,
+        "oauth_state",
+        "oauth_redirect",
+        "oauth_pkce_verifier",
+        "coder_oauth_convert_jwt",
     }
-)  # fmt: skip
+)
 _OUR_QUERY = frozenset({SESSION_COOKIE, SIGNED_TOKEN_QUERY, API_KEY_QUERY})
 _HOP_BY_HOP = frozenset(
     {
-        b"connection", b"proxy-connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te",
-        b"trailer", b"transfer-encoding", b"upgrade",
+        b"connection",
+        b"proxy-connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
     }
-)  # fmt: skip
+)
 _OUR_REQUEST_HEADERS = frozenset({b"coder-session-token", b"coder-external-proxy-token"})
 _WHOLE_ORIGIN = frozenset(
     {
         # What speaks for the whole origin, which under a path is the dashboard's.
-        b"strict-transport-security", b"service-worker-allowed", b"clear-site-data", b"alt-svc", b"nel", b"report-to",
-        b"reporting-endpoints", b"public-key-pins", b"origin-agent-cluster", b"accept-ch",
+        b"strict-transport-security",
+        b"service-worker-allowed",
+        b"clear-site-data",
+        b"alt-svc",
+        b"nel",
+        b"report-to",
+        b"reporting-endpoints",
+        b"public-key-pins",
+        b"origin-agent-cluster",
+        b"accept-ch",
     }
-)  # fmt: skip
+)
 _WEBSOCKET_NAMES = {
     # Some servers compare case although RFC 9110 says not to: RFC 6455's own spelling is the safe one.
     b"sec-websocket-key": b"Sec-WebSocket-Key",

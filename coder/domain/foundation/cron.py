@@ -191,12 +191,16 @@ def _parse_range(part: str, field: Field) -> tuple[range, bool]:
     if steps and len(ends) == 1:
         last = field.high
     fault = (
-        f"beginning of range ({first}) below minimum ({field.low})" if first < field.low
-        else f"end of range ({last}) above maximum ({field.high})" if last > field.high
-        else f"beginning of range ({first}) beyond end of range ({last})" if first > last
-        else "step of range should be a positive number" if step < 1
+        f"beginning of range ({first}) below minimum ({field.low})"
+        if first < field.low
+        else f"end of range ({last}) above maximum ({field.high})"
+        if last > field.high
+        else f"beginning of range ({first}) beyond end of range ({last})"
+        if first > last
+        else "step of range should be a positive number"
+        if step < 1
         else ""
-    )  # fmt: skip
+    )
     if fault:
         raise CronError(f"{fault}: {part}")
     return range(first, last + 1, step), star and step <= 1

@@ -14,16 +14,48 @@ from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.values import well_formed
 
 _LABELS = {
-    "resource": 2, "data": 2, "ephemeral": 2, "variable": 1, "output": 1, "provider": 1, "module": 1, "check": 1,
-    "locals": 0, "terraform": 0, "moved": 0, "import": 0, "removed": 0,
-}  # fmt: skip
+    "resource": 2,
+    "data": 2,
+    "ephemeral": 2,
+    "variable": 1,
+    "output": 1,
+    "provider": 1,
+    "module": 1,
+    "check": 1,
+    "locals": 0,
+    "terraform": 0,
+    "moved": 0,
+    "import": 0,
+    "removed": 0,
+}
 "Top-level blocks and how many labels they have."
 _INNER = {
-    "required_providers": 0, "backend": 1, "cloud": 0, "provider_meta": 1, "lifecycle": 0, "precondition": 0,
-    "postcondition": 0, "connection": 0, "provisioner": 1, "dynamic": 1, "content": 0, "validation": 0, "assert": 0,
-    "option": 0, "prebuilds": 0, "expiration_policy": 0, "scheduling": 0, "schedule": 0, "item": 0,
-    "healthcheck": 0, "metadata": 0, "display_apps": 0, "resources_monitoring": 0, "memory": 0, "volume": 0,
-}  # fmt: skip
+    "required_providers": 0,
+    "backend": 1,
+    "cloud": 0,
+    "provider_meta": 1,
+    "lifecycle": 0,
+    "precondition": 0,
+    "postcondition": 0,
+    "connection": 0,
+    "provisioner": 1,
+    "dynamic": 1,
+    "content": 0,
+    "validation": 0,
+    "assert": 0,
+    "option": 0,
+    "prebuilds": 0,
+    "expiration_policy": 0,
+    "scheduling": 0,
+    "schedule": 0,
+    "item": 0,
+    "healthcheck": 0,
+    "metadata": 0,
+    "display_apps": 0,
+    "resources_monitoring": 0,
+    "memory": 0,
+    "volume": 0,
+}
 "Blocks inside others; anything else is an argument."
 _COMMENT = "//"
 _MAX_DEPTH = 50

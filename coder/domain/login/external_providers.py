@@ -68,44 +68,94 @@ class _Known:
 _CUSTOM_ICON = "/emojis/1f511.png"
 _KNOWN = {
     "github": _Known(
-        "https://github.com", "GitHub", "/icon/github.svg", "/login/oauth/authorize", "/login/oauth/access_token",
-        "https://api.github.com/user", "/login/device/code", scopes=("repo", "workflow"), host="github.com",
+        "https://github.com",
+        "GitHub",
+        "/icon/github.svg",
+        "/login/oauth/authorize",
+        "/login/oauth/access_token",
+        "https://api.github.com/user",
+        "/login/device/code",
+        scopes=("repo", "workflow"),
+        host="github.com",
         installations="https://api.github.com/user/installations",
     ),
     "gitlab": _Known(
-        "https://gitlab.com", "GitLab", "/icon/gitlab.svg", "/oauth/authorize", "/oauth/token", "/oauth/token/info",
-        revoke="/oauth/revoke", scopes=("write_repository",), host="gitlab.com",
+        "https://gitlab.com",
+        "GitLab",
+        "/icon/gitlab.svg",
+        "/oauth/authorize",
+        "/oauth/token",
+        "/oauth/token/info",
+        revoke="/oauth/revoke",
+        scopes=("write_repository",),
+        host="gitlab.com",
     ),
     "gitea": _Known(
-        "https://gitea.com", "Gitea", "/icon/gitea.svg", "/login/oauth/authorize", "/login/oauth/access_token",
-        "/login/oauth/userinfo", scopes=("read:repository", "write:repository", "read:user"), host="gitea.com",
+        "https://gitea.com",
+        "Gitea",
+        "/icon/gitea.svg",
+        "/login/oauth/authorize",
+        "/login/oauth/access_token",
+        "/login/oauth/userinfo",
+        scopes=("read:repository", "write:repository", "read:user"),
+        host="gitea.com",
     ),
     "bitbucket-cloud": _Known(
-        "https://bitbucket.org", "BitBucket", "/icon/bitbucket.svg", "/site/oauth2/authorize",
-        "/site/oauth2/access_token", "https://api.bitbucket.org/2.0/user", scopes=("account", "repository:write"),
-        host="bitbucket.org", pkce=False,
+        "https://bitbucket.org",
+        "BitBucket",
+        "/icon/bitbucket.svg",
+        "/site/oauth2/authorize",
+        "/site/oauth2/access_token",
+        "https://api.bitbucket.org/2.0/user",
+        scopes=("account", "repository:write"),
+        host="bitbucket.org",
+        pkce=False,
     ),
     "bitbucket-server": _Known(
-        "", "Bitbucket Server", "/icon/bitbucket.svg", "/rest/oauth2/latest/authorize", "/rest/oauth2/latest/token",
-        "/rest/api/latest/inbox/pull-requests/count", scopes=("PUBLIC_REPOS", "REPO_READ", "REPO_WRITE"),
+        "",
+        "Bitbucket Server",
+        "/icon/bitbucket.svg",
+        "/rest/oauth2/latest/authorize",
+        "/rest/oauth2/latest/token",
+        "/rest/api/latest/inbox/pull-requests/count",
+        scopes=("PUBLIC_REPOS", "REPO_READ", "REPO_WRITE"),
     ),
     "azure-devops": _Known(
-        "https://app.vssps.visualstudio.com", "Azure DevOps", "/icon/azure-devops.svg", "/oauth2/authorize",
-        "/oauth2/token", scopes=("vso.code_write",), host="dev.azure.com", pkce=False,
+        "https://app.vssps.visualstudio.com",
+        "Azure DevOps",
+        "/icon/azure-devops.svg",
+        "/oauth2/authorize",
+        "/oauth2/token",
+        scopes=("vso.code_write",),
+        host="dev.azure.com",
+        pkce=False,
     ),
     "azure-devops-entra": _Known(
-        "", "Azure DevOps (Entra)", "/icon/azure-devops.svg", "/oauth2/authorize", "/oauth2/token",
+        "",
+        "Azure DevOps (Entra)",
+        "/icon/azure-devops.svg",
+        "/oauth2/authorize",
+        "/oauth2/token",
         host="dev.azure.com",
     ),
     "jfrog": _Known(
-        "", "JFrog", "/icon/jfrog.svg", "/ui/authorization", "/access/api/v1/integrations/{id}/token",
+        "",
+        "JFrog",
+        "/icon/jfrog.svg",
+        "/ui/authorization",
+        "/access/api/v1/integrations/{id}/token",
         scopes=("applied-permissions/user",),
     ),
     "slack": _Known(
-        "https://slack.com", "Slack", "/icon/slack.svg", "/oauth/v2/authorize", "/api/oauth.v2.access",
-        scopes=("commands", "chat:write"), pkce=False,
+        "https://slack.com",
+        "Slack",
+        "/icon/slack.svg",
+        "/oauth/v2/authorize",
+        "/api/oauth.v2.access",
+        scopes=("commands", "chat:write"),
+        pkce=False,
     ),
-}  # fmt: skip
+}
 _OWN_API = {"https://api.github.com": "/api/v3"}
 """Where a host of one's own has what the public service has at an address of its own (GitHub Enterprise Server)."""
 _USERNAMES = {"gitlab": "oauth2", "bitbucket-cloud": "x-token-auth", "bitbucket-server": "x-token-auth"}
@@ -152,9 +202,11 @@ def _provider(raw: Mapping[str, Any]) -> ExternalProvider:
     if known is not None:
         base = _base(known, urls["auth_url"])
         for name, path in (
-            ("auth_url", known.auth), ("token_url", known.token), ("validate_url", known.validate),
+            ("auth_url", known.auth),
+            ("token_url", known.token),
+            ("validate_url", known.validate),
             ("revoke_url", known.revoke),
-        ):  # fmt: skip
+        ):
             urls[name] = urls[name] or _joined(base, path.replace("{id}", ident), known.base)
         device_url = device_url or _joined(base, known.device, known.base)
     device_flow = _is_true(raw.get("device_flow"))

@@ -30,8 +30,17 @@ class Complaint:
 
 TYPES = ("string", "number", "bool", "list(string)")
 FORM_TYPES = (
-    "radio", "slider", "input", "dropdown", "checkbox", "switch", "multi-select", "tag-select", "textarea", "error",
-)  # fmt: skip
+    "radio",
+    "slider",
+    "input",
+    "dropdown",
+    "checkbox",
+    "switch",
+    "multi-select",
+    "tag-select",
+    "textarea",
+    "error",
+)
 
 ALLOWED_FORM_TYPES: dict[tuple[str, bool], tuple[str, ...]] = {
     ("string", True): ("radio", "dropdown"),

@@ -69,9 +69,12 @@ async def find_binary(
     try:
         with trio.fail_after(_TIMEOUT):
             done = await trio.run_process(
-                [path, "version", "-json"], env=dict(environment), capture_stdout=True, stderr=subprocess.DEVNULL,
+                [path, "version", "-json"],
+                env=dict(environment),
+                capture_stdout=True,
+                stderr=subprocess.DEVNULL,
                 cwd=Path(path).parent,
-            )  # fmt: skip
+            )
         text = str(json.loads(done.stdout)["terraform_version"])
     except (OSError, subprocess.CalledProcessError, ValueError, KeyError, TypeError, trio.TooSlowError) as problem:
         raise TerraformMissing(f"{path} does not answer `version -json` like terraform does.") from problem

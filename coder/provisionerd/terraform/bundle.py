@@ -125,9 +125,13 @@ def configuration_text(mirror: str) -> str:
 
 
 def _mirror(
-    terraform: Path, folder: Path, providers: Mapping[str, str], target: Path, platforms: Sequence[str],
+    terraform: Path,
+    folder: Path,
+    providers: Mapping[str, str],
+    target: Path,
+    platforms: Sequence[str],
     environment: Mapping[str, str],
-) -> None:  # fmt: skip
+) -> None:
     """Has terraform itself collect the providers: it knows registries, checks signatures, and obeys a lock file."""
     entries = {
         f"p{number}": {"source": source} | ({"version": version} if version else {})

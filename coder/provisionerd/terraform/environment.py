@@ -18,9 +18,19 @@ _TRANSITIONS = {
 }
 
 _HARMLESS = frozenset(
-    {"TF_CLI_CONFIG_FILE", "TF_IGNORE", "TF_IN_AUTOMATION", "TF_LOG", "TF_LOG_CORE", "TF_LOG_PATH", "TF_LOG_PROVIDER",
-     "TF_PLUGIN_CACHE_DIR", "TF_REGISTRY_CLIENT_TIMEOUT", "TF_REGISTRY_DISCOVERY_RETRY"}
-)  # fmt: skip
+    {
+        "TF_CLI_CONFIG_FILE",
+        "TF_IGNORE",
+        "TF_IN_AUTOMATION",
+        "TF_LOG",
+        "TF_LOG_CORE",
+        "TF_LOG_PATH",
+        "TF_LOG_PROVIDER",
+        "TF_PLUGIN_CACHE_DIR",
+        "TF_REGISTRY_CLIENT_TIMEOUT",
+        "TF_REGISTRY_DISCOVERY_RETRY",
+    }
+)
 """Variables whose values hold paths and numbers."""
 
 

@@ -86,7 +86,7 @@ def _accept_response(data: bytes) -> object:
 
 
 def _tunnel_call(name: str) -> Call:
-    from tests.kit.wireguard_pair import Pair
+    from tests.kit.network.wireguard_devices import Pair
 
     pair = Pair()
 
@@ -103,7 +103,7 @@ def _tunnel_call(name: str) -> Call:
 
 
 def _device(data: bytes) -> object:
-    from tests.kit.wireguard_pair import Pair
+    from tests.kit.network.wireguard_devices import Pair
 
     pair = Pair()
     pair.a.device.receive_untrusted(data, ("192.0.2.1", 1), 0.0)
@@ -111,13 +111,13 @@ def _device(data: bytes) -> object:
 
 
 def _refuses(data: bytes) -> object:
-    from tests.kit.wireguard_pair import Pair
+    from tests.kit.network.wireguard_devices import Pair
 
     return Pair().a.device.refuses_untrusted(data, 0, len(data))
 
 
 def _quietly(data: bytes) -> object:
-    from tests.kit.wireguard_pair import Pair
+    from tests.kit.network.wireguard_devices import Pair
 
     pair = Pair()
     return pair.a.device.open_quietly_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0, [])

@@ -44,9 +44,15 @@ def _signed_sample() -> bytes:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "metadata.azure.com")])
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(7)
-        .not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1)).sign(key, hashes.SHA256())
-    )  # fmt: skip
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
     builder = pkcs7.PKCS7SignatureBuilder().set_data(b"{}").add_signer(certificate, key, hashes.SHA256())
     return builder.sign(serialization.Encoding.DER, [pkcs7.PKCS7Options.Binary])
 

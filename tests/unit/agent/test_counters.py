@@ -19,7 +19,7 @@ from coder.agent.state import AgentState, Identity
 from coder.agent.workspace.logs import LogQueue
 from coder.agent.workspace.scripts import ScriptRunner, Stage
 from coder.rpc.proto import agent_pb2
-from tests.kit.loopback import ROOT
+from tests.kit.server.server_process import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "api" / "recorded" / "metrics.tsv"
 PLACE = {"agent_name", "template_name", "username", "workspace_name"}
@@ -30,8 +30,10 @@ def make_state(folder: Path) -> AgentState:
 
 
 def status(*paths: str, home: int = 1, connected: tuple[bool, ...] = (True,)) -> Any:
-    peers = [SimpleNamespace(path=path, last_handshake=90.0, rx_bytes=1, tx_bytes=1, direct_bytes=1, relayed_bytes=0)
-             for path in paths]  # fmt: skip
+    peers = [
+        SimpleNamespace(path=path, last_handshake=90.0, rx_bytes=1, tx_bytes=1, direct_bytes=1, relayed_bytes=0)
+        for path in paths
+    ]
     relays = [SimpleNamespace(connected=one) for one in connected]
     return SimpleNamespace(self_info=SimpleNamespace(preferred_derp=home), peers=peers, relays=relays)
 
@@ -102,9 +104,11 @@ async def test_scripts_and_terminals_move_them(tmp_path: Path) -> None:
     assert "\nmagicsock_netmap_num_peers 1\n" in text
     sent = {one.name: one for one in Statistics(state, cast("Any", None))._metrics()}
     assert set(sent) == {name.split(" ")[0] for name in found} | {
-        "coderd_agentstats_currently_reachable_peers", "derp_home_change", "magicsock_netmap_num_peers",
+        "coderd_agentstats_currently_reachable_peers",
+        "derp_home_change",
+        "magicsock_netmap_num_peers",
         "magicsock_num_derp_conns",
-    }  # fmt: skip
+    }
     assert sent["magicsock_netmap_num_peers"].type == agent_pb2.Stats.Metric.GAUGE
     assert sent["agent_scripts_executed_total"].labels[0].name == "success"
 

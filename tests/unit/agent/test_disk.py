@@ -14,7 +14,7 @@ from coder.agent.reports import resources
 from coder.agent.reports.flight_file import FlightFile
 from coder.agent.reports.volumes import read_volumes
 from coder.agent.workspace.script_log import script_log
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 
 async def test_whoever_waits_can_go_and_what_is_asked_goes_on() -> None:

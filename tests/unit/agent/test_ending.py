@@ -24,7 +24,7 @@ from coder.agent.workspace.scripts import ScriptRunner
 from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.agents import AgentWorld, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
 
 UPGRADE = ProgramUpgrade(NewProgram(Path("/fetched"), "v99.0.0", "0" * 64))
 ALL: tuple[Ending, ...] = (Stop(), Given(), UPGRADE)

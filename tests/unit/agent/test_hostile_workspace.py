@@ -28,7 +28,7 @@ from coder.agent.workspace.logs import QUEUE_BYTES, LogQueue
 from coder.agent.workspace.scripts import ScriptRunner, Stage, Status
 from coder.net.ssh_library import asyncssh
 from coder.rpc.proto import agent_pb2
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 
 class Runner:
@@ -291,12 +291,32 @@ def _string(value: bytes) -> bytes:
 
 ODD_TEXTS = (b"", b"\0", b"\xff\xfe", b"true", b"A=b", b"127.0.0.1", b"a" * 70 + b".b", b"/nonexistent/x", b"x" * 300)
 NAMES = {
-    80: (b"tcpip-forward", b"cancel-tcpip-forward", b"streamlocal-forward@openssh.com", b"keepalive@openssh.com",
-         b"cancel-streamlocal-forward@openssh.com", b"hostkeys-prove-00@openssh.com", b"\xff"),
+    80: (
+        b"tcpip-forward",
+        b"cancel-tcpip-forward",
+        b"streamlocal-forward@openssh.com",
+        b"keepalive@openssh.com",
+        b"cancel-streamlocal-forward@openssh.com",
+        b"hostkeys-prove-00@openssh.com",
+        b"\xff",
+    ),
     90: (b"session", b"direct-tcpip", b"direct-streamlocal@openssh.com", b"forwarded-tcpip", b"x11", b"\xff"),
-    98: (b"pty-req", b"shell", b"exec", b"subsystem", b"env", b"signal", b"window-change", b"x11-req", b"break",
-         b"auth-agent-req@openssh.com", b"exit-status", b"eow@openssh.com", b"\xff"),
-}  # fmt: skip
+    98: (
+        b"pty-req",
+        b"shell",
+        b"exec",
+        b"subsystem",
+        b"env",
+        b"signal",
+        b"window-change",
+        b"x11-req",
+        b"break",
+        b"auth-agent-req@openssh.com",
+        b"exit-status",
+        b"eow@openssh.com",
+        b"\xff",
+    ),
+}
 """Of global requests, channels and their requests (RFC 4254)."""
 
 

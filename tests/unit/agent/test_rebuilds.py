@@ -9,8 +9,8 @@ import pytest
 
 from coder.agent.reports import vitals
 from coder.net.policy import DialPolicy
-from tests.kit.agents import eventually, workspace_world
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 
 async def test_the_same_process_is_reached_as_the_new_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,10 +173,17 @@ def init_message(**fields: object) -> bytes:
 @pytest.mark.parametrize(
     "garbage",
     [
-        b"", b"\x05\x00abc", b"\x02\x00{}", b"\x02\x00[]", b"\x04\x00nope", init_message(Height=[]),
-        init_message(Width={}), init_message(Height=float("inf")), init_message(Height="tall"),
+        b"",
+        b"\x05\x00abc",
+        b"\x02\x00{}",
+        b"\x02\x00[]",
+        b"\x04\x00nope",
+        init_message(Height=[]),
+        init_message(Width={}),
+        init_message(Height=float("inf")),
+        init_message(Height="tall"),
     ],
-)  # fmt: skip
+)
 async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)

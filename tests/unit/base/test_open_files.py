@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coder.base.open_files import MOST
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 
 RAISED = """
 import asyncio, os, resource, subprocess, sys, trio
@@ -84,10 +84,16 @@ ROLES = {
     "agent": ["agent", "--agent-url", "http://127.0.0.1:9", "--agent-token", "b1f7d2a0-4f1c-4a55-9b5f-0f6a5b8f6a11"],
     "daemon": ["provisioner", "start", "--url", "http://127.0.0.1:9", "--psk", "secret"],
     "proxy": [
-        "workspace-proxy", "server", "--primary-access-url", "http://127.0.0.1:9",
-        "--proxy-session-token", "b1f7d2a0-4f1c-4a55-9b5f-0f6a5b8f6a11:secret", "--http-address", "127.0.0.1:0",
+        "workspace-proxy",
+        "server",
+        "--primary-access-url",
+        "http://127.0.0.1:9",
+        "--proxy-session-token",
+        "b1f7d2a0-4f1c-4a55-9b5f-0f6a5b8f6a11:secret",
+        "--http-address",
+        "127.0.0.1:0",
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="reads another process's limits")

@@ -14,7 +14,7 @@ import trio
 
 from coder.base import threads
 from coder.base.threads import NoThreadError, in_thread_or_here
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 PRODUCT = sorted(Path("coder").rglob("*.py"))
 

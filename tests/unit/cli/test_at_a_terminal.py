@@ -11,11 +11,11 @@ from pathlib import Path
 
 import trio
 
-from tests.kit.coderd import World
-from tests.kit.daemon import agent, new_template, resource
 from tests.kit.paths import ROOT
-from tests.kit.terminal import Terminal, plain
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.programs.command_line import Terminal, plain
+from tests.kit.provisioners.scripted_provisioner import agent, new_template, resource
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 ENTER, DOWN = "\r", "\x1b[B"
 
@@ -23,9 +23,14 @@ ENTER, DOWN = "\r", "\x1b[B"
 @contextmanager
 def typed(world: World, home: Path, *words: str, columns: int = 120, **env: str) -> Iterator[Terminal]:
     given = {
-        "PATH": os.environ["PATH"], "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "HOME": str(home),
-        "CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token, **env,
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm-256color",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
+        "CODER_URL": world.url,
+        "CODER_SESSION_TOKEN": world.token,
+        **env,
+    }
     terminal = Terminal([sys.executable, "-m", "coder", *words], given, columns=columns)
     try:
         yield terminal

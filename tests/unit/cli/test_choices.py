@@ -11,7 +11,7 @@ import pytest
 
 from coder.cli.choices import ROWS, Choice, Chooser, picked
 from tests.kit.paths import ROOT
-from tests.kit.terminal import Terminal, plain
+from tests.kit.programs.command_line import Terminal, plain
 
 COLOURS = [Choice("b", "Blue"), Choice("g", "Green", "like grass"), Choice("r", "Red")]
 UP, DOWN, LEFT, RIGHT, ENTER = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C", "\r"

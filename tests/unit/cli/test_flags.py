@@ -15,8 +15,8 @@ from coder.base.errors import CoderError
 from coder.cli.command import GLOBAL_OPTIONS, parse
 from coder.cli.command_table import COMMANDS, GROUPS
 from coder.cli.main import command_name, load, options_of_groups
-from tests.kit.cli import run_cli
 from tests.kit.paths import DATA, ROOT
+from tests.kit.programs.command_line import run_cli
 
 TABLE = DATA / "api" / "recorded" / "cli-flags.tsv"
 RECORDED = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
@@ -29,15 +29,21 @@ LEFT_OUT = re.compile(r"ai-.*|disable-chat-sharing|(disable-)?template-builder.*
 """Flags of the server alone, for features it leaves out; what runs in workspaces or beside the server takes all."""
 
 OURS = {
-    ("agent", "debug-address"), ("agent", "prometheus-address"), ("agent", "pprof-address"),  # closed unless asked for
+    ("agent", "debug-address"),
+    ("agent", "prometheus-address"),
+    ("agent", "pprof-address"),  # closed unless asked for
     ("agent", "agent-firewall-log-proxy-socket-path"),
-    ("agent", "log-dir"), ("agent", "script-data-dir"),
-    ("create", "automatic-updates"), ("external-workspaces create", "automatic-updates"),  # refused before it is sent
+    ("agent", "log-dir"),
+    ("agent", "script-data-dir"),
+    ("create", "automatic-updates"),
+    ("external-workspaces create", "automatic-updates"),  # refused before it is sent
     ("licenses list", "column"),  # the same names in lower case
-    ("provisioner start", "cache-dir"), ("provisioner start", "poll-interval"), ("provisioner start", "poll-jitter"),
+    ("provisioner start", "cache-dir"),
+    ("provisioner start", "poll-interval"),
+    ("provisioner start", "poll-jitter"),
     ("templates init", "id"),  # our own starter templates
     ("server", "update-check"),  # nobody is asked unless somebody wants it
-}  # fmt: skip
+}
 """Flags whose kind or default is ours, each for a reason."""
 
 
@@ -169,12 +175,14 @@ def test_switches_may_stand_together_and_choices_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("list x", "wanted no args but got 1 [x]"), ("show", "wanted 1 args but got 0 []"),
-        ("autoupdate w", "wanted 2 args but got 1 [w]"), ("stat nope", 'unrecognized subcommand "nope"'),
+        ("list x", "wanted no args but got 1 [x]"),
+        ("show", "wanted 1 args but got 0 []"),
+        ("autoupdate w", "wanted 2 args but got 1 [w]"),
+        ("stat nope", 'unrecognized subcommand "nope"'),
         ("schedule start w", "wanted between 2 and 4 args but got 1"),
         ("organizations members edit-roles", "wanted at least 1 args but got 0"),
     ],
-)  # fmt: skip
+)
 async def test_wrong_arguments_are_counted(line: str, said: str, tmp_path: Path) -> None:
     result = await run_cli(line.split(), home=tmp_path)
     assert (result.code, result.stderr.splitlines()[1]) == (1, f"error: {said}")

@@ -17,17 +17,47 @@ from coder.cli.main import children, command_name, load, options_of_groups, othe
 from coder.cli.output import fit
 
 STARTED_BY_PROGRAMS = {
-    "completion words": "shells ask it", "connect exists": "OpenSSH's configuration asks it",
-    "gitaskpass": "git starts it", "gitssh": "git starts it", "vscodessh": "an editor's extension starts it",
+    "completion words": "shells ask it",
+    "connect exists": "OpenSSH's configuration asks it",
+    "gitaskpass": "git starts it",
+    "gitssh": "git starts it",
+    "vscodessh": "an editor's extension starts it",
     "provisionerd start": "the former name of provisioner start",
-}  # fmt: skip
+}
 """Commands nobody types: help needs no example. What `exp` shows of prompts and errors needs none either."""
 DAILY = (
-    "create", "delete", "external-workspaces create", "external-workspaces list", "list", "login", "logs", "ping",
-    "port-forward", "restart", "schedule start", "schedule stop", "show", "ssh", "start", "stop", "task create",
-    "task list", "templates edit", "templates list", "templates push", "tokens create", "tokens list", "update",
-    "users create", "users list", "whoami", "server", "agent install", "provisioner list", "provisioner jobs list",
-)  # fmt: skip
+    "create",
+    "delete",
+    "external-workspaces create",
+    "external-workspaces list",
+    "list",
+    "login",
+    "logs",
+    "ping",
+    "port-forward",
+    "restart",
+    "schedule start",
+    "schedule stop",
+    "show",
+    "ssh",
+    "start",
+    "stop",
+    "task create",
+    "task list",
+    "templates edit",
+    "templates list",
+    "templates push",
+    "tokens create",
+    "tokens list",
+    "update",
+    "users create",
+    "users list",
+    "whoami",
+    "server",
+    "agent install",
+    "provisioner list",
+    "provisioner jobs list",
+)
 
 
 def shown_options(name: str) -> list[Option]:
@@ -86,9 +116,12 @@ def test_the_widest_column_gives_first_and_headers_stay() -> None:
 @pytest.mark.parametrize(
     ("own", "server", "warns"),
     [
-        ("v2.34.0", "v2.34.3", False), ("v2.34.0", "v2.34.0-devel+abc", False), ("v2.34.0", "", False),
-        ("v2.34.0", "v2.33.1", True), ("v2.34.0+x", "v3.34.0", True),
+        ("v2.34.0", "v2.34.3", False),
+        ("v2.34.0", "v2.34.0-devel+abc", False),
+        ("v2.34.0", "", False),
+        ("v2.34.0", "v2.33.1", True),
+        ("v2.34.0+x", "v3.34.0", True),
     ],
-)  # fmt: skip
+)
 def test_another_release_is_told(own: str, server: str, warns: bool) -> None:
     assert bool(version_warning(own, server)) is warns

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World, running_coderd
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.coderd import World, running_coderd
 
 FLAGS = ("--use-keyring", "--no-open")
 
 
 @pytest.fixture
 def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "tests.kit.keyring_backend.FileKeyring")
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "tests.kit.programs.file_keyring.FileKeyring")
     monkeypatch.setenv("TEST_KEYRING", str(tmp_path / "ring"))
     return tmp_path / "ring"
 

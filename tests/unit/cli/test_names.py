@@ -10,8 +10,8 @@ from coder.base.errors import CoderError
 from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
 from coder.cli.main import command_name, load
 from coder.cli.network.vscodessh import target
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 @pytest.mark.parametrize("alias", ALIASES)
@@ -23,16 +23,23 @@ def test_every_alias_is_reached_word_by_word(alias: str) -> None:
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("pubkey", "publickey"), ("prebuild pause", "prebuilds pause"), ("users active x", "users activate"),
-        ("secrets remove x", "secret delete"), ("org -O x setting show orgsync", "organizations settings show "
-         "organization-sync"),
+        ("pubkey", "publickey"),
+        ("prebuild pause", "prebuilds pause"),
+        ("users active x", "users activate"),
+        ("secrets remove x", "secret delete"),
+        ("org -O x setting show orgsync", "organizations settings show organization-sync"),
         ("organizations --org x members ls", "organizations members list"),
         ("external-workspaces -O x list", "external-workspaces list"),
         ("--token x -v organizations --org=x list", "organizations list"),
-        ("organizations --org x", "organizations"), ("login https://x token", "login"), ("login token", "login token"),
-        ("ssh w ls", "ssh"), ("nope", None), ("stat disk", "stat disk"), ("server", "server"),
+        ("organizations --org x", "organizations"),
+        ("login https://x token", "login"),
+        ("login token", "login token"),
+        ("ssh w ls", "ssh"),
+        ("nope", None),
+        ("stat disk", "stat disk"),
+        ("server", "server"),
     ],
-)  # fmt: skip
+)
 def test_words_choose_a_command(line: str, name: str | None) -> None:
     assert command_name(line.split()) == name
 

@@ -20,17 +20,23 @@ import trio.testing
 from coder.cli.command import GLOBAL_OPTIONS
 from coder.cli.command_table import COMMANDS
 from coder.cli.main import load
-from tests.kit.cli import Result, run_cli
-from tests.kit.described_answers import FLAWS, described, success
-from tests.kit.odd_server import OddServer, Reply, odd_server, reply
+from tests.kit.api.api_description import FLAWS, described, success
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, Reply, odd_server, reply
 
 NOT_RUN = {
-    "agent": "a daemon", "server": "a daemon", "provisioner start": "a daemon", "provisionerd start": "a daemon",
-    "workspace-proxy server": "a daemon", "terraform-provider": "speaks to terraform, not to a server",
-    "server postgres-builtin-serve": "starts a database", "server dbcrypt delete": "waits long for its database",
-    "bundle": "asks terraform's registry", "completion words": "its words are the rest of the line",
+    "agent": "a daemon",
+    "server": "a daemon",
+    "provisioner start": "a daemon",
+    "provisionerd start": "a daemon",
+    "workspace-proxy server": "a daemon",
+    "terraform-provider": "speaks to terraform, not to a server",
+    "server postgres-builtin-serve": "starts a database",
+    "server dbcrypt delete": "waits long for its database",
+    "bundle": "asks terraform's registry",
+    "completion words": "its words are the rest of the line",
     "connect exists": "answers by its exit code alone",
-}  # fmt: skip
+}
 """Commands that run for ever, or that no server answers."""
 
 OVER_THE_MESH = {"ssh", "ping", "port-forward", "speedtest", "debug trace", "exp rpty", "netcheck", "support bundle"}
@@ -39,54 +45,97 @@ OVER_THE_MESH = {"ssh", "ping", "port-forward", "speedtest", "debug trace", "exp
 ARGUMENTS: dict[str, list[str]] = {
     "exp scaletest create-workspaces": ["-t", "x", "--timeout", "300ms", "--cleanup-timeout", "300ms"],
     "exp scaletest dashboard": ["--job-timeout", "100ms", "--interval", "10s"],
-    "autoupdate": ["w", "always"], "schedule start": ["w", "9:00AM", "Mon-Fri", "UTC"], "schedule stop": ["w", "2h"],
-    "schedule extend": ["w", "2h"], "ssh": ["w", "true"], "port-forward": ["w", "--tcp", "28731:80"],
-    "ping": ["w", "-n", "1", "-t", "100ms"], "speedtest": ["w", "-t", "1s"], "create": ["w", "-t", "x", "-y"],
-    "external-workspaces create": ["w", "-t", "x", "-y"], "state push": ["w", "file"], "secret import": ["file.env"],
-    "secret create": ["s", "--value", "v"], "secret update": ["s", "--value", "v"],
-    "templates push": ["x", "-d", "tpl", "-y"], "templates create": ["x", "-d", "tpl", "-y"],
-    "templates pull": ["x", "out", "-y"], "templates init": ["--id", "scratch", "made"],
+    "autoupdate": ["w", "always"],
+    "schedule start": ["w", "9:00AM", "Mon-Fri", "UTC"],
+    "schedule stop": ["w", "2h"],
+    "schedule extend": ["w", "2h"],
+    "ssh": ["w", "true"],
+    "port-forward": ["w", "--tcp", "28731:80"],
+    "ping": ["w", "-n", "1", "-t", "100ms"],
+    "speedtest": ["w", "-t", "1s"],
+    "create": ["w", "-t", "x", "-y"],
+    "external-workspaces create": ["w", "-t", "x", "-y"],
+    "state push": ["w", "file"],
+    "secret import": ["file.env"],
+    "secret create": ["s", "--value", "v"],
+    "secret update": ["s", "--value", "v"],
+    "templates push": ["x", "-d", "tpl", "-y"],
+    "templates create": ["x", "-d", "tpl", "-y"],
+    "templates pull": ["x", "out", "-y"],
+    "templates init": ["--id", "scratch", "made"],
     "templates edit": ["x", "--description", "d", "-y"],
     "templates versions promote": ["-t", "x", "--template-version", "x"],
     "users create": ["-u", "x", "-e", "x@example.com", "-p", "Rec0rded-Pass!"],
-    "users edit-roles": ["x", "--roles", "x", "-y"], "licenses add": ["-l", "x"],
-    "notifications custom": ["title", "message"], "task create": ["do", "--template", "x"],
-    "task send": ["t", "more"], "sharing add": ["w", "--user", "x:use"], "sharing remove": ["w", "--user", "x"],
-    "organizations roles create": ["--stdin", "-y"], "organizations roles update": ["--stdin", "-y"],
-    "organizations members edit-roles": ["x", "organization-auditor"], "completion": ["-s", "bash", "-p"],
-    "dotfiles": ["./repo", "-y"], "gitssh": ["host", "true"], "gitaskpass": ["Username for 'https://x.example': "],
+    "users edit-roles": ["x", "--roles", "x", "-y"],
+    "licenses add": ["-l", "x"],
+    "notifications custom": ["title", "message"],
+    "task create": ["do", "--template", "x"],
+    "task send": ["t", "more"],
+    "sharing add": ["w", "--user", "x:use"],
+    "sharing remove": ["w", "--user", "x"],
+    "organizations roles create": ["--stdin", "-y"],
+    "organizations roles update": ["--stdin", "-y"],
+    "organizations members edit-roles": ["x", "organization-auditor"],
+    "completion": ["-s", "bash", "-p"],
+    "dotfiles": ["./repo", "-y"],
+    "gitssh": ["host", "true"],
+    "gitaskpass": ["Username for 'https://x.example': "],
     "workspace-proxy create": ["--name", "x", "--display-name", "x", "--icon", "x"],
     "workspace-proxy edit": ["x", "--display-name", "y"],
-    "wireguard add": ["phone"], "server restore": ["file"],
-    "login": ["--token", "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB"], "rename": ["w", "v"],
-    "provisioner jobs cancel": ["6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"], "server dbcrypt rotate": [],
-    "open app": ["w", "x", "--region", "x"], "licenses delete": ["1"], "external-auth access-token": ["x"],
-}  # fmt: skip
+    "wireguard add": ["phone"],
+    "server restore": ["file"],
+    "login": ["--token", "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB"],
+    "rename": ["w", "v"],
+    "provisioner jobs cancel": ["6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"],
+    "server dbcrypt rotate": [],
+    "open app": ["w", "x", "--region", "x"],
+    "licenses delete": ["1"],
+    "external-auth access-token": ["x"],
+}
 
 STDIN = {
-    "rename": "x\n", "organizations roles create": '{"name": "x"}', "organizations roles update": '{"name": "x"}',
+    "rename": "x\n",
+    "organizations roles create": '{"name": "x"}',
+    "organizations roles update": '{"name": "x"}',
     **{name: "{}" for name in COMMANDS if name.startswith("organizations settings set ")},
-}  # fmt: skip
+}
 CREATES = {"create", "external-workspaces create"}
 """A workspace of the name they are given is there only when they have made it."""
 
 NOT_WHOLE = {
     **{name: "asks the agent's socket, not a server" for name in COMMANDS if name.startswith("exp sync ")},
-    "agent install": "needs systemd", "dotfiles": "needs git",
-    "gitssh": "needs ssh", "exp example-error validation": "is there to fail",
+    "agent install": "needs systemd",
+    "dotfiles": "needs git",
+    "gitssh": "needs ssh",
+    "exp example-error validation": "is there to fail",
     "exp scaletest create-workspaces": "finds no workspace of its own test to take away",
     "exp scaletest workspace-traffic": "finds no workspace of a test",
-    "users activate": "the user is active already", "task resume": "the task is active already",
+    "users activate": "the user is active already",
+    "task resume": "the task is active already",
     "vscodessh": "dials a workspace, which tests/unit/cli/network has",
     **{name: "asks a database" for name in COMMANDS if name.startswith("server ") or name == "reset-password"},
-}  # fmt: skip
+}
 """Commands that cannot succeed here with a whole answer, and why."""
 
 FAILS_ON_STDOUT = {"external-auth access-token"}
 """With 1 and no token it prints where to log in, for the script that asked."""
 
-WIDER = frozenset({"all", "details", "include-expired", "include-archived", "shared-with-me", "show-offline", "health",
-                   "quiet", "only-id", "only-token", "generate-token", "extra"})  # fmt: skip
+WIDER = frozenset(
+    {
+        "all",
+        "details",
+        "include-expired",
+        "include-archived",
+        "shared-with-me",
+        "show-offline",
+        "health",
+        "quiet",
+        "only-id",
+        "only-token",
+        "generate-token",
+        "extra",
+    }
+)
 """Flags that let a command read or print more of an answer, or other parts of it."""
 
 ODD: dict[str, Reply] = {
@@ -99,7 +148,7 @@ ODD: dict[str, Reply] = {
     "a number": lambda _m, _p: reply("7"),
     "half of an answer": lambda _m, _p: reply('{"workspaces": [{"id":'),
     "no body": lambda _m, _p: reply(""),
-    "not UTF-8": lambda _m, _p: b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n\"\xff\"",
+    "not UTF-8": lambda _m, _p: b'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n"\xff"',
     "a web page": lambda _m, _p: reply("<html><body>Sign in</body></html>", kind="text/html"),
     "500": lambda _m, _p: reply("<html>no</html>", status="500 Internal Server Error", kind="text/html"),
     "500 in JSON": lambda _m, _p: reply('{"message": null, "validations": [null]}', status="500 Internal Server Error"),
@@ -107,7 +156,7 @@ ODD: dict[str, Reply] = {
     "redirect": lambda _m, _p: reply("", status="302 Found"),
     "nothing": lambda _m, _p: b"",
     "no HTTP": lambda _m, _p: b"SSH-2.0-x\r\n\r\n",
-}  # fmt: skip
+}
 
 
 def flawed(flaw: str, seed: int, name: str = "") -> Reply:
@@ -167,10 +216,14 @@ async def run(name: str, words: list[str], server: OddServer, answer: Reply, hom
     server.answer = answer
     server.asked.clear()
     env = {
-        "CODER_URL": server.url, "CODER_SESSION_TOKEN": "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB", "CODER_NO_OPEN": "true",
-        "CODER_AGENT_URL": server.url, "CODER_AGENT_TOKEN": "x", "PATH": "/nonexistent",
+        "CODER_URL": server.url,
+        "CODER_SESSION_TOKEN": "AAAAAAAAAA-BBBBBBBBBBBBBBBBBBBBBB",
+        "CODER_NO_OPEN": "true",
+        "CODER_AGENT_URL": server.url,
+        "CODER_AGENT_TOKEN": "x",
+        "PATH": "/nonexistent",
         "CODER_PG_CONNECTION_URL": "postgres://127.0.0.1:9/x",
-    }  # fmt: skip
+    }
     return await run_cli(words, home=home, env=env, stdin=STDIN.get(name, "yes\n[]\n"))
 
 

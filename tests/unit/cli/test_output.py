@@ -14,9 +14,17 @@ from coder.cli.output import cut
 from coder.cli.terminal_text import TerminalText
 
 NAMES = [
-    "plain", "Größe", "名前", "اسم", "שם", "नमस्ते", "e\u0301", "\U0001f600", "\u26a0\ufe0f",
+    "plain",
+    "Größe",
+    "名前",
+    "اسم",
+    "שם",
+    "नमस्ते",
+    "e\u0301",
+    "\U0001f600",
+    "\u26a0\ufe0f",
     "\U0001f468\u200d\U0001f469\u200d\U0001f467",
-]  # fmt: skip
+]
 
 
 class Screen(TerminalText):

@@ -15,17 +15,32 @@ import pytest
 from coder.cli import live_stages, terminal_text
 from coder.cli.terminal_text import TerminalText, cleaned, escaped, one_line
 from tests.kit.paths import ROOT
-from tests.kit.terminal import Terminal
+from tests.kit.programs.command_line import Terminal
 
 KEPT = {"\n", "\t"}
 SEQUENCES = {
-    "clear the screen": "\x1b[2J", "to the line above": "\x1b[1A", "beginning of the line": "\r", "a bell": "\x07",
-    "a title": "\x1b]0;root@prod\x07", "a title, ended by ST": "\x1b]2;x\x1b\\", "the clipboard": "\x1b]52;c;aGk=\x07",
-    "a link": "\x1b]8;;https://example.com\x1b\\", "a report": "\x1b[6n", "device attributes": "\x1b[>c",
-    "reset": "\x1bc", "another character set": "\x1b(0", "a device string": "\x1bP$q\x1b\\", "eight bits": "\x9b2J",
-    "eight bits, a title": "\x9d0;x\x9c", "kitty's": "\x1b_Ga=d\x1b\\", "an unended title": "\x1b]0;x",
-    "the other way round": "\u202e", "alternate screen": "\x1b[?1049h", "half a sequence": "\x1b[", "escape": "\x1b",
-}  # fmt: skip
+    "clear the screen": "\x1b[2J",
+    "to the line above": "\x1b[1A",
+    "beginning of the line": "\r",
+    "a bell": "\x07",
+    "a title": "\x1b]0;root@prod\x07",
+    "a title, ended by ST": "\x1b]2;x\x1b\\",
+    "the clipboard": "\x1b]52;c;aGk=\x07",
+    "a link": "\x1b]8;;https://example.com\x1b\\",
+    "a report": "\x1b[6n",
+    "device attributes": "\x1b[>c",
+    "reset": "\x1bc",
+    "another character set": "\x1b(0",
+    "a device string": "\x1bP$q\x1b\\",
+    "eight bits": "\x9b2J",
+    "eight bits, a title": "\x9d0;x\x9c",
+    "kitty's": "\x1b_Ga=d\x1b\\",
+    "an unended title": "\x1b]0;x",
+    "the other way round": "\u202e",
+    "alternate screen": "\x1b[?1049h",
+    "half a sequence": "\x1b[",
+    "escape": "\x1b",
+}
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES.values(), ids=SEQUENCES)

@@ -12,9 +12,9 @@ import pytest
 from coder.cli.command import parse
 from coder.cli.main import load
 from coder.cli.network.ssh import _needs_own_node
-from tests.kit.cli import Result, run_cli
-from tests.kit.described_answers import described
-from tests.kit.odd_server import OddServer, odd_server, reply
+from tests.kit.api.api_description import described
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
 
 ID = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
 OTHER = "0c6b0a8e-71c6-4f41-8f0e-3a1a5f0f2b22"

@@ -19,10 +19,10 @@ from coder.mesh.core.paths import keepalive
 from coder.mesh.drivers.pump import Pump
 from coder.net.policy import DialPolicy
 from coder.rpc import mux
-from tests.kit.agents import AgentWorld, workspace_world
-from tests.kit.certificates import Authority
-from tests.kit.hostile import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
+from tests.kit.network.middleboxes import AuthProxy, Handler, IdleCutter, Target, UpgradeStripper, serve_box
+from tests.kit.stand_ins.certificates import Authority
 
 TERMINAL = 2
 NAME = "coder.test"
@@ -39,8 +39,15 @@ async def shell_says(link: WorkspaceLink) -> str:
 async def terminal(link: WorkspaceLink, command: str) -> trio.abc.Stream:
     """A terminal of the workspace with a command in it."""
     stream: trio.abc.Stream = await link.connect(TERMINAL)
-    init = {"ID": str(uuid4()), "Height": 24, "Width": 80, "Command": command,
-            "Container": "", "ContainerUser": "", "BackendType": ""}  # fmt: skip
+    init = {
+        "ID": str(uuid4()),
+        "Height": 24,
+        "Width": 80,
+        "Command": command,
+        "Container": "",
+        "ContainerUser": "",
+        "BackendType": "",
+    }
     raw = json.dumps(init).encode()
     await stream.send_all(len(raw).to_bytes(2, "little") + raw)
     return stream
@@ -166,17 +173,24 @@ async def test_a_shell_opens_with_an_own_authority_client_certificates_and_a_pro
     cert, key = authority.issue(NAME)
     mine = authority.issue("ana")
     settings: dict[str, Any] = {
-        "tls_enable": True, "tls_address": "127.0.0.1:0", "tls_cert_file": (cert,), "tls_key_file": (key,),
-        "tls_client_auth": "require-and-verify", "tls_client_ca_file": authority.file,
-    }  # fmt: skip
+        "tls_enable": True,
+        "tls_address": "127.0.0.1:0",
+        "tls_cert_file": (cert,),
+        "tls_key_file": (key,),
+        "tls_client_auth": "require-and-verify",
+        "tls_client_ca_file": authority.file,
+    }
     async with workspace_world(**settings) as view_context, trio.open_nursery() as nursery:
         secure = next(url for url in view_context.world.server.urls if url.startswith("https:"))
         box = AuthProxy(("127.0.0.1", int(secure.rsplit(":", 1)[1])), "ana", "secret")
         port = await nursery.start(serve_box, box)
         policy = DialPolicy(
-            f"https://{NAME}", ca_file=authority.file, client_cert=mine[0], client_key=mine[1],
+            f"https://{NAME}",
+            ca_file=authority.file,
+            client_cert=mine[0],
+            client_key=mine[1],
             proxies={"https": f"http://ana:secret@127.0.0.1:{port}"},
-        )  # fmt: skip
+        )
         said, relay = await through(view_context, policy, tmp_path / "agent")
         assert "sum=42" in said
         assert relay.transport == "upgrade"

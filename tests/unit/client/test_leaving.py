@@ -15,7 +15,7 @@ from coder.client.usage import report_usage
 from coder.coderd.services.activity.last_use import LastUse
 from coder.net.dial import DialPolicy
 from coder.net.http1 import HttpClient
-from tests.kit.agents import eventually, workspace_world
+from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 
 async def test_a_stopped_or_unknown_workspace_is_left_and_a_silent_server_is_not() -> None:

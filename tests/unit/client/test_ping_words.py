@@ -14,8 +14,8 @@ from coder.cli.main import load
 from coder.cli.network.ping import _main
 from coder.client.link import explain_link, open_link
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
 
 
 async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,9 +27,13 @@ async def test_each_rung_of_a_link(tmp_path: Path, capsys: pytest.CaptureFixture
                     await link.wait_reachable()
                     found = {transport.name: transport for transport in explain_link(link, await link.ping())}
                 assert {name: transport.state for name, transport in found.items()} == {
-                    "api": "ok", "links": "ok", "relay-upgrade": "ok", "relay-websocket": "skipped",
-                    "relay-stream": "skipped", "direct": "skipped",
-                }  # fmt: skip
+                    "api": "ok",
+                    "links": "ok",
+                    "relay-upgrade": "ok",
+                    "relay-websocket": "skipped",
+                    "relay-stream": "skipped",
+                    "direct": "skipped",
+                }
                 assert "--disable-direct-connections" in found["direct"].text
                 env = {"CODER_URL": view_context.world.url, "CODER_SESSION_TOKEN": view_context.world.token}
                 assert await _main(parse(load("ping"), ["dev", "-n", "1", "-o", "json"], env)) == 0

@@ -21,9 +21,9 @@ from coder.client.ready import Preparation
 from coder.client.shared_link import SharedLink, open_link_for_command
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world
-from tests.kit.coderd import World
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.server.coderd import World
 
 
 @dataclass

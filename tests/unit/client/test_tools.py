@@ -27,7 +27,7 @@ from coder.client.usage import usage_app
 from coder.mesh.drivers.pcap import PcapWriter
 from coder.mesh.node import PingResult
 from coder.mesh.trace import Trace
-from tests.kit.mesh import Pair, node_pair
+from tests.kit.network.overlay_pair import Pair, node_pair
 
 
 @dataclass

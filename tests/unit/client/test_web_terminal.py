@@ -12,9 +12,9 @@ import trio
 
 from coder.base.child_env import child_env
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world
 from tests.kit.paths import ROOT
-from tests.kit.whole_agent import running_agent
 
 
 async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
@@ -32,9 +32,14 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
         async def coder(*words: str, stdin: bytes = b"", code: int = 0) -> str:
             with trio.fail_after(60):
                 done = await trio.run_process(
-                    [sys.executable, "-m", "coder", *words], cwd=ROOT, env=env, stdin=stdin, check=False,
-                    capture_stdout=True, stderr=subprocess.STDOUT,
-                )  # fmt: skip
+                    [sys.executable, "-m", "coder", *words],
+                    cwd=ROOT,
+                    env=env,
+                    stdin=stdin,
+                    check=False,
+                    capture_stdout=True,
+                    stderr=subprocess.STDOUT,
+                )
             said: str = done.stdout.decode()
             assert done.returncode == code, said
             return said

@@ -33,8 +33,8 @@ from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.daemon import run_daemon
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import OddServer, Reply, odd_server, reply
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, Reply, odd_server, reply
 from tests.unit.cli.test_odd_answers import flawed
 
 STATUSES = ["302 Found", "403 Forbidden", "404 Not Found", "502 Bad Gateway", "503 Service Unavailable"]
@@ -186,9 +186,13 @@ def test_the_agent_program_retries_and_ends_on_sigterm(cell: str, server: OddSer
     server.answer = always(reply(body, status=status, kind=kind))
     env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}
     env |= {
-        "CODER_AGENT_URL": server.url, "CODER_AGENT_TOKEN": str(AGENT), "HOME": str(tmp_path), "TMPDIR": str(tmp_path),
-        "CODER_AGENT_SCRIPT_DATA_DIR": str(tmp_path), "CODER_AGENT_LOG_DIR": str(tmp_path),
-    }  # fmt: skip
+        "CODER_AGENT_URL": server.url,
+        "CODER_AGENT_TOKEN": str(AGENT),
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "CODER_AGENT_SCRIPT_DATA_DIR": str(tmp_path),
+        "CODER_AGENT_LOG_DIR": str(tmp_path),
+    }
     with subprocess.Popen([sys.executable, "-m", "coder", "agent"], env=env, stderr=subprocess.PIPE) as agent:
         assert agent.stderr is not None
         said: list[bytes] = []

@@ -16,10 +16,10 @@ import httpx
 import trio
 
 from coder.domain.access.route_scopes import AGENT, PROVISIONER, PROXY, Unscoped
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.id_places import declared
-from tests.kit.strange_requests import Sender, Strange
+from tests.kit.api.api_fuzzer import Sender, Strange
+from tests.kit.api.id_fields import declared
+from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 REFUSED = frozenset({400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 426, 429})
@@ -127,13 +127,22 @@ async def _ask(found: ForeignWorld, method: str, path: str, headers: dict[str, s
 
 ORG, USER, ME = "/api/v2/organizations/{organization}", "/api/v2/users/{user}", "/api/v2/users/me"
 _SITE_WIDE = [{"negate": False, "resource_type": "*", "action": "*"}]
-ROLE = {"name": "mine", "display_name": "", "site_permissions": [], "user_permissions": [],
-        "organization_permissions": [], "organization_member_permissions": []}  # fmt: skip
+ROLE = {
+    "name": "mine",
+    "display_name": "",
+    "site_permissions": [],
+    "user_permissions": [],
+    "organization_permissions": [],
+    "organization_member_permissions": [],
+}
 
 WRITTEN: list[tuple[str, str, str, Any]] = [
     # who gives themselves more
-    *[(who, "PUT", f"{ME}/roles", {"roles": [role]}) for who in ("member", "admin")
-      for role in ("owner", "user-admin", "template-admin", "auditor")],
+    *[
+        (who, "PUT", f"{ME}/roles", {"roles": [role]})
+        for who in ("member", "admin")
+        for role in ("owner", "user-admin", "template-admin", "auditor")
+    ],
     *[("user-admin", "PUT", f"{ME}/roles", {"roles": [role, "user-admin"]}) for role in ("owner", "template-admin")],
     ("member", "PUT", f"{ORG}/members/me/roles", {"roles": ["organization-admin"]}),
     ("member", "PUT", "/api/v2/organizations/{victims}/members/me/roles", {"roles": ["organization-admin"]}),
@@ -148,10 +157,18 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
     ("admin", "POST", f"{ORG}/members/roles", {**ROLE, "name": "organization-admin"}),
     ("admin", "POST", f"{ORG}/members/roles", {**ROLE, "name": "owner"}),
     ("member", "POST", f"{ORG}/members/roles", ROLE),
-    ("member", "POST", "/api/v2/users", {"email": "x@b.c", "username": "x", "password": "SomeSecure123!",
-                                         "organization_ids": ["{organization}"]}),
-    ("admin", "POST", "/api/v2/users", {"email": "x@b.c", "username": "x", "password": "SomeSecure123!",
-                                        "organization_ids": ["{organization}"]}),
+    (
+        "member",
+        "POST",
+        "/api/v2/users",
+        {"email": "x@b.c", "username": "x", "password": "SomeSecure123!", "organization_ids": ["{organization}"]},
+    ),
+    (
+        "admin",
+        "POST",
+        "/api/v2/users",
+        {"email": "x@b.c", "username": "x", "password": "SomeSecure123!", "organization_ids": ["{organization}"]},
+    ),
     # who takes somebody over
     ("user-admin", "PUT", "/api/v2/users/admin/password", {"password": "Another1Secure!"}),
     ("user-admin", "PUT", "/api/v2/users/admin/roles", {"roles": []}),
@@ -162,93 +179,163 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
     *[(who, "PUT", "/api/v2/users/admin/password", {"password": "Another1Secure!"}) for who in ("member", "admin")],
     *[(who, "PUT", f"{USER}/password", {"password": "Another1Secure!"}) for who in ("member", "admin")],
     *[(who, "PUT", f"{ME}/password", {"password": "Another1Secure!"}) for who in ("member", "admin", "user-admin")],
-    *[(who, "PUT", f"{ME}/password", {"old_password": "wrong", "password": "Another1Secure!"})
-      for who in ("member", "admin", "user-admin")],
-    *[(who, "PUT", f"{USER}/{place}", body) for who in ("member", "admin") for place, body in (
-        ("profile", {"username": "taken-over", "name": ""}), ("status/suspend", None), ("roles", {"roles": []}),
-        ("appearance", {"theme_preference": "dark", "terminal_font": ""}), ("quiet-hours", {"schedule": ""}),
-        ("gitsshkey", None), ("notifications/preferences", {"template_disabled_map": {}}),
-        ("preferences", {"task_notification_alert_dismissed": True}))],
-    *[(who, "POST", f"{USER}/{place}", body) for who in ("member", "admin") for place, body in (
-        ("keys", None), ("keys/tokens", {"token_name": "t"}), ("convert-login", {"to_type": "oidc", "password": "x"}),
-        ("secrets", {"name": "s", "value": "v", "env_name": "S"}), ("webpush/test", None))],
-    *[(who, "GET", f"{USER}/{place}", None) for who in ("member", "admin") for place in (
-        "gitsshkey", "secrets", "appearance", "login-type", "notifications/preferences", "preferences")],
+    *[
+        (who, "PUT", f"{ME}/password", {"old_password": "wrong", "password": "Another1Secure!"})
+        for who in ("member", "admin", "user-admin")
+    ],
+    *[
+        (who, "PUT", f"{USER}/{place}", body)
+        for who in ("member", "admin")
+        for place, body in (
+            ("profile", {"username": "taken-over", "name": ""}),
+            ("status/suspend", None),
+            ("roles", {"roles": []}),
+            ("appearance", {"theme_preference": "dark", "terminal_font": ""}),
+            ("quiet-hours", {"schedule": ""}),
+            ("gitsshkey", None),
+            ("notifications/preferences", {"template_disabled_map": {}}),
+            ("preferences", {"task_notification_alert_dismissed": True}),
+        )
+    ],
+    *[
+        (who, "POST", f"{USER}/{place}", body)
+        for who in ("member", "admin")
+        for place, body in (
+            ("keys", None),
+            ("keys/tokens", {"token_name": "t"}),
+            ("convert-login", {"to_type": "oidc", "password": "x"}),
+            ("secrets", {"name": "s", "value": "v", "env_name": "S"}),
+            ("webpush/test", None),
+        )
+    ],
+    *[
+        (who, "GET", f"{USER}/{place}", None)
+        for who in ("member", "admin")
+        for place in ("gitsshkey", "secrets", "appearance", "login-type", "notifications/preferences", "preferences")
+    ],
     *[(who, "DELETE", USER, None) for who in ("member", "admin")],
     ("member", "DELETE", ME, None),
     ("member", "PUT", f"{ME}/profile", {"username": "admin", "name": ""}),
     # who makes a key that says more than the one it was made with
-    *[("narrow", "POST", f"{ME}/keys/tokens", body) for body in (
-        {"token_name": "w", "scope": "all"}, {"token_name": "w"}, {"token_name": "w", "scopes": ["user:*"]},
-        {"token_name": "w", "scopes": ["workspace:read", "coder:all"]}, {"token_name": "w", "lifetime": 10**18})],
-    *[("narrow", method, path, body) for method, path, body in (
-        ("POST", f"{ME}/keys", None), ("GET", f"{ME}/keys/tokens", None), ("GET", ME, None),
-        ("GET", "/api/v2/users", None),
-        ("GET", "/api/v2/notifications/inbox", None), ("GET", f"{ME}/secrets", None), ("GET", f"{ME}/gitsshkey", None),
-        ("PUT", f"{ME}/gitsshkey", None), ("PUT", f"{ME}/password", {"old_password": FIRST_USER["password"],
-                                                                    "password": "Another1Secure!"}),
-        ("DELETE", "/api/v2/workspaces/{box}/acl", None),
-        ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "stop"}),
-        ("PUT", "/api/v2/workspaces/{box}/ttl", {"ttl_ms": 1}), ("GET", "/api/v2/templates", None),
-        ("POST", "/api/v2/applications/reconnecting-pty-signed-token", {"url": "ws://x/", "agentID": "{agent}"}),
-        ("GET", "/api/v2/external-auth", None), ("GET", "/api/v2/deployment/config", None),
-        ("POST", f"{ME}/wireguard-clients", {"name": "w", "public_key": "x"}))],
+    *[
+        ("narrow", "POST", f"{ME}/keys/tokens", body)
+        for body in (
+            {"token_name": "w", "scope": "all"},
+            {"token_name": "w"},
+            {"token_name": "w", "scopes": ["user:*"]},
+            {"token_name": "w", "scopes": ["workspace:read", "coder:all"]},
+            {"token_name": "w", "lifetime": 10**18},
+        )
+    ],
+    *[
+        ("narrow", method, path, body)
+        for method, path, body in (
+            ("POST", f"{ME}/keys", None),
+            ("GET", f"{ME}/keys/tokens", None),
+            ("GET", ME, None),
+            ("GET", "/api/v2/users", None),
+            ("GET", "/api/v2/notifications/inbox", None),
+            ("GET", f"{ME}/secrets", None),
+            ("GET", f"{ME}/gitsshkey", None),
+            ("PUT", f"{ME}/gitsshkey", None),
+            ("PUT", f"{ME}/password", {"old_password": FIRST_USER["password"], "password": "Another1Secure!"}),
+            ("DELETE", "/api/v2/workspaces/{box}/acl", None),
+            ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "stop"}),
+            ("PUT", "/api/v2/workspaces/{box}/ttl", {"ttl_ms": 1}),
+            ("GET", "/api/v2/templates", None),
+            ("POST", "/api/v2/applications/reconnecting-pty-signed-token", {"url": "ws://x/", "agentID": "{agent}"}),
+            ("GET", "/api/v2/external-auth", None),
+            ("GET", "/api/v2/deployment/config", None),
+            ("POST", f"{ME}/wireguard-clients", {"name": "w", "public_key": "x"}),
+        )
+    ],
     # who wants what is the server's
-    *[(who, method, path, body) for who in ("member", "admin", "user-admin") for method, path, body in (
-        ("GET", "/api/v2/deployment/config", None), ("GET", "/api/v2/debug/coordinator", None),
-        ("GET", "/api/v2/debug/tailnet", None), ("GET", "/api/v2/debug/health", None),
-        ("GET", "/api/v2/debug/pprof", None),
-        ("POST", "/api/v2/debug/profile", {"Duration": 1, "Profiles": []}), ("GET", "/api/v2/replicas", None),
-        ("PUT", "/api/v2/appearance", {"application_name": "x", "logo_url": "", "announcement_banners": []}),
-        ("PUT", "/api/v2/notifications/settings", {"notifier_paused": True}),
-        ("PUT", "/api/v2/prebuilds/settings", {"reconciliation_paused": True}),
-        ("POST", "/api/v2/oauth2-provider/apps", {"name": "x", "callback_url": "http://x", "icon": ""}),
-        ("POST", "/api/v2/workspaceproxies", {"name": "mine", "display_name": "", "icon": ""}),
-        ("POST", "/api/v2/organizations", {"name": "mine"}), ("POST", "/api/v2/audit/testgenerate", {}),
-        ("GET", "/api/v2/workspaceproxies/me/crypto-keys?feature=workspace_apps_api_key", None),
-        ("PATCH", "/api/v2/settings/idpsync/organization", {"field": "x", "mapping": {},
-                                                            "organization_assign_default": True}))
-      if not (who == "user-admin" and path.endswith("idpsync/organization"))],
+    *[
+        (who, method, path, body)
+        for who in ("member", "admin", "user-admin")
+        for method, path, body in (
+            ("GET", "/api/v2/deployment/config", None),
+            ("GET", "/api/v2/debug/coordinator", None),
+            ("GET", "/api/v2/debug/tailnet", None),
+            ("GET", "/api/v2/debug/health", None),
+            ("GET", "/api/v2/debug/pprof", None),
+            ("POST", "/api/v2/debug/profile", {"Duration": 1, "Profiles": []}),
+            ("GET", "/api/v2/replicas", None),
+            ("PUT", "/api/v2/appearance", {"application_name": "x", "logo_url": "", "announcement_banners": []}),
+            ("PUT", "/api/v2/notifications/settings", {"notifier_paused": True}),
+            ("PUT", "/api/v2/prebuilds/settings", {"reconciliation_paused": True}),
+            ("POST", "/api/v2/oauth2-provider/apps", {"name": "x", "callback_url": "http://x", "icon": ""}),
+            ("POST", "/api/v2/workspaceproxies", {"name": "mine", "display_name": "", "icon": ""}),
+            ("POST", "/api/v2/organizations", {"name": "mine"}),
+            ("POST", "/api/v2/audit/testgenerate", {}),
+            ("GET", "/api/v2/workspaceproxies/me/crypto-keys?feature=workspace_apps_api_key", None),
+            (
+                "PATCH",
+                "/api/v2/settings/idpsync/organization",
+                {"field": "x", "mapping": {}, "organization_assign_default": True},
+            ),
+        )
+        if not (who == "user-admin" and path.endswith("idpsync/organization"))
+    ],
     # who meddles with another's workspace
-    *[(who, method, path, body) for who in ("member", "neighbour", "admin") for method, path, body in (
-        ("GET", "/api/v2/workspaces/{victims_box}", None), ("DELETE", "/api/v2/workspaces/{victims_box}/acl", None),
-        ("POST", "/api/v2/workspaces/{victims_box}/builds", {"transition": "stop"}),
-        ("POST", "/api/v2/workspaces/{victims_box}/builds", {"transition": "delete", "orphan": True}),
-        ("PATCH", "/api/v2/workspaces/{victims_box}/acl", {"user_roles": {"{myself}": "admin"}}),
-        ("POST", "/api/v2/workspaces/{victims_box}/port-share", {"agent_name": "main", "port": 8080,
-                                                                 "share_level": "public", "protocol": "http"}),
-        ("GET", "/api/v2/workspaceagents/{victims_agent}", None),
-        ("GET", "/api/v2/workspaceagents/{victims_agent}/connection", None),
-        ("GET", "/api/v2/workspaceagents/{victims_agent}/logs", None),
-        ("GET", "/api/v2/workspaceagents/{victims_agent}/listening-ports", None),
-        ("GET", "/api/v2/workspaceagents/{victims_agent}/containers", None),
-        ("GET", "/api/v2/workspaces/{victims_box}/external-agent/main/credentials", None),
-        ("GET", "/api/v2/workspacebuilds/{victims_build}/state", None),
-        ("GET", "/api/v2/workspacebuilds/{victims_build}/logs", None),
-        ("PUT", "/api/v2/workspacebuilds/{victims_build}/state", {"state": "e30="}),
-        ("PATCH", "/api/v2/workspacebuilds/{victims_build}/cancel", None),
-        ("PUT", "/api/v2/workspaces/{victims_box}/extend", {"deadline": "2035-01-02T03:04:05Z"}),
-        ("PUT", "/api/v2/workspaces/{victims_box}/dormant", {"dormant": True}),
-        ("POST", "/api/v2/applications/reconnecting-pty-signed-token", {
-            "url": "ws://x/api/v2/workspaceagents/{victims_agent}/pty", "agentID": "{victims_agent}"}))],
+    *[
+        (who, method, path, body)
+        for who in ("member", "neighbour", "admin")
+        for method, path, body in (
+            ("GET", "/api/v2/workspaces/{victims_box}", None),
+            ("DELETE", "/api/v2/workspaces/{victims_box}/acl", None),
+            ("POST", "/api/v2/workspaces/{victims_box}/builds", {"transition": "stop"}),
+            ("POST", "/api/v2/workspaces/{victims_box}/builds", {"transition": "delete", "orphan": True}),
+            ("PATCH", "/api/v2/workspaces/{victims_box}/acl", {"user_roles": {"{myself}": "admin"}}),
+            (
+                "POST",
+                "/api/v2/workspaces/{victims_box}/port-share",
+                {"agent_name": "main", "port": 8080, "share_level": "public", "protocol": "http"},
+            ),
+            ("GET", "/api/v2/workspaceagents/{victims_agent}", None),
+            ("GET", "/api/v2/workspaceagents/{victims_agent}/connection", None),
+            ("GET", "/api/v2/workspaceagents/{victims_agent}/logs", None),
+            ("GET", "/api/v2/workspaceagents/{victims_agent}/listening-ports", None),
+            ("GET", "/api/v2/workspaceagents/{victims_agent}/containers", None),
+            ("GET", "/api/v2/workspaces/{victims_box}/external-agent/main/credentials", None),
+            ("GET", "/api/v2/workspacebuilds/{victims_build}/state", None),
+            ("GET", "/api/v2/workspacebuilds/{victims_build}/logs", None),
+            ("PUT", "/api/v2/workspacebuilds/{victims_build}/state", {"state": "e30="}),
+            ("PATCH", "/api/v2/workspacebuilds/{victims_build}/cancel", None),
+            ("PUT", "/api/v2/workspaces/{victims_box}/extend", {"deadline": "2035-01-02T03:04:05Z"}),
+            ("PUT", "/api/v2/workspaces/{victims_box}/dormant", {"dormant": True}),
+            (
+                "POST",
+                "/api/v2/applications/reconnecting-pty-signed-token",
+                {"url": "ws://x/api/v2/workspaceagents/{victims_agent}/pty", "agentID": "{victims_agent}"},
+            ),
+        )
+    ],
     # what a builder's own workspace does not allow
-    *[("stranger", method, path, body) for method, path, body in (
-        ("PUT", "/api/v2/workspacebuilds/{build}/state", {"state": "e30="}),
-        ("GET", "/api/v2/workspacebuilds/{build}/state", None),
-        ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "delete", "orphan": True}),
-        ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "start", "state": "e30="}),
-        ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "start", "log_level": "debug"}),
-        ("PATCH", "/api/v2/templates/{template}", {"description": "mine"}),
-        ("PATCH", "/api/v2/templates/{template}/acl", {"user_perms": {"{myself}": "admin"}}),
-        ("PATCH", "/api/v2/templates/{template}/versions", {"id": "{second_version}"}),
-        ("DELETE", "/api/v2/templates/{template}", None),
-        ("GET", "/api/v2/files/{file}", None),
-        ("POST", f"{ORG}/templateversions", {"storage_method": "file", "provisioner": "echo", "file_id": "{file}"}),
-        ("POST", f"{ORG}/provisionerkeys", {"name": "x"}), ("GET", f"{ORG}/provisionerkeys", None),
-        ("POST", f"{ORG}/groups", {"name": "mine"}), ("PATCH", "/api/v2/groups/{group}", {"add_users": ["{myself}"]}),
-        ("PATCH", ORG, {"name": "taken"}), ("DELETE", ORG, None),
-        ("PATCH", f"{ORG}/settings/workspace-sharing", {"shareable_workspace_owners": "everyone"}))],
-]  # fmt: skip
+    *[
+        ("stranger", method, path, body)
+        for method, path, body in (
+            ("PUT", "/api/v2/workspacebuilds/{build}/state", {"state": "e30="}),
+            ("GET", "/api/v2/workspacebuilds/{build}/state", None),
+            ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "delete", "orphan": True}),
+            ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "start", "state": "e30="}),
+            ("POST", "/api/v2/workspaces/{box}/builds", {"transition": "start", "log_level": "debug"}),
+            ("PATCH", "/api/v2/templates/{template}", {"description": "mine"}),
+            ("PATCH", "/api/v2/templates/{template}/acl", {"user_perms": {"{myself}": "admin"}}),
+            ("PATCH", "/api/v2/templates/{template}/versions", {"id": "{second_version}"}),
+            ("DELETE", "/api/v2/templates/{template}", None),
+            ("GET", "/api/v2/files/{file}", None),
+            ("POST", f"{ORG}/templateversions", {"storage_method": "file", "provisioner": "echo", "file_id": "{file}"}),
+            ("POST", f"{ORG}/provisionerkeys", {"name": "x"}),
+            ("GET", f"{ORG}/provisionerkeys", None),
+            ("POST", f"{ORG}/groups", {"name": "mine"}),
+            ("PATCH", "/api/v2/groups/{group}", {"add_users": ["{myself}"]}),
+            ("PATCH", ORG, {"name": "taken"}),
+            ("DELETE", ORG, None),
+            ("PATCH", f"{ORG}/settings/workspace-sharing", {"shareable_workspace_owners": "everyone"}),
+        )
+    ],
+]
 
 
 async def test_what_is_written_down_is_refused() -> None:
@@ -261,17 +348,26 @@ async def test_what_is_written_down_is_refused() -> None:
         assert narrow.status_code == 201, narrow.text
         _, user_admin = await world.member("people", roles=["user-admin"])
         tokens = {
-            "member": found.stranger_token, "stranger": found.stranger_token, "admin": found.token,
-            "neighbour": found.neighbour_token, "user-admin": user_admin, "narrow": narrow.json()["key"],
-        }  # fmt: skip
+            "member": found.stranger_token,
+            "stranger": found.stranger_token,
+            "admin": found.token,
+            "neighbour": found.neighbour_token,
+            "user-admin": user_admin,
+            "narrow": narrow.json()["key"],
+        }
         names = {who: (await world.get(ME, token=key)).json().get("id", "") for who, key in tokens.items()}
         names["narrow"] = names["member"]
         values = {
-            **found.mine, "user": found.foreign["user"], "victims": found.foreign["organization"],
-            "victims_box": found.foreign["workspace"], "victims_agent": found.foreign["agent"],
-            "victims_build": found.foreign["build"], "box": found.strangers["workspace"],
-            "agent": found.strangers["agent"], "build": found.strangers["build"],
-        }  # fmt: skip
+            **found.mine,
+            "user": found.foreign["user"],
+            "victims": found.foreign["organization"],
+            "victims_box": found.foreign["workspace"],
+            "victims_agent": found.foreign["agent"],
+            "victims_build": found.foreign["build"],
+            "box": found.strangers["workspace"],
+            "agent": found.strangers["agent"],
+            "build": found.strangers["build"],
+        }
         before = await _state(found)
         for who, method, path, body in WRITTEN:
             own = {**values, "myself": names[who]}
@@ -289,13 +385,17 @@ async def _state(found: ForeignWorld) -> list[Any]:
     """What no attack may have changed, as an owner sees it."""
     seen: list[Any] = []
     for path in (
-        "/api/v2/users", "/api/v2/organizations", "/api/v2/workspaceproxies", "/api/v2/appearance",
+        "/api/v2/users",
+        "/api/v2/organizations",
+        "/api/v2/workspaceproxies",
+        "/api/v2/appearance",
         f"/api/v2/organizations/{found.mine['organization']}/members",
         f"/api/v2/organizations/{found.foreign['organization']}/members",
         f"/api/v2/workspaces/{found.foreign['workspace']}/acl",
         f"/api/v2/workspaces/{found.strangers['workspace']}/acl",
-        f"/api/v2/templates/{found.mine['template']}/acl", f"/api/v2/users/{found.foreign['user']}/keys/tokens",
-    ):  # fmt: skip
+        f"/api/v2/templates/{found.mine['template']}/acl",
+        f"/api/v2/users/{found.foreign['user']}/keys/tokens",
+    ):
         answer = await found.world.get(path)
         assert answer.status_code == 200, path
         without_times = re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", answer.text)
@@ -314,14 +414,34 @@ def _filled(value: Any, values: dict[str, str]) -> Any:
 
 
 ODD_PATHS = (
-    "/api/v2//users/me", "/api/v2/./users/me", "/api/v2/users/%6de", "/api/v2/users/me/", "//api/v2/users/me",
-    "/api/v2/buildinfo/../users/me", "/api/v2/buildinfo/%2e%2e/users/me", "/healthz/../api/v2/users/me",
-    "/api/v2/users/me;x=1", "/api/v2/users/me%00", "/API/V2/USERS/ME", "/api/v2/users/me?coder_session_token=x",
-    "/api/v2/users\\me", "/bin/../../../../etc/passwd", "/bin/%2e%2e/%2e%2e/etc/passwd", "/assets/..%2f..%2fetc/passwd",
-    "/icons/../../coderd/app.py", "/@victim/../admin/box/apps/web/", "/@admin%2f..%2fvictim/box/apps/web/",
-    "/derp/streams/0", "/derp/streams/1", "/derp/streams/..", "/api/v2/debug/ws/", "/api/v2/debug/pprof/heap",
-    "/api/v2/init-script/linux/amd64/../..", "/api/v2/init-script/linux$(id)/amd64", "/api/v2/init-script/linux/a;id",
-)  # fmt: skip
+    "/api/v2//users/me",
+    "/api/v2/./users/me",
+    "/api/v2/users/%6de",
+    "/api/v2/users/me/",
+    "//api/v2/users/me",
+    "/api/v2/buildinfo/../users/me",
+    "/api/v2/buildinfo/%2e%2e/users/me",
+    "/healthz/../api/v2/users/me",
+    "/api/v2/users/me;x=1",
+    "/api/v2/users/me%00",
+    "/API/V2/USERS/ME",
+    "/api/v2/users/me?coder_session_token=x",
+    "/api/v2/users\\me",
+    "/bin/../../../../etc/passwd",
+    "/bin/%2e%2e/%2e%2e/etc/passwd",
+    "/assets/..%2f..%2fetc/passwd",
+    "/icons/../../coderd/app.py",
+    "/@victim/../admin/box/apps/web/",
+    "/@admin%2f..%2fvictim/box/apps/web/",
+    "/derp/streams/0",
+    "/derp/streams/1",
+    "/derp/streams/..",
+    "/api/v2/debug/ws/",
+    "/api/v2/debug/pprof/heap",
+    "/api/v2/init-script/linux/amd64/../..",
+    "/api/v2/init-script/linux$(id)/amd64",
+    "/api/v2/init-script/linux/a;id",
+)
 
 
 async def test_odd_paths_lead_past_no_door() -> None:

@@ -19,8 +19,8 @@ import pytest
 
 from coder.coderd.services.templates import archives, template_sources
 from coder.provisionerd import archive as provisioner_archive
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon
+from tests.kit.provisioners.scripted_provisioner import connected_daemon
+from tests.kit.server.coderd import World, running_coderd
 
 Entry = tuple[tarfile.TarInfo, bytes]
 
@@ -62,10 +62,39 @@ def _patched(at: int, raw: bytes) -> bytes:
 
 FOLDER, LINK, HARD = tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
 TARS: dict[str, bytes] = {
-    **{f"the name {name[:20]!r}": _tar(_entry(name)) for name in (
-        "", ".", "./", "..", "../x", "a/../../x", "/etc/x", "//x", "/./x", "..\\x", "\\\\host\\x", "C:/x", "c:x",
-        "a/c:x", "~/x", "n" * 300, "/".join(["d" * 200] * 30), "/".join(["d"] * 3000), "a\nb.tf", "a\\b.tf",
-        "a\u202eft.nimda", "con", "a. ", "-rf", "$(id)", "`id`", "*", "a\udcff.tf")},
+    **{
+        f"the name {name[:20]!r}": _tar(_entry(name))
+        for name in (
+            "",
+            ".",
+            "./",
+            "..",
+            "../x",
+            "a/../../x",
+            "/etc/x",
+            "//x",
+            "/./x",
+            "..\\x",
+            "\\\\host\\x",
+            "C:/x",
+            "c:x",
+            "a/c:x",
+            "~/x",
+            "n" * 300,
+            "/".join(["d" * 200] * 30),
+            "/".join(["d"] * 3000),
+            "a\nb.tf",
+            "a\\b.tf",
+            "a\u202eft.nimda",
+            "con",
+            "a. ",
+            "-rf",
+            "$(id)",
+            "`id`",
+            "*",
+            "a\udcff.tf",
+        )
+    },
     "a file, and one below it": _tar(_entry("a"), _entry("a/b")),
     "a folder that becomes a file": _tar(_entry("a", FOLDER), _entry("a")),
     "a file that becomes a folder": _tar(_entry("a"), _entry("a", FOLDER)),
@@ -80,21 +109,40 @@ TARS: dict[str, bytes] = {
     "a link to itself": _tar(_entry("d", LINK, "d")),
     "a folder nobody may enter": _tar(_entry("d", FOLDER, mode=0), _entry("d/x")),
     "special bits": _tar(_entry("run", mode=0o7777)),
-    "an unknown kind": _tar(_entry("d", b"Z")), "a contiguous file": _tar(_entry("d", tarfile.CONTTYPE)),
+    "an unknown kind": _tar(_entry("d", b"Z")),
+    "a contiguous file": _tar(_entry("d", tarfile.CONTTYPE)),
     **{f"a device {kind!r}": _tar(_entry("d", kind)) for kind in (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)},
-    "sparse and huge": _sparse("big", 1 << 40), "sparse and outside": _sparse("../../big", 100),
+    "sparse and huge": _sparse("big", 1 << 40),
+    "sparse and outside": _sparse("../../big", 100),
     "sparse and negative": _sparse("big", -5),
-    **{f"the header {name}={value[:20]!r}": _pax("ok", {name: value}) for name, value in (
-        ("path", "../../evil"), ("path", "/etc/x"), ("path", "a\x00b"), ("size", "-5"), ("size", "9" * 30),
-        ("linkpath", "/etc/passwd"), ("mtime", "9" * 400), ("mtime", "nan"), ("hdrcharset", "BINARY"),
-        ("path", "p" * 100_000), ("uid", "-1"))},
-    **{f"the size {raw!r}": _patched(124, raw) for raw in (
-        b"\xff" * 12, b"\x80" + b"\x7f" * 11, b"zzzzzzzzzzz\0", b"77777777777\0", b"\0" * 12)},
+    **{
+        f"the header {name}={value[:20]!r}": _pax("ok", {name: value})
+        for name, value in (
+            ("path", "../../evil"),
+            ("path", "/etc/x"),
+            ("path", "a\x00b"),
+            ("size", "-5"),
+            ("size", "9" * 30),
+            ("linkpath", "/etc/passwd"),
+            ("mtime", "9" * 400),
+            ("mtime", "nan"),
+            ("hdrcharset", "BINARY"),
+            ("path", "p" * 100_000),
+            ("uid", "-1"),
+        )
+    },
+    **{
+        f"the size {raw!r}": _patched(124, raw)
+        for raw in (b"\xff" * 12, b"\x80" + b"\x7f" * 11, b"zzzzzzzzzzz\0", b"77777777777\0", b"\0" * 12)
+    },
     **{f"the mode {raw!r}": _patched(100, raw) for raw in (b"\xff" * 8, b"\x80" + b"\x7f" * 7, b"zzzzzzz\0")},
     **{f"the time {raw!r}": _patched(136, raw) for raw in (b"\xff" * 12, b"\x80" + b"\x7f" * 11)},
-    "cut short": _tar(_entry("main.tf", data=b"x" * 5000))[:1500], "nothing": b"", "zeros": bytes(10240),
-    "no tar": b"garbage" * 500, "a long name without an end": b"././@LongLink".ljust(156, b"\0") + b"L" + bytes(355),
-}  # fmt: skip
+    "cut short": _tar(_entry("main.tf", data=b"x" * 5000))[:1500],
+    "nothing": b"",
+    "zeros": bytes(10240),
+    "no tar": b"garbage" * 500,
+    "a long name without an end": b"././@LongLink".ljust(156, b"\0") + b"L" + bytes(355),
+}
 
 
 def _zip(*entries: tuple[zipfile.ZipInfo, bytes]) -> bytes:
@@ -114,20 +162,40 @@ def _member(name: str, mode: int = 0, data: bytes = b"x") -> tuple[zipfile.ZipIn
 GOOD_ZIP = _zip(_member("main.tf", data=b"x" * 100))
 _END = GOOD_ZIP.rindex(b"PK\5\6")
 ZIPS: dict[str, bytes] = {
-    **{f"the name {name[:20]!r}": _zip(_member(name)) for name in (
-        "../x", "a/../../x", "/etc/x", "//x", "..\\x", "C:/x", "c:x", "\\\\host\\x", "n" * 60_000, "a\nb", "..", "/")},
+    **{
+        f"the name {name[:20]!r}": _zip(_member(name))
+        for name in (
+            "../x",
+            "a/../../x",
+            "/etc/x",
+            "//x",
+            "..\\x",
+            "C:/x",
+            "c:x",
+            "\\\\host\\x",
+            "n" * 60_000,
+            "a\nb",
+            "..",
+            "/",
+        )
+    },
     "a link": _zip(_member("d", stat.S_IFLNK | 0o777, b"/etc/passwd")),
-    "a device": _zip(_member("d", stat.S_IFBLK | 0o666)), "special bits": _zip(_member("d", stat.S_IFREG | 0o7777)),
+    "a device": _zip(_member("d", stat.S_IFBLK | 0o666)),
+    "special bits": _zip(_member("d", stat.S_IFREG | 0o7777)),
     "encrypted": GOOD_ZIP.replace(b"PK\1\2\x14\x03\x14\0\0\0", b"PK\1\2\x14\x03\x14\0\1\0"),
     "another method": GOOD_ZIP.replace(b"PK\1\2\x14\x03\x14\0\0\0", b"PK\1\2\x14\x03\x14\0\0\0\x63"),
-    "a wrong sum": GOOD_ZIP.replace(zipfile.ZipFile(io.BytesIO(GOOD_ZIP)).infolist()[0].CRC.to_bytes(4, "little"),
-                                    b"\1\2\3\4"),
+    "a wrong sum": GOOD_ZIP.replace(
+        zipfile.ZipFile(io.BytesIO(GOOD_ZIP)).infolist()[0].CRC.to_bytes(4, "little"), b"\1\2\3\4"
+    ),
     "a table of contents elsewhere": GOOD_ZIP[: _END + 16] + b"\xff\xff\xff\x7f" + GOOD_ZIP[_END + 20 :],
     "more members than there are": GOOD_ZIP[: _END + 8] + b"\xff\xff\xff\xff" + GOOD_ZIP[_END + 12 :],
     "a bomb": _zip(*[_member(f"{number}", data=bytes(30 << 20)) for number in range(4)]),
-    "cut short": GOOD_ZIP[:-10], "no zip": b"PK\3\4" + b"x" * 500, "nothing": b"", "an end alone": GOOD_ZIP[_END:],
+    "cut short": GOOD_ZIP[:-10],
+    "no zip": b"PK\3\4" + b"x" * 500,
+    "nothing": b"",
+    "an end alone": GOOD_ZIP[_END:],
     "text before it": b"#!/bin/sh\n" + GOOD_ZIP,
-}  # fmt: skip
+}
 
 
 def _to_zip(data: bytes, _folder: Path) -> None:
@@ -186,8 +254,11 @@ async def test_no_upload_does_harm() -> None:
                 continue
             file_id = answer.json()["hash"]
             body: dict[str, Any] = {
-                "storage_method": "file", "provisioner": "terraform", "tags": {}, "file_id": file_id
-            }  # fmt: skip
+                "storage_method": "file",
+                "provisioner": "terraform",
+                "tags": {},
+                "file_id": file_id,
+            }
             made = await world.post(path, body)
             if made.status_code not in {201, 400}:
                 wrong.append(f"{kind} {what}: a version: {made.status_code} {made.text[:120]}")

@@ -20,11 +20,10 @@ import trio
 from coder.api.base.refusals import Refusal
 from coder.coderd.http.server.declarations import EVENTS
 from coder.coderd.http.server.json import parse_body
-from tests.kit.coderd import World, running_coderd
-from tests.kit.foreign_world import foreign_world
-from tests.kit.id_places import PATH, options, put
-from tests.kit.openapi import application
-from tests.kit.text_places import text_places, texts_of
+from tests.kit.api.api_description import application
+from tests.kit.api.id_fields import PATH, options, put, text_places, texts_of
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.two_organizations import foreign_world
 from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 
 NUL = "x\x00y"
@@ -124,14 +123,17 @@ async def test_no_letter_is_an_error_of_the_server(whole: bool) -> None:
 
 ANYTHING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("POST", "/api/v2/authcheck", ("checks",)),
-    ("PUT", "/api/v2/users/me/preferences",
-     ("agent_chat_send_shortcut", "code_diff_display_mode", "shell_tool_display_mode")),
+    (
+        "PUT",
+        "/api/v2/users/me/preferences",
+        ("agent_chat_send_shortcut", "code_diff_display_mode", "shell_tool_display_mode"),
+    ),
     ("POST", "/api/v2/csp/reports", ("csp-report",)),
     ("POST", "/api/v2/audit/testgenerate", ("additional_fields",)),
     ("POST", "/api/v2/templateversions/{version}/dynamic-parameters/evaluate", ("inputs",)),
     ("POST", "/api/v2/workspaceagents/me/tasks/00000000-0000-4000-8000-00000000dead/log-snapshot", ()),
     ("POST", "/oauth2/register", ("client_name", "redirect_uris", "jwks", "contacts")),
-)  # fmt: skip
+)
 """Fields, or whole bodies, whose type takes anything."""
 ODD_KINDS: tuple[Any, ...] = (1, True, "x", NUL, [1], [[]], {"x": 1}, {"x": {"x": []}}, {"x": NUL}, 1.5, None)
 
@@ -142,19 +144,57 @@ def _is_crash(status: int, said: str) -> bool:
 
 
 HEADERS = (
-    "User-Agent", "Accept", "Accept-Language", "Accept-Encoding", "Authorization", "Coder-Session-Token", "Cookie",
-    "Origin", "Referer", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip",
-    "If-None-Match", "If-Modified-Since", "If-Range", "Range", "Content-Type", "X-Csrf-Token", "Sec-Fetch-Site",
-    "Coder-Build-Version", "Coder-Cli-Telemetry", "Traceparent", "Tracestate", "X-Request-Id",
-    "Coder-Provisioner-Daemon-Key", "Coder-External-Proxy-Token", "X-Coder-Bypass-Ratelimit",
-    "Sec-Websocket-Protocol", "Sec-Websocket-Key", "Via",
-)  # fmt: skip
+    "User-Agent",
+    "Accept",
+    "Accept-Language",
+    "Accept-Encoding",
+    "Authorization",
+    "Coder-Session-Token",
+    "Cookie",
+    "Origin",
+    "Referer",
+    "Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Real-Ip",
+    "If-None-Match",
+    "If-Modified-Since",
+    "If-Range",
+    "Range",
+    "Content-Type",
+    "X-Csrf-Token",
+    "Sec-Fetch-Site",
+    "Coder-Build-Version",
+    "Coder-Cli-Telemetry",
+    "Traceparent",
+    "Tracestate",
+    "X-Request-Id",
+    "Coder-Provisioner-Daemon-Key",
+    "Coder-External-Proxy-Token",
+    "X-Coder-Bypass-Ratelimit",
+    "Sec-Websocket-Protocol",
+    "Sec-Websocket-Key",
+    "Via",
+)
 VALUES = (
-    b"\x00", b"\xff\xfe", b"\xed\xa0\x80", "\u202ex".encode(), b"x" * 60_000, b'"', b"\x7f\x85",
-    b"coder_session_token=\xff\xed\xa0\x80; csrf_token=%00", b"Bearer \xff", b"bytes=\xb2-\xb3",
-)  # fmt: skip
-DOORS = ("/api/v2/users/me", "/@admin/dev/apps/web/", "/api/v2/notifications/inbox/watch",
-         "/api/v2/organizations/default/provisionerdaemons/serve?provisioner=echo")  # fmt: skip
+    b"\x00",
+    b"\xff\xfe",
+    b"\xed\xa0\x80",
+    "\u202ex".encode(),
+    b"x" * 60_000,
+    b'"',
+    b"\x7f\x85",
+    b"coder_session_token=\xff\xed\xa0\x80; csrf_token=%00",
+    b"Bearer \xff",
+    b"bytes=\xb2-\xb3",
+)
+DOORS = (
+    "/api/v2/users/me",
+    "/@admin/dev/apps/web/",
+    "/api/v2/notifications/inbox/watch",
+    "/api/v2/organizations/default/provisionerdaemons/serve?provisioner=echo",
+)
 
 
 async def _lines(world: World, heads: list[bytes]) -> list[bytes]:

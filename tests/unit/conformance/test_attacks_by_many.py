@@ -31,21 +31,33 @@ from coder.coderd.store.people import object_counts
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.tables.identity import api_keys, inbox_notifications
 from coder.net.errors import HttpError
-from tests.kit.agents import workspace_world
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.daemon import connected_daemon, new_template, new_version, resource, tar
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template, new_version, resource, tar
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
     # (what it counts as, where it is made, from what, where one is deleted)
     ("tokens", "users/me/keys/tokens", lambda n: {"token_name": f"t{n}"}, "users/me/keys/{id}"),
-    ("secrets", "users/me/secrets", lambda n: {"name": f"s{n}", "value": "v", "env_name": f"S{n}"},
-     "users/me/secrets/s{number}"),
-    ("secrets", "users/me/secrets/batch", lambda n: {"format": "env", "content": f"A{n}=1"},
-     "users/me/secrets/A{number}"),
-    ("skills", "users/me/skills", lambda n: {"content": f"---\nname: s{n}\ndescription: d\n---\n"},
-     "users/me/skills/s{number}"),
-)  # fmt: skip
+    (
+        "secrets",
+        "users/me/secrets",
+        lambda n: {"name": f"s{n}", "value": "v", "env_name": f"S{n}"},
+        "users/me/secrets/s{number}",
+    ),
+    (
+        "secrets",
+        "users/me/secrets/batch",
+        lambda n: {"format": "env", "content": f"A{n}=1"},
+        "users/me/secrets/A{number}",
+    ),
+    (
+        "skills",
+        "users/me/skills",
+        lambda n: {"content": f"---\nname: s{n}\ndescription: d\n---\n"},
+        "users/me/skills/s{number}",
+    ),
+)
 
 
 def _place(kind: str, path: str) -> str:
@@ -101,11 +113,19 @@ async def test_nobody_keeps_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(monkeypatch: pytest.MonkeyPatch) -> None:
     skill = "---\nname: {}\ndescription: d\n---\n"
     things: dict[str, tuple[str, Callable[[str], Any], dict[str, Any], dict[str, Any]]] = {
-        "secrets": ("/api/v2/users/me/secrets", lambda name: {"name": name, "value": "v" * 200, "env_name": name},
-                    {"value": "v" * 100}, {"value": "v" * 300}),
-        "skills": ("/api/experimental/users/me/skills", lambda name: {"content": skill.format(name) + "x" * 200},
-                   {"content": skill.format("a") + "x" * 100}, {"content": skill.format("a") + "x" * 300}),
-    }  # fmt: skip
+        "secrets": (
+            "/api/v2/users/me/secrets",
+            lambda name: {"name": name, "value": "v" * 200, "env_name": name},
+            {"value": "v" * 100},
+            {"value": "v" * 300},
+        ),
+        "skills": (
+            "/api/experimental/users/me/skills",
+            lambda name: {"content": skill.format(name) + "x" * 200},
+            {"content": skill.format("a") + "x" * 100},
+            {"content": skill.format("a") + "x" * 300},
+        ),
+    }
     assert set(things) == {kind for kind, limit in LIMITS.items() if limit.most_bytes}
     async with running_coderd(first_user=True) as world:
         for path, body, less, more in things.values():

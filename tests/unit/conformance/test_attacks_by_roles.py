@@ -16,32 +16,48 @@ from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.domain.access.roles import ORGANIZATION_ROLES
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import new_template
-from tests.kit.overtaking import filled
-from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
-from tests.kit.workspaces import settled
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.provisioners.scripted_provisioner import new_template
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import filled
+from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 # ---- settings of providers
 
 _ADMIN = "organization-admin"
 SYNC: tuple[tuple[str, dict[str, Any]], ...] = (
     # (below .../idpsync/roles, body): each gives somebody who logs in a role, or takes one
-    ("", {"field": "roles", "mapping": {}}), ("", {"field": "roles", "mapping": None}),
-    ("", {"field": "roles", "mapping": {"x": [_ADMIN]}}), ("", {"field": "", "mapping": {"x": [_ADMIN]}}),
-    ("", {"field": "", "mapping": {_ADMIN: []}}), ("", {"field": "", "mapping": {_ADMIN: ["agents-access"]}}),
+    ("", {"field": "roles", "mapping": {}}),
+    ("", {"field": "roles", "mapping": None}),
+    ("", {"field": "roles", "mapping": {"x": [_ADMIN]}}),
+    ("", {"field": "", "mapping": {"x": [_ADMIN]}}),
+    ("", {"field": "", "mapping": {_ADMIN: []}}),
+    ("", {"field": "", "mapping": {_ADMIN: ["agents-access"]}}),
     ("", {"field": "", "mapping": {"x": ["agents-access", "organization-auditor"]}}),
-    ("", {"field": "", "mapping": {"x": ["own"]}}), ("", {"field": "", "mapping": {"x": ["OWN", "yet-to-come"]}}),
-    ("/config", {"field": "preferred_username"}), ("/config", {"field": "groups"}), ("/config", {"field": " "}),
-    *[("/mapping", {"add": [{"Given": "x", "Gets": role}], "remove": []})
-      for role in (_ADMIN, "organization-user-admin", "organization-template-admin", "organization-auditor",
-                   "organization-workspace-creation-ban", "own", "owner", "yet-to-come")],
-)  # fmt: skip
+    ("", {"field": "", "mapping": {"x": ["own"]}}),
+    ("", {"field": "", "mapping": {"x": ["OWN", "yet-to-come"]}}),
+    ("/config", {"field": "preferred_username"}),
+    ("/config", {"field": "groups"}),
+    ("/config", {"field": " "}),
+    *[
+        ("/mapping", {"add": [{"Given": "x", "Gets": role}], "remove": []})
+        for role in (
+            _ADMIN,
+            "organization-user-admin",
+            "organization-template-admin",
+            "organization-auditor",
+            "organization-workspace-creation-ban",
+            "own",
+            "owner",
+            "yet-to-come",
+        )
+    ],
+)
 HARMLESS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("", {"field": "", "mapping": {}}), ("/config", {"field": ""}),
+    ("", {"field": "", "mapping": {}}),
+    ("/config", {"field": ""}),
     ("/mapping", {"add": [], "remove": [{"Given": "nothing", "Gets": _ADMIN}]}),
-)  # fmt: skip
+)
 
 
 async def test_no_provider_gives_what_one_may_not_give() -> None:
@@ -66,8 +82,11 @@ async def test_no_provider_gives_what_one_may_not_give() -> None:
             answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body)
             assert answer.status_code == 200, f"an owner {more} {body}: {answer.text}"
         for token in (site, local):  # what an owner set is not theirs to take, but anybody may turn it off
-            for more, body in (("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": _ADMIN}]}),
-                               ("", {"field": "", "mapping": {}}), ("/config", {"field": "other"})):  # fmt: skip
+            for more, body in (
+                ("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": _ADMIN}]}),
+                ("", {"field": "", "mapping": {}}),
+                ("/config", {"field": "other"}),
+            ):
                 asked += 1
                 answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
                 if answer.status_code != 400:
@@ -81,11 +100,15 @@ async def test_no_provider_gives_what_one_may_not_give() -> None:
 
 GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     # (below .../idpsync/groups, body): each puts somebody who logs in into a group, or takes one out
-    ("", {"field": "groups"}), ("", {"mapping": {"x": ["{group}"]}}), ("", {"regex_filter": "a.*"}),
-    ("", {"auto_create_missing_groups": True}), ("/config", {"field": "groups"}),
-    ("/config", {"auto_create_missing_groups": True}), ("/config", {"regex_filter": "a.*"}),
+    ("", {"field": "groups"}),
+    ("", {"mapping": {"x": ["{group}"]}}),
+    ("", {"regex_filter": "a.*"}),
+    ("", {"auto_create_missing_groups": True}),
+    ("/config", {"field": "groups"}),
+    ("/config", {"auto_create_missing_groups": True}),
+    ("/config", {"regex_filter": "a.*"}),
     ("/mapping", {"add": [{"Given": "x", "Gets": "{group}"}], "remove": []}),
-)  # fmt: skip
+)
 
 
 async def test_no_provider_puts_people_into_groups_for_who_may_not() -> None:
@@ -121,9 +144,12 @@ async def test_no_provider_makes_groups_for_who_may_not() -> None:
         path = f"{base}/settings/idpsync/groups/config"
         stored = {"field": "groups", "regex_filter": "a.*", "auto_create_missing_groups": True}
         for change, status in (
-            ({"field": "other"}, 403), ({"regex_filter": ".*"}, 403), ({}, 200), ({"field": ""}, 200),
+            ({"field": "other"}, 403),
+            ({"regex_filter": ".*"}, 403),
+            ({}, 200),
+            ({"field": ""}, 200),
             ({"field": "other", "auto_create_missing_groups": False}, 200),
-        ):  # fmt: skip
+        ):
             assert (await world.patch(path, stored)).status_code == 200
             answer = await world.patch(path, stored | change, token=token)
             assert answer.status_code == status, f"{change}: {answer.status_code} {answer.text}"
@@ -138,21 +164,54 @@ def _permissions(texts: list[str], *, negate: bool = False) -> list[dict[str, An
 
 
 def _role(name: str, grants: list[str], denied: list[str] = [], **rest: Any) -> dict[str, Any]:  # noqa: B006
-    return {"name": name, "display_name": "", "site_permissions": [], "user_permissions": [],
-            "organization_permissions": _permissions(grants) + _permissions(denied, negate=True),
-            "organization_member_permissions": [], **rest}  # fmt: skip
+    return {
+        "name": name,
+        "display_name": "",
+        "site_permissions": [],
+        "user_permissions": [],
+        "organization_permissions": _permissions(grants) + _permissions(denied, negate=True),
+        "organization_member_permissions": [],
+        **rest,
+    }
 
 
 MAKER = ["assign_org_role:*", "workspace:read", "organization_member:read", "template:read", "idpsync_settings:*"]
 "What somebody may do who may make roles, and who is denied `template:read` by another one."
 TOO_MUCH: tuple[dict[str, Any], ...] = (
-    *[_role("wide", [grant]) for grant in (
-        "workspace:*", "workspace:ssh", "workspace:application_connect", "workspace:delete", "workspace_dormant:read",
-        "template:read", "template:update", "template:*", "*:*", "*:read", "group:update", "file:read", "user:read",
-        "organization:update", "organization_member:delete", "provisioner_daemon:create", "audit_log:read",
-        "prebuilt_workspace:update", "deployment_config:read", "system:read", "assign_role:assign", "license:create",
-        "api_key:create", "user_secret:read", "crypto_key:read", "workspace_proxy:create", "task:*")],
-    _role("wide", ["workspace:read", "workspace:ssh"]), _role("wide", ["workspace:READ"]),
+    *[
+        _role("wide", [grant])
+        for grant in (
+            "workspace:*",
+            "workspace:ssh",
+            "workspace:application_connect",
+            "workspace:delete",
+            "workspace_dormant:read",
+            "template:read",
+            "template:update",
+            "template:*",
+            "*:*",
+            "*:read",
+            "group:update",
+            "file:read",
+            "user:read",
+            "organization:update",
+            "organization_member:delete",
+            "provisioner_daemon:create",
+            "audit_log:read",
+            "prebuilt_workspace:update",
+            "deployment_config:read",
+            "system:read",
+            "assign_role:assign",
+            "license:create",
+            "api_key:create",
+            "user_secret:read",
+            "crypto_key:read",
+            "workspace_proxy:create",
+            "task:*",
+        )
+    ],
+    _role("wide", ["workspace:read", "workspace:ssh"]),
+    _role("wide", ["workspace:READ"]),
     *[_role("wide", [grant]) for grant in ("Workspace:read", "workspace:", ":read", "workspace:read,ssh")],
     _role("wide", [], site_permissions=_permissions(["workspace:read"])),
     _role("wide", [], user_permissions=_permissions(["workspace:read"])),
@@ -160,9 +219,24 @@ TOO_MUCH: tuple[dict[str, Any], ...] = (
     _role("wide", [], organization_member_permissions=_permissions(["workspace:*"])),
     _role("wide", [], organization_member_permissions=_permissions(["workspace:read"], negate=True)),
     _role("wide", ["workspace:ssh"], ["workspace:ssh"]),
-    *[_role(name, ["workspace:read"]) for name in (
-        _ADMIN, "owner", "member", "organization-member", "", "a b", "a--b", "-", "a:b", "a\x00b", "x" * 65, "../x")],
-)  # fmt: skip
+    *[
+        _role(name, ["workspace:read"])
+        for name in (
+            _ADMIN,
+            "owner",
+            "member",
+            "organization-member",
+            "",
+            "a b",
+            "a--b",
+            "-",
+            "a:b",
+            "a\x00b",
+            "x" * 65,
+            "../x",
+        )
+    ],
+)
 """None of which a maker may make, nor an own role become."""
 
 
@@ -183,11 +257,13 @@ async def test_a_role_gives_no_more_than_its_maker_has() -> None:
                 if answer.status_code not in {400, 403, 404}:
                     wrong.append(f"{method} {body}: {answer.status_code} {answer.text[:150]}")
         for method, path, sent in (
-            ("PUT", f"{base}/roles", _role("ban", [])), ("PUT", f"{base}/roles", _role("ban", ["workspace:read"])),
-            ("PUT", f"{base}/roles", _role("ban", [], ["template:update"])), ("DELETE", f"{base}/roles/ban", None),
+            ("PUT", f"{base}/roles", _role("ban", [])),
+            ("PUT", f"{base}/roles", _role("ban", ["workspace:read"])),
+            ("PUT", f"{base}/roles", _role("ban", [], ["template:update"])),
+            ("DELETE", f"{base}/roles/ban", None),
             ("PUT", f"{base}/{one}/roles", {"roles": ["maker"]}),
             *[("PUT", f"{base}/{other}/roles", {"roles": [name]}) for name in (_ADMIN, "organization-user-admin")],
-        ):  # fmt: skip
+        ):
             asked += 1
             answer = await world.request(method, path, json=sent, token=token)
             if answer.status_code not in {400, 403, 404}:
@@ -207,23 +283,55 @@ _READS = ["user:read", "organization:read"]
 _BOX, _OTHER = str(uuid4()), str(uuid4())
 KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
     # (a key, what it must not make)
-    ({"scopes": ["coder:apikeys.manage_self", *_READS]},
-     ({}, {"scopes": ["coder:all"]}, {"scopes": ["all"]}, {"scope": "all"}, {"scopes": ["workspace:ssh"]},
-      {"scopes": ["api_key:*", "user:*"]}, {"scopes": ["user:update_personal"]}, {"scopes": ["user:read_personal"]},
-      {"scopes": ["coder:application_connect"]}, {"scopes": ["application_connect"]},
-      {"scopes": ["api_key:read"] * 20 + ["coder:all"]},
-      {"scopes": ["coder:workspaces.create"]}, {"scopes": ["coder:templates.author"]}, {"allow_list": ["*:*"]},
-      {"scopes": [], "allow_list": ["api_key:*"]}, {"scopes": None})),
-    ({"scopes": ["coder:all"], "allow_list": ["api_key:*", "user:*", f"workspace:{_BOX}"]},
-     ({}, {"scopes": ["coder:all"]}, {"allow_list": ["*:*"]}, {"allow_list": ["workspace:*"]},
-      {"allow_list": [f"workspace:{_OTHER}"]}, {"allow_list": [f"*:{_BOX}"]}, {"allow_list": [f"template:{_BOX}"]},
-      {"allow_list": [f"workspace:{_BOX}", f"workspace:{_OTHER}"]}, {"allow_list": []}, {"allow_list": None},
-      {"allow_list": [f"workspace:{_BOX}", "*:*"]}, {"scopes": ["workspace:ssh"], "allow_list": ["*:*"]},
-      {"allow_list": ["organization:*"]})),
-    ({"scopes": ["api_key:create", *_READS], "allow_list": ["api_key:*", "user:*"]},
-     ({"scopes": ["api_key:delete"], "allow_list": ["api_key:*"]}, {"scopes": ["api_key:create"]},
-      {"scopes": ["api_key:*"], "allow_list": ["api_key:*"]}, {"scopes": ["api_key:create"], "allow_list": ["*:*"]})),
-)  # fmt: skip
+    (
+        {"scopes": ["coder:apikeys.manage_self", *_READS]},
+        (
+            {},
+            {"scopes": ["coder:all"]},
+            {"scopes": ["all"]},
+            {"scope": "all"},
+            {"scopes": ["workspace:ssh"]},
+            {"scopes": ["api_key:*", "user:*"]},
+            {"scopes": ["user:update_personal"]},
+            {"scopes": ["user:read_personal"]},
+            {"scopes": ["coder:application_connect"]},
+            {"scopes": ["application_connect"]},
+            {"scopes": ["api_key:read"] * 20 + ["coder:all"]},
+            {"scopes": ["coder:workspaces.create"]},
+            {"scopes": ["coder:templates.author"]},
+            {"allow_list": ["*:*"]},
+            {"scopes": [], "allow_list": ["api_key:*"]},
+            {"scopes": None},
+        ),
+    ),
+    (
+        {"scopes": ["coder:all"], "allow_list": ["api_key:*", "user:*", f"workspace:{_BOX}"]},
+        (
+            {},
+            {"scopes": ["coder:all"]},
+            {"allow_list": ["*:*"]},
+            {"allow_list": ["workspace:*"]},
+            {"allow_list": [f"workspace:{_OTHER}"]},
+            {"allow_list": [f"*:{_BOX}"]},
+            {"allow_list": [f"template:{_BOX}"]},
+            {"allow_list": [f"workspace:{_BOX}", f"workspace:{_OTHER}"]},
+            {"allow_list": []},
+            {"allow_list": None},
+            {"allow_list": [f"workspace:{_BOX}", "*:*"]},
+            {"scopes": ["workspace:ssh"], "allow_list": ["*:*"]},
+            {"allow_list": ["organization:*"]},
+        ),
+    ),
+    (
+        {"scopes": ["api_key:create", *_READS], "allow_list": ["api_key:*", "user:*"]},
+        (
+            {"scopes": ["api_key:delete"], "allow_list": ["api_key:*"]},
+            {"scopes": ["api_key:create"]},
+            {"scopes": ["api_key:*"], "allow_list": ["api_key:*"]},
+            {"scopes": ["api_key:create"], "allow_list": ["*:*"]},
+        ),
+    ),
+)
 
 
 async def test_a_limited_key_makes_nothing_wider() -> None:
@@ -234,8 +342,11 @@ async def test_a_limited_key_makes_nothing_wider() -> None:
         for own, wanted in KEYS:
             key = (await world.post("/api/v2/users/me/keys/tokens", own)).json()["key"]
             rows: list[tuple[str, Any]] = [("/api/v2/users/me/keys/tokens", body) for body in wanted]
-            rows += [("/api/v2/users/me/keys", None), ("/api/v2/users/me/tokens", {}),
-                     ("/api/v2/users/me/wireguard-clients", {"name": "x", "public_key": "A" * 43 + "="})]  # fmt: skip
+            rows += [
+                ("/api/v2/users/me/keys", None),
+                ("/api/v2/users/me/tokens", {}),
+                ("/api/v2/users/me/wireguard-clients", {"name": "x", "public_key": "A" * 43 + "="}),
+            ]
             for path, body in rows:
                 asked += 1
                 answer = await world.post(path, body, token=key)
@@ -286,11 +397,19 @@ async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
         row, token = new_key(PREBUILDS_USER_ID, "none", timedelta(days=1), world.ctx.clock.now(), scopes=[scope])
         await world.ctx.db.run(key_store.insert_key, row)
         for path in (
-            "/api/v2/users/me", "/api/v2/workspaces", "/api/v2/templates", "/api/v2/users", "/api/v2/tailnet",
-            f"/api/v2/organizations/{world.organization_id}", f"/api/v2/workspaceagents/{uuid4()}/pty",
-        ):  # fmt: skip
-            for shown in ({"Coder-Session-Token": token}, {"Cookie": f"coder_session_token={token}"},
-                          {"Authorization": f"Bearer {token}"}):  # fmt: skip
+            "/api/v2/users/me",
+            "/api/v2/workspaces",
+            "/api/v2/templates",
+            "/api/v2/users",
+            "/api/v2/tailnet",
+            f"/api/v2/organizations/{world.organization_id}",
+            f"/api/v2/workspaceagents/{uuid4()}/pty",
+        ):
+            for shown in (
+                {"Coder-Session-Token": token},
+                {"Cookie": f"coder_session_token={token}"},
+                {"Authorization": f"Bearer {token}"},
+            ):
                 answer = await world.get(path, token="", headers=shown)
                 assert answer.status_code in {401, 404}, f"{path}: {answer.status_code}"
                 world.client.cookies.clear()
@@ -302,8 +421,11 @@ async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
 DENYING = sorted(name for name, role in ORGANIZATION_ROLES.items() if role.organization_denied)
 REMOVERS: tuple[tuple[str, str], ...] = (
     # (site role, organization role): who may remove members, and may not take such roles from them
-    ("user-admin", ""), ("", "organization-user-admin"), ("", "remover"), ("user-admin", "remover"),
-)  # fmt: skip
+    ("user-admin", ""),
+    ("", "organization-user-admin"),
+    ("", "remover"),
+    ("user-admin", "remover"),
+)
 
 
 async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
@@ -312,9 +434,10 @@ async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members"
         for body in (
-            _role("denied", [], ["template:read"]), _role("mixed", ["template:read"], ["workspace:start"]),
+            _role("denied", [], ["template:read"]),
+            _role("mixed", ["template:read"], ["workspace:start"]),
             _role("remover", ["organization_member:*"]),
-        ):  # fmt: skip
+        ):
             assert (await world.post(f"{base}/roles", body)).status_code == 200
         removers = []
         for place, (site, inside) in enumerate(REMOVERS):

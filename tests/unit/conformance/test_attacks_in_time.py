@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from coder.net.errors import HttpError
-from tests.kit.agents import workspace_world
-from tests.kit.coderd import World, running_coderd
-from tests.kit.overlay import running_agent
+from tests.kit.agents.real_agent import running_overlay_agent
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.server.coderd import World, running_coderd
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
 from tests.unit.conformance.test_attacks_on_workspaces import at_once
 
@@ -85,7 +85,7 @@ async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
 
 async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
     """By its own session one of the two stays; by another session or another user nobody comes in beside it."""
-    async with workspace_world() as view_context, running_agent(view_context) as agent:
+    async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world, path = view_context.world, "/api/v2/tailnet?version=2.0"
         _, eve = await world.member("eve")
         again = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "second"})).json()["key"]

@@ -16,10 +16,9 @@ import trio
 
 from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
-from tests.kit.foreign_world import foreign_world
-from tests.kit.id_places import BODY, PATH
-from tests.kit.text_places import text_places
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.api.id_fields import BODY, PATH, text_places
+from tests.kit.server.two_organizations import foreign_world
+from tests.kit.server.workspace_proxy import new_proxy
 from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 
 _ADDRESS = re.compile(
@@ -29,9 +28,21 @@ _ADDRESS = re.compile(
 )
 _NOT_ASKED = {"/api/v2/users/logout"}
 HEADERS = (
-    "Host", "Origin", "Referer", "Forwarded", "X-Forwarded-Host", "X-Forwarded-Server", "X-Original-Url",
-    "X-Rewrite-Url", "Destination", "Link", "Location", "Profile", "Alt-Svc", "Sec-Websocket-Protocol",
-)  # fmt: skip
+    "Host",
+    "Origin",
+    "Referer",
+    "Forwarded",
+    "X-Forwarded-Host",
+    "X-Forwarded-Server",
+    "X-Original-Url",
+    "X-Rewrite-Url",
+    "Destination",
+    "Link",
+    "Location",
+    "Profile",
+    "Alt-Svc",
+    "Sec-Websocket-Protocol",
+)
 
 
 class Canary:
@@ -84,9 +95,15 @@ async def test_nobody_else_makes_the_server_ask_inside() -> None:
         assert canary.heads == []
         # The proxy's own token says where the proxy is: there the server asks, and the canary would have heard it.
         body: dict[str, Any] = {
-            "access_url": canary.url, "wildcard_hostname": "", "replica_id": me, "replica_hostname": "x",
-            "replica_error": "", "replica_relay_address": "", "version": "v2.99.0", "derp_enabled": False,
-        }  # fmt: skip
+            "access_url": canary.url,
+            "wildcard_hostname": "",
+            "replica_id": me,
+            "replica_hostname": "x",
+            "replica_error": "",
+            "replica_relay_address": "",
+            "version": "v2.99.0",
+            "derp_enabled": False,
+        }
         shown = {"Coder-External-Proxy-Token": proxy}
         registered = await world.request(
             "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=shown, token=""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 from tests.unit.appproxy.apps.test_apps import view_context
 
 OPEN = "open--dev--admin.apps.test"

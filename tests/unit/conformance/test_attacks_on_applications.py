@@ -17,7 +17,7 @@ from coder.appproxy.apps.app_tickets import Ticket, terminal_request
 from coder.coderd.services.apps import app_tokens
 from coder.domain.apps.app_addresses import AppRequest
 from coder.domain.apps.app_headers import API_KEY_QUERY, SIGNED_TOKEN_QUERY
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 MINE = "/@admin/dev/apps/web/echo"
@@ -26,28 +26,76 @@ PORT = "{port}--main--dev--admin"
 
 ADDRESSES: tuple[tuple[str, str], ...] = (
     # (host before the wildcard or "", path): what only the workspace's owner may open, written in every way
-    *[("", path) for path in (
-        MINE, "/@admin/dev.main/apps/web/echo", "/@ADMIN/DEV/apps/WEB/echo", "/@%61dmin/dev/apps/web/echo",
-        "/%40admin/dev/apps/web/echo", "/@admin/dev/apps/web/../web/echo", "/@admin/dev/apps/%77eb/echo",
-        "//@admin/dev/apps/web/echo", "/./@admin/dev/apps/web/echo", "/@admin//dev/apps/web/echo",
-        "/@admin/dev/apps//web/echo", "/@admin%2Fdev/apps/web/echo", "/@admin/dev%2Fapps%2Fweb/echo",
-        "/@me/../@admin/dev/apps/web/echo", "/@admin/dev/apps/web;x=1/echo", "/@admin/dev/apps/web%00/echo",
-        "/@admin/dev/apps/all/echo", "/@admin/dev/apps/open/echo", "/@admin/dev/apps/{port}/echo",
-        "/@admin/dev.main/apps/{port}/echo", "/@admin/dev/apps/{port}s/echo", "/@admin/{workspace}/apps/web/echo",
-        "/@{owner}/dev/apps/web/echo", "/@{owner}/{workspace}/apps/web/echo", "/@admin/dev.{agent}/apps/web/echo",
-        "/@bob/{workspace}/apps/web/echo", "/@admin/dev/apps/web/echo?coder_session_token=",
-        f"/@admin/dev/apps/web/echo?{SIGNED_TOKEN_QUERY}=x", f"/@admin/dev/apps/web/echo?{API_KEY_QUERY}=x",
-        "/@admin/dev/apps/web/ws", "/@admin/dev/apps/web",
-    )],
-    *[(host, "/echo") for host in (
-        HOST, HOST.upper(), "web--main--dev--admin", "web--dev--ADMIN", f"x---{HOST}", f"--{HOST}", f"{HOST}--",
-        PORT, "{port}s--main--dev--admin", "{port}--dev--admin", "0{port}--main--dev--admin",
-        "+{port}--main--dev--admin", "{port}.0--main--dev--admin", "{port}--main--dev--{owner}",
-        "{port}--{agent}--dev--admin", "{port}--main--{workspace}--admin", "99999--main--dev--admin",
-        "{wrapped}--main--dev--admin", "-{port}--main--dev--admin", "query--dev--admin", "cmd--dev--admin",
-        "web--dev--admin--", "web--dev", "--", "----", "web--dev--me", "web--dev--bob", "web--dev--*",
-    )],
-)  # fmt: skip
+    *[
+        ("", path)
+        for path in (
+            MINE,
+            "/@admin/dev.main/apps/web/echo",
+            "/@ADMIN/DEV/apps/WEB/echo",
+            "/@%61dmin/dev/apps/web/echo",
+            "/%40admin/dev/apps/web/echo",
+            "/@admin/dev/apps/web/../web/echo",
+            "/@admin/dev/apps/%77eb/echo",
+            "//@admin/dev/apps/web/echo",
+            "/./@admin/dev/apps/web/echo",
+            "/@admin//dev/apps/web/echo",
+            "/@admin/dev/apps//web/echo",
+            "/@admin%2Fdev/apps/web/echo",
+            "/@admin/dev%2Fapps%2Fweb/echo",
+            "/@me/../@admin/dev/apps/web/echo",
+            "/@admin/dev/apps/web;x=1/echo",
+            "/@admin/dev/apps/web%00/echo",
+            "/@admin/dev/apps/all/echo",
+            "/@admin/dev/apps/open/echo",
+            "/@admin/dev/apps/{port}/echo",
+            "/@admin/dev.main/apps/{port}/echo",
+            "/@admin/dev/apps/{port}s/echo",
+            "/@admin/{workspace}/apps/web/echo",
+            "/@{owner}/dev/apps/web/echo",
+            "/@{owner}/{workspace}/apps/web/echo",
+            "/@admin/dev.{agent}/apps/web/echo",
+            "/@bob/{workspace}/apps/web/echo",
+            "/@admin/dev/apps/web/echo?coder_session_token=",
+            f"/@admin/dev/apps/web/echo?{SIGNED_TOKEN_QUERY}=x",
+            f"/@admin/dev/apps/web/echo?{API_KEY_QUERY}=x",
+            "/@admin/dev/apps/web/ws",
+            "/@admin/dev/apps/web",
+        )
+    ],
+    *[
+        (host, "/echo")
+        for host in (
+            HOST,
+            HOST.upper(),
+            "web--main--dev--admin",
+            "web--dev--ADMIN",
+            f"x---{HOST}",
+            f"--{HOST}",
+            f"{HOST}--",
+            PORT,
+            "{port}s--main--dev--admin",
+            "{port}--dev--admin",
+            "0{port}--main--dev--admin",
+            "+{port}--main--dev--admin",
+            "{port}.0--main--dev--admin",
+            "{port}--main--dev--{owner}",
+            "{port}--{agent}--dev--admin",
+            "{port}--main--{workspace}--admin",
+            "99999--main--dev--admin",
+            "{wrapped}--main--dev--admin",
+            "-{port}--main--dev--admin",
+            "query--dev--admin",
+            "cmd--dev--admin",
+            "web--dev--admin--",
+            "web--dev",
+            "--",
+            "----",
+            "web--dev--me",
+            "web--dev--bob",
+            "web--dev--*",
+        )
+    ],
+)
 RESERVED = (0, 1, 2, 3, 4, 5, 6, 7, 8)
 """Ports of the agent itself and below; nobody opens them by a browser, not even the owner."""
 
@@ -73,9 +121,12 @@ async def test_applications_open_to_nobody_else(tmp_path: Path) -> None:
         _, stranger = await world.member("stranger", organizations=[elsewhere])
         _, admin_elsewhere = await world.member("template", ["template-admin"])
         names = {
-            "port": s.app.port, "wrapped": s.app.port + 65536, "workspace": workspace["id"],
-            "agent": s.agent.agent_id, "owner": workspace["owner_id"],
-        }  # fmt: skip
+            "port": s.app.port,
+            "wrapped": s.app.port + 65536,
+            "workspace": workspace["id"],
+            "agent": s.agent.agent_id,
+            "owner": workspace["owner_id"],
+        }
 
         async def reached() -> str:
             return await _opened(s, "", MINE, token=world.token)
@@ -118,9 +169,18 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
     whole, _ = await app_tokens.issue_ticket(world.ctx, Ticket(good, workspace, agent, url, me))
     head, claims, signature = whole.split(".")
     tokens += [
-        f"{head}.{claims}.", f"{head}.{claims}.AAAA", f"{head}.{claims}", f"{head}..{signature}", "..", "a.b.c", "",
-        f"eyJhbGciOiJub25lIn0.{claims}.", f"eyJhbGciOiJIUzI1NiJ9.{claims}.{signature}", whole + "A", whole[:-4],
-    ]  # fmt: skip
+        f"{head}.{claims}.",
+        f"{head}.{claims}.AAAA",
+        f"{head}.{claims}",
+        f"{head}..{signature}",
+        "..",
+        "a.b.c",
+        "",
+        f"eyJhbGciOiJub25lIn0.{claims}.",
+        f"eyJhbGciOiJIUzI1NiJ9.{claims}.{signature}",
+        whole + "A",
+        whole[:-4],
+    ]
     for text in tokens:
         for shown in ({"Cookie": f"coder_signed_app_token={text}"}, {"Cookie": f'coder_signed_app_token="{text}"'}):
             if await _opened(s, "", MINE, headers=shown):
@@ -139,14 +199,28 @@ async def _by_headers(s: Scene, token: str) -> list[str]:
     wrong = []
     host = f"{HOST}.apps.test"
     for headers in (
-        {"X-Forwarded-Host": host}, {"X-Original-Host": host}, {"Forwarded": f"host={host};proto=https"},
-        {"X-Host": host}, {"Host": f"{host}."}, {"Host": f"{host}:1"}, {"Host": f"x.{host}"},
-        {"X-Forwarded-For": "127.0.0.1"}, {"X-Real-IP": "127.0.0.1"}, {"Coder-External-Proxy-Token": "x:y"},
-        {"X-Coder-User": "admin"}, {"X-Forwarded-User": "admin"}, {"X-Original-URL": MINE}, {"X-Rewrite-URL": MINE},
-        {"Authorization": "Basic YWRtaW46YWRtaW4="}, {"Authorization": f"Bearer {s.agent.token}"},
-        {"Coder-Session-Token": s.agent.token}, {"Cookie": f"coder_session_token={s.agent.token}"},
-        {"Origin": s.world.url}, {"Origin": f"http://{host}"}, {"Referer": s.world.url},
-    ):  # fmt: skip
+        {"X-Forwarded-Host": host},
+        {"X-Original-Host": host},
+        {"Forwarded": f"host={host};proto=https"},
+        {"X-Host": host},
+        {"Host": f"{host}."},
+        {"Host": f"{host}:1"},
+        {"Host": f"x.{host}"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"X-Real-IP": "127.0.0.1"},
+        {"Coder-External-Proxy-Token": "x:y"},
+        {"X-Coder-User": "admin"},
+        {"X-Forwarded-User": "admin"},
+        {"X-Original-URL": MINE},
+        {"X-Rewrite-URL": MINE},
+        {"Authorization": "Basic YWRtaW46YWRtaW4="},
+        {"Authorization": f"Bearer {s.agent.token}"},
+        {"Coder-Session-Token": s.agent.token},
+        {"Cookie": f"coder_session_token={s.agent.token}"},
+        {"Origin": s.world.url},
+        {"Origin": f"http://{host}"},
+        {"Referer": s.world.url},
+    ):
         for path in ("/echo", MINE):
             for shown in ("", token):
                 answer = await s.get(path, headers=headers, token=shown)
@@ -159,11 +233,16 @@ async def _secrets_stay(s: Scene) -> list[str]:
     """An application never sees what its visitor showed to come in, however it was shown."""
     token, wrong = s.world.token, []
     ways: list[tuple[str, dict[str, str]]] = [
-        (f"{MINE}?coder_session_token={token}", {}), (f"{MINE}?coder%5Fsession%5Ftoken={token}&a=1", {}),
-        (f"{MINE}?access_token={token}", {}), (f"{MINE}?a=1&coder_session_token={token}&coder_session_token=x", {}),
-        (MINE, {"Coder-Session-Token": token}), (MINE, {"CODER-SESSION-TOKEN": token}),
-        (MINE, {"Authorization": f"Bearer {token}"}), (MINE, {"Authorization": f"bearer  {token}"}),
-        (MINE, {"Authorization": f"BEARER {token}"}), (MINE, {"Cookie": f"coder_session_token={token}"}),
+        (f"{MINE}?coder_session_token={token}", {}),
+        (f"{MINE}?coder%5Fsession%5Ftoken={token}&a=1", {}),
+        (f"{MINE}?access_token={token}", {}),
+        (f"{MINE}?a=1&coder_session_token={token}&coder_session_token=x", {}),
+        (MINE, {"Coder-Session-Token": token}),
+        (MINE, {"CODER-SESSION-TOKEN": token}),
+        (MINE, {"Authorization": f"Bearer {token}"}),
+        (MINE, {"Authorization": f"bearer  {token}"}),
+        (MINE, {"Authorization": f"BEARER {token}"}),
+        (MINE, {"Cookie": f"coder_session_token={token}"}),
         (MINE, {"Cookie": f"a=b; coder_session_token={token}; c=d"}),
         (MINE, {"Cookie": f"coder_session_token={token}; coder_session_token={token}"}),
         (MINE, {"Cookie": f"coder_session_token = {token}", "Coder-Session-Token": token}),
@@ -171,7 +250,7 @@ async def _secrets_stay(s: Scene) -> list[str]:
         (MINE, {"Cookie": f"csrf_token={token}", "Coder-Session-Token": token}),
         (MINE, {"Cookie": f'coder_session_token="{token}"'}),
         (MINE, {"Coder-Session-Token": token, "Connection": "coder-session-token, cookie"}),
-    ]  # fmt: skip
+    ]
     for path, headers in ways:
         answer = await s.get(path, token="", headers=headers)
         if token in answer.text:
@@ -195,9 +274,12 @@ async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
             _head(s, f"Content-Length: {size}", "Transfer-Encoding: chunked", body=hidden),
             _head(s, "Transfer-Encoding: chunked", f"Content-Length: {size}", body=f"0\r\n\r\n{hidden}"),
             _head(s, "Content-Length: 0", f"Content-Length: {size}", body=hidden),
-            _head(s, f"Content-Length: {size}, 0", body=hidden), _head(s, f"Content-Length: +{size}", body=hidden),
-            _head(s, f"Content-Length: 0x{size:x}", body=hidden), _head(s, "Content-Length: -1", body=hidden),
-            _head(s, f"Content-Length : {size}", body=hidden), _head(s, f" Content-Length: {size}", body=hidden),
+            _head(s, f"Content-Length: {size}, 0", body=hidden),
+            _head(s, f"Content-Length: +{size}", body=hidden),
+            _head(s, f"Content-Length: 0x{size:x}", body=hidden),
+            _head(s, "Content-Length: -1", body=hidden),
+            _head(s, f"Content-Length : {size}", body=hidden),
+            _head(s, f" Content-Length: {size}", body=hidden),
             _head(s, "Transfer-Encoding: identity", f"Content-Length: {size}", body=hidden),
             _head(s, "Transfer-Encoding: gzip, chunked", body=chunked),
             _head(s, "Transfer-Encoding: xchunked", body=chunked),
@@ -210,15 +292,21 @@ async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
             _head(s, f"Content-Length: {size}", "Connection: close, content-length, host", body=hidden),
             _head(s, f"Content-Length: {size}", "Expect: 100-continue", body=hidden),
             _head(s, f"Content-Length: {size}", method="GET", body=hidden),
-            _head(s, "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA",
-                  body=hidden),
+            _head(
+                s,
+                "Upgrade: h2c",
+                "Connection: Upgrade, HTTP2-Settings",
+                "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA",
+                body=hidden,
+            ),
             _head(s, "Upgrade: websocket", "Connection: Upgrade", f"Content-Length: {size}", body=hidden),
             _head(s, f"X: a\rContent-Length: {size}", body=hidden),
             _head(s, f"X: a\nContent-Length: {size}", body=hidden),
             _head(s, "X: a\x00b", f"Content-Length: {size}", body=hidden),
-            _head(s, path=MINE + " HTTP/1.1\r\nX: y", body=hidden), _head(s, path=MINE + "\x20x", body=hidden),
+            _head(s, path=MINE + " HTTP/1.1\r\nX: y", body=hidden),
+            _head(s, path=MINE + "\x20x", body=hidden),
             _head(s, f"Content-Length: {size}", path=f"http://evil.test{MINE}", body=hidden),
-        ]  # fmt: skip
+        ]
         wrong = []
         for sent in cases:
             received = await _raw(s, sent)
@@ -247,8 +335,14 @@ async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
     async with view_context(tmp_path) as s:
         ticket = (await s.get(MINE)).headers["set-cookie"].partition(";")[0]
         wrong = []
-        for origin in ("http://all--dev--bob.apps.test", "https://evil.test", "null", "http://apps.test",
-                       f"http://{HOST}.apps.test.evil.test", "file://"):  # fmt: skip
+        for origin in (
+            "http://all--dev--bob.apps.test",
+            "https://evil.test",
+            "null",
+            "http://apps.test",
+            f"http://{HOST}.apps.test.evil.test",
+            "file://",
+        ):
             for method in ("POST", "PUT", "PATCH", "DELETE"):
                 headers = {"Cookie": ticket, "Origin": origin, "Sec-Fetch-Site": "cross-site"}
                 answer = await s.get(MINE, method=method, token="", headers=headers)
@@ -262,8 +356,14 @@ async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
                     own = {**headers, "Sec-Fetch-Site": "same-origin"}
                     if (await s.get(MINE, method=method, token="", headers=own)).status_code != 200:
                         wrong.append(f"{method} of a page of its own that tells no referrer")
-            upgrade = {"Cookie": ticket, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
-                       "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+            upgrade = {
+                "Cookie": ticket,
+                "Origin": origin,
+                "Connection": "Upgrade",
+                "Upgrade": "websocket",
+                "Sec-WebSocket-Version": "13",
+                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+            }
             answer = await s.get("/@admin/dev/apps/web/ws", token="", headers=upgrade)
             if answer.status_code in {101, 200}:
                 wrong.append(f"a WebSocket from {origin}")

@@ -19,9 +19,9 @@ import trio
 from coder.base import log
 from coder.coderd.services.foundation.outgoing import OutgoingReply
 from coder.coderd.services.login import external_auth, oauth_exchange
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.foreign_world import foreign_world
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
@@ -97,8 +97,24 @@ async def test_what_is_searched_for_is_no_pattern() -> None:
 
 
 FOLDERS = ("", "assets/", "icon/", "emojis/", "static/", "bin/", "swagger/")
-UP = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..%252f", "..\\", "..%5c", "%252e%252e%252f", "..%c0%af", "....//",
-      "..;/", "%00../", "/", "//", "%2f", "C:%5c")  # fmt: skip
+UP = (
+    "../",
+    "..%2f",
+    "%2e%2e/",
+    "%2e%2e%2f",
+    "..%252f",
+    "..\\",
+    "..%5c",
+    "%252e%252e%252f",
+    "..%c0%af",
+    "....//",
+    "..;/",
+    "%00../",
+    "/",
+    "//",
+    "%2f",
+    "C:%5c",
+)
 TARGETS = ("etc/passwd", "pyproject.toml", "coder/__init__.py", "server.py", "proc/self/environ")
 _BETRAYED = re.compile(r"root:x:0|\[project\]|__future__|PATH=")
 
@@ -133,8 +149,17 @@ async def _bytes(world: World, target: str, more: str = "") -> bytes:
     return received
 
 
-FORGED = ("x\nlevel=error forged", "x\r\nforged: 1", "\x1b[31mforged\x1b]0;forged\x07", "x\u2028forged", "\u202eforged",
-          "x\x85forged", "x\x00forged", "x\x0bforged", "x\x9bforged")  # fmt: skip
+FORGED = (
+    "x\nlevel=error forged",
+    "x\r\nforged: 1",
+    "\x1b[31mforged\x1b]0;forged\x07",
+    "x\u2028forged",
+    "\u202eforged",
+    "x\x85forged",
+    "x\x00forged",
+    "x\x0bforged",
+    "x\x9bforged",
+)
 
 
 async def test_nobody_writes_a_line_of_the_log() -> None:
@@ -148,12 +173,14 @@ async def test_nobody_writes_a_line_of_the_log() -> None:
                 for path, body in (
                     ("/api/v2/users/login", {"email": text, "password": text}),
                     ("/api/v2/users/otp/request", {"email": text}),
-                    ("/api/v2/users/otp/change-password",
-                     {"email": text, "password": FIRST_USER["password"], "one_time_passcode": text}),
+                    (
+                        "/api/v2/users/otp/change-password",
+                        {"email": text, "password": FIRST_USER["password"], "one_time_passcode": text},
+                    ),
                     ("/api/v2/csp/reports", {"csp-report": {text: text}}),
                     ("/api/v2/users/me/keys/tokens", {"token_name": text}),
                     ("/api/v2/organizations", {"name": "fine", "display_name": text}),
-                ):  # fmt: skip
+                ):
                     answer = await world.post(path, body)
                     assert answer.status_code < 500, (path, text, answer.text)
                     world.client.cookies.clear()
@@ -172,11 +199,16 @@ async def test_a_cookie_that_is_shown_twice_opens_no_more() -> None:
         control = await world.client.get("/api/v2/users/me", headers={"Cookie": f"coder_session_token={token}"})
         assert control.json()["id"] == me
         for cookie in (
-            f"__Host-coder_session_token={token}", f"__Secure-coder_session_token={token}",
-            f"Coder_Session_Token={token}", f"coder_session_token ={token}x", f"coder_session_token={token};x={bad}"
-            .replace(token, bad), f"x=coder_session_token={token}", f'x="; coder_session_token={bad}; y="',
-            f"coder_session_token={bad}; $Path=/", f"coder_session_token={token},{token}",
-        ):  # fmt: skip
+            f"__Host-coder_session_token={token}",
+            f"__Secure-coder_session_token={token}",
+            f"Coder_Session_Token={token}",
+            f"coder_session_token ={token}x",
+            f"coder_session_token={token};x={bad}".replace(token, bad),
+            f"x=coder_session_token={token}",
+            f'x="; coder_session_token={bad}; y="',
+            f"coder_session_token={bad}; $Path=/",
+            f"coder_session_token={token},{token}",
+        ):
             answer = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie})
             world.client.cookies.clear()
             assert answer.status_code == 401, f"{cookie}: {answer.text[:100]}"

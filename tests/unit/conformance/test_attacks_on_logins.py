@@ -18,22 +18,43 @@ import pytest
 
 from coder.base.secret import Secret
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from tests.kit.agents import workspace_world
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.counted_work import count_work
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.api.security_probes import count_work
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.workspace_proxy import new_proxy
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client, client
 
 _FRESH = re.compile(r"[A-Za-z0-9_-]{22,}={0,2}")
 REDIRECTS = (
-    CALLBACK + "/", CALLBACK + "/../evil", CALLBACK + "?x=1", CALLBACK + "#x", CALLBACK.upper(), CALLBACK + "%2e",
-    CALLBACK.replace("localhost", "127.0.0.1"), CALLBACK.replace("http", "https"), CALLBACK.replace("19190", "19191"),
-    CALLBACK.replace("localhost", "localhost@evil.test"), CALLBACK.replace("localhost", "localhost.evil.test"),
-    CALLBACK.replace("localhost:19190", "localhost:19190\\@evil.test"), "//localhost:19190/cb", "localhost:19190/cb",
-    "https://evil.test", "javascript:alert(1)//localhost:19190/cb", "data:text/html,x", " " + CALLBACK,
-    CALLBACK + " ", CALLBACK + "\r\nX: y", CALLBACK + "\x00", "http:localhost:19190/cb", "http:///cb", "/cb", "cb",
-    "http://localhost:19190/CB", "http://localhost:19190//cb", "http://localhost:019190/cb",
-)  # fmt: skip
+    CALLBACK + "/",
+    CALLBACK + "/../evil",
+    CALLBACK + "?x=1",
+    CALLBACK + "#x",
+    CALLBACK.upper(),
+    CALLBACK + "%2e",
+    CALLBACK.replace("localhost", "127.0.0.1"),
+    CALLBACK.replace("http", "https"),
+    CALLBACK.replace("19190", "19191"),
+    CALLBACK.replace("localhost", "localhost@evil.test"),
+    CALLBACK.replace("localhost", "localhost.evil.test"),
+    CALLBACK.replace("localhost:19190", "localhost:19190\\@evil.test"),
+    "//localhost:19190/cb",
+    "localhost:19190/cb",
+    "https://evil.test",
+    "javascript:alert(1)//localhost:19190/cb",
+    "data:text/html,x",
+    " " + CALLBACK,
+    CALLBACK + " ",
+    CALLBACK + "\r\nX: y",
+    CALLBACK + "\x00",
+    "http:localhost:19190/cb",
+    "http:///cb",
+    "/cb",
+    "cb",
+    "http://localhost:19190/CB",
+    "http://localhost:19190//cb",
+    "http://localhost:019190/cb",
+)
 """What is not the one address the client registered, however near it is."""
 
 
@@ -58,10 +79,17 @@ async def test_codes_go_to_no_other_address() -> None:
             if "a" in answer.cookies or "x" in answer.headers:
                 wrong.append(f"state {state[:20]!r}: a header of its own")
         for more in (
-            {"response_type": "token"}, {"response_type": "code token"}, {"response_type": ""}, {"client_id": ""},
-            {"client_id": str(uuid4())}, {"client_id": "' OR 1=1 --"}, {"code_challenge_method": "s256"},
-            {"code_challenge": "é" * 43}, {"code_challenge": "a" * 44}, {"code_challenge": "a" * 42},
-        ):  # fmt: skip
+            {"response_type": "token"},
+            {"response_type": "code token"},
+            {"response_type": ""},
+            {"client_id": ""},
+            {"client_id": str(uuid4())},
+            {"client_id": "' OR 1=1 --"},
+            {"code_challenge_method": "s256"},
+            {"code_challenge": "é" * 43},
+            {"code_challenge": "a" * 44},
+            {"code_challenge": "a" * 42},
+        ):
             answer = await it.world.post(it.query(**more), token=it.user_token)
             if answer.status_code < 400:
                 wrong.append(f"{more}: {answer.status_code}")
@@ -108,9 +136,10 @@ async def test_a_client_uses_nothing_of_another() -> None:
         for form in (
             {"token": access, "client_id": other.app_id, "client_secret": other.secret},
             {"token": refresh, "client_id": other.app_id, "client_secret": other.secret},
-            {"token": access, "client_id": it.app_id, "client_secret": other.secret}, {"token": access},
+            {"token": access, "client_id": it.app_id, "client_secret": other.secret},
+            {"token": access},
             {"token": it.user_token, "client_id": it.app_id, "client_secret": it.secret},
-        ):  # fmt: skip
+        ):
             await it.world.request("POST", "/oauth2/revoke", data=form, token="")
         assert await it.me(access) == 200 and await it.me(it.user_token) == 200, "revoked by somebody else"
         # The code is for whoever knows the verifier, once, for one client.
@@ -124,16 +153,37 @@ async def test_a_client_uses_nothing_of_another() -> None:
 
 async def test_registrations_promise_nothing_dangerous() -> None:
     bad: list[dict[str, Any]] = [
-        *[{"redirect_uris": [uri]} for uri in (
-            "javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "http://evil.test/cb",
-            "https://x.test/#a", "//x.test", "/cb", "", "https://", "http://localhost.evil.test/cb", "about:blank",
-            "blob:https://x.test/y", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "http://[::1", "https://x.test/\r\n")],
-        {}, {"redirect_uris": []}, {"redirect_uris": "https://x.test"}, {"redirect_uris": [CALLBACK, None]},
+        *[
+            {"redirect_uris": [uri]}
+            for uri in (
+                "javascript:alert(1)",
+                "data:text/html,x",
+                "vbscript:x",
+                "file:///etc/passwd",
+                "http://evil.test/cb",
+                "https://x.test/#a",
+                "//x.test",
+                "/cb",
+                "",
+                "https://",
+                "http://localhost.evil.test/cb",
+                "about:blank",
+                "blob:https://x.test/y",
+                "JaVaScRiPt:alert(1)",
+                " javascript:alert(1)",
+                "http://[::1",
+                "https://x.test/\r\n",
+            )
+        ],
+        {},
+        {"redirect_uris": []},
+        {"redirect_uris": "https://x.test"},
+        {"redirect_uris": [CALLBACK, None]},
         {"redirect_uris": [CALLBACK], "grant_types": ["password"]},
         {"redirect_uris": [CALLBACK], "grant_types": ["client_credentials"]},
         {"redirect_uris": [CALLBACK], "response_types": ["token"]},
         {"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "private_key_jwt"},
-    ]  # fmt: skip
+    ]
     async with client() as it:
         await it.world.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
         wrong = []
@@ -157,19 +207,38 @@ async def test_registrations_promise_nothing_dangerous() -> None:
 async def test_logins_lead_to_no_other_site() -> None:
     """Where a sign-in, a page of the API or an application sends a browser, with addresses of somebody's choice."""
     elsewhere = (
-        "https://evil.test", "//evil.test", "/\\evil.test", "\\\\evil.test", "https:evil.test", "/%2fevil.test",
-        "/\t/evil.test", "http://localhost@evil.test", "javascript:alert(1)", "/x\r\nLocation: https://evil.test",
-        "///evil.test", "////evil.test/%2f..", "/..//evil.test", "?redirect=https://evil.test", "https://[evil.test",
-    )  # fmt: skip
+        "https://evil.test",
+        "//evil.test",
+        "/\\evil.test",
+        "\\\\evil.test",
+        "https:evil.test",
+        "/%2fevil.test",
+        "/\t/evil.test",
+        "http://localhost@evil.test",
+        "javascript:alert(1)",
+        "/x\r\nLocation: https://evil.test",
+        "///evil.test",
+        "////evil.test/%2f..",
+        "/..//evil.test",
+        "?redirect=https://evil.test",
+        "https://[evil.test",
+    )
     wrong = []
     async with running_coderd(first_user=True, wildcard_access_url="*.apps.test", experiments=("oauth2",)) as world:
         own = {"", urlsplit(world.url).netloc}
         for there in elsewhere:
             for path in (
-                "/api/v2/users/oidc/callback", "/api/v2/users/oauth2/github/callback", "/external-auth/x/callback",
-                "/gitauth/x/callback", "/api/v2/applications/auth-redirect", "/oauth2/authorize", "/login", "/logout",
-                "/cli-auth", "/install.sh",
-            ):  # fmt: skip
+                "/api/v2/users/oidc/callback",
+                "/api/v2/users/oauth2/github/callback",
+                "/external-auth/x/callback",
+                "/gitauth/x/callback",
+                "/api/v2/applications/auth-redirect",
+                "/oauth2/authorize",
+                "/login",
+                "/logout",
+                "/cli-auth",
+                "/install.sh",
+            ):
                 query = urlencode({"redirect": there, "redirect_uri": there, "return_to": there, "state": there})
                 answer = await world.get(f"{path}?{query}")
                 if urlsplit(answer.headers.get("location", "")).netloc not in own:
@@ -191,34 +260,49 @@ async def test_scim_serves_its_provider_alone() -> None:
     async with running_coderd(first_user=True, scim_auth_header=Secret(key)) as world:
         _, admin = await world.member("people", ["user-admin"])
         shown: list[dict[str, str]] = [
-            {}, {"Authorization": ""}, {"Authorization": "Bearer"},
-            {"Authorization": key[:-1]}, {"Authorization": key + "x"}, {"Authorization": key.upper()},
-            {"Authorization": f"Bearer {key[:-1]}"}, {"Authorization": f"Basic {key}"}, {"X-Authorization": key},
+            {},
+            {"Authorization": ""},
+            {"Authorization": "Bearer"},
+            {"Authorization": key[:-1]},
+            {"Authorization": key + "x"},
+            {"Authorization": key.upper()},
+            {"Authorization": f"Bearer {key[:-1]}"},
+            {"Authorization": f"Basic {key}"},
+            {"X-Authorization": key},
             {"Authorization": f"Basic {base64.b64encode(f'scim:{key}'.encode()).decode()}"},
-            {"Authorization": f"Bearer {world.token}"}, {"Coder-Session-Token": world.token},
-            {"Coder-Session-Token": admin}, {"Cookie": f"coder_session_token={world.token}"},
-            {"Coder-Session-Token": key}, {"Authorization": f"bearer {key}x"}, {"Proxy-Authorization": key},
-        ]  # fmt: skip
+            {"Authorization": f"Bearer {world.token}"},
+            {"Coder-Session-Token": world.token},
+            {"Coder-Session-Token": admin},
+            {"Cookie": f"coder_session_token={world.token}"},
+            {"Coder-Session-Token": key},
+            {"Authorization": f"bearer {key}x"},
+            {"Proxy-Authorization": key},
+        ]
         for headers in shown:
             for method, path, body in (
-                ("GET", "/scim/v2/Users", None), ("POST", "/scim/v2/Users", _USER),
+                ("GET", "/scim/v2/Users", None),
+                ("POST", "/scim/v2/Users", _USER),
                 ("PATCH", f"/scim/v2/Users/{world.user_id}", {"active": False}),
                 ("PUT", f"/scim/v2/Users/{world.user_id}", {**_USER, "active": False}),
                 ("GET", f"/scim/v2/Users/{world.user_id}", None),
-            ):  # fmt: skip
+            ):
                 answer = await world.request(method, path, json=body, headers=headers, token="")
                 if answer.status_code != 401:
                     wrong.append(f"{headers} {method} {path}: {answer.status_code}")
         good = {"Authorization": f"Bearer {key}"}
         for method, ident, document in (
-            ("PATCH", str(PREBUILDS_USER_ID), {"active": False}), ("PUT", str(PREBUILDS_USER_ID), _USER),
-            ("PATCH", world.user_id, {"active": False}), ("PUT", world.user_id, {**_USER, "active": False}),
-            ("PATCH", str(uuid4()), {"active": False}), ("PATCH", "admin", {"active": False}),
-            ("PATCH", "../users/admin", {"active": False}), ("PATCH", f"{world.user_id}/roles", {"roles": ["owner"]}),
+            ("PATCH", str(PREBUILDS_USER_ID), {"active": False}),
+            ("PUT", str(PREBUILDS_USER_ID), _USER),
+            ("PATCH", world.user_id, {"active": False}),
+            ("PUT", world.user_id, {**_USER, "active": False}),
+            ("PATCH", str(uuid4()), {"active": False}),
+            ("PATCH", "admin", {"active": False}),
+            ("PATCH", "../users/admin", {"active": False}),
+            ("PATCH", f"{world.user_id}/roles", {"roles": ["owner"]}),
             ("PATCH", world.user_id, {"Operations": [{"op": "replace", "path": "roles", "value": ["owner"]}]}),
             ("PATCH", world.user_id, {"Operations": [{"op": "replace", "value": {"active": False}}]}),
             ("PATCH", world.user_id, {"Operations": [{"op": "remove", "path": "active"}]}),
-        ):  # fmt: skip
+        ):
             path = f"/scim/v2/Users/{ident}"
             answer = await world.request(method, path, json=document, headers=good, token="")
             if answer.status_code >= 500:
@@ -245,29 +329,47 @@ async def test_a_proxy_opens_only_what_its_visitor_may() -> None:
         narrow = await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["coder:application_connect"]})
         other = await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["template:read"]})
         request = {
-            "access_method": "path", "base_path": "/@admin/dev/apps/web/", "app_prefix": "",
-            "username_or_id": "admin", "workspace_and_agent": "", "workspace_name_or_id": "dev",
-            "agent_name_or_id": "", "app_slug_or_port": "web",
-        }  # fmt: skip
+            "access_method": "path",
+            "base_path": "/@admin/dev/apps/web/",
+            "app_prefix": "",
+            "username_or_id": "admin",
+            "workspace_and_agent": "",
+            "workspace_name_or_id": "dev",
+            "agent_name_or_id": "",
+            "app_slug_or_port": "web",
+        }
         terminal = {"access_method": "terminal", "agent_name_or_id": agent, "app_slug_or_port": ""}
         port = {"access_method": "subdomain", "base_path": "/", "agent_name_or_id": "main", "app_slug_or_port": "8080"}
         asked: list[tuple[str, dict[str, str]]] = [
-            *[(token, more) for token in ("", bob, "x" * 33, it.token, headers["Coder-External-Proxy-Token"])
-              for more in ({}, terminal, port, {"access_method": "subdomain", "base_path": "/"})],
-            (narrow.json()["key"], terminal), (other.json()["key"], {}), (other.json()["key"], port),
-            (other.json()["key"], terminal), (bob, {**port, "workspace_name_or_id": it.workspace["id"]}),
-            (bob, {**port, "username_or_id": "me"}), (bob, {**port, "username_or_id": "bob"}),
+            *[
+                (token, more)
+                for token in ("", bob, "x" * 33, it.token, headers["Coder-External-Proxy-Token"])
+                for more in ({}, terminal, port, {"access_method": "subdomain", "base_path": "/"})
+            ],
+            (narrow.json()["key"], terminal),
+            (other.json()["key"], {}),
+            (other.json()["key"], port),
+            (other.json()["key"], terminal),
+            (bob, {**port, "workspace_name_or_id": it.workspace["id"]}),
+            (bob, {**port, "username_or_id": "me"}),
+            (bob, {**port, "username_or_id": "bob"}),
             (bob, {**port, "agent_name_or_id": agent}),
             *[(world.token, {**port, "app_slug_or_port": slug}) for slug in ("1", "2", "4", "0", "-1", "65536", "")],
             *[(world.token, {"access_method": method}) for method in ("", "ssh", "PATH", "terminal ")],
             (world.token, {**terminal, "agent_name_or_id": "main"}),
             (world.token, {**terminal, "agent_name_or_id": ""}),
             (world.token, {**terminal, "agent_name_or_id": str(uuid4())}),
-        ]  # fmt: skip
+        ]
         wrong = []
         for token, more in asked:
-            body = {"app_request": {**request, **more}, "session_token": token, "app_path": "/", "app_query": "",
-                    "path_app_base_url": "https://proxy.test", "app_hostname": "*.proxy.test"}  # fmt: skip
+            body = {
+                "app_request": {**request, **more},
+                "session_token": token,
+                "app_path": "/",
+                "app_query": "",
+                "path_app_base_url": "https://proxy.test",
+                "app_hostname": "*.proxy.test",
+            }
             answer = await world.request(
                 "POST", "/api/v2/workspaceproxies/me/issue-signed-app-token", json=body, headers=headers, token=""
             )
@@ -281,36 +383,90 @@ async def test_a_proxy_opens_only_what_its_visitor_may() -> None:
 _WRONG_PASSWORD, _APP = "NotTheRight123!", "/oauth2/tokens"
 SAME: tuple[tuple[str, str, str, dict[str, str], dict[str, str]], ...] = (
     # (whose names stand for {}, method, path, JSON or form of what anybody may send, headers)
-    *[(kind, "POST", "/api/v2/users/login", {"email": mail, "password": _WRONG_PASSWORD}, {})
-      for kind in ("password", "oidc", "suspended", "deleted", "owner")
-      for mail in ("{}@b.c", "{}@B.C", " {}@b.c", "{}@b.c\x00")],
-    *[(kind, "POST", "/api/v2/users/otp/request", {"email": "{}@b.c"}, {})
-      for kind in ("password", "oidc", "suspended", "deleted")],
-    *[(kind, "POST", "/api/v2/users/otp/change-password",
-       {"email": "{}@b.c", "password": password, "one_time_passcode": code}, {})
-      for kind in ("password", "oidc", "suspended", "deleted")
-      for password, code in ((_WRONG_PASSWORD, "x"), ("short", "x"), (FIRST_USER["password"], ""))],
-    *[(kind, method, f"/@{{}}/{workspace}/apps/{app}/", {}, {}) for kind in ("password", "owner", "deleted")
-      for method in ("GET", "POST") for workspace, app in (("dev", "web"), ("dev.main", "8080"), ("nothing", "web"))],
-    *[(kind, "GET", path, {}, {"Host": host}) for kind in ("password", "owner", "deleted")
-      for path in ("/", "/x?y=z") for host in ("web--dev--{}.apps.test", "8080--main--dev--{}.apps.test")],
-    *[(kind, "GET", path, {}, {}) for kind in ("password", "owner", "deleted") for path in (
-        "/api/v2/users/{}", "/api/v2/users/{}/gitsshkey", "/api/v2/users/{}/workspace/dev", "/@{}", "/@{}/dev",
-        "/api/v2/users/{}/organizations")],
-    *[("application", method, "/oauth2/authorize?client_id={}&response_type=code", {}, {})
-      for method in ("GET", "POST")],
-    *[("application", "POST", _APP, {"client_id": "{}", "client_secret": secret, "grant_type": grant, name: value}, {})
-      for secret in ("", "x", "coder_aaaaaaaaaa_" + "b" * 40)
-      for grant, name, value in (("authorization_code", "code", "coder_aaaaaaaaaa_" + "b" * 40),
-                                 ("refresh_token", "refresh_token", "x"), ("password", "username", "admin"))],
+    *[
+        (kind, "POST", "/api/v2/users/login", {"email": mail, "password": _WRONG_PASSWORD}, {})
+        for kind in ("password", "oidc", "suspended", "deleted", "owner")
+        for mail in ("{}@b.c", "{}@B.C", " {}@b.c", "{}@b.c\x00")
+    ],
+    *[
+        (kind, "POST", "/api/v2/users/otp/request", {"email": "{}@b.c"}, {})
+        for kind in ("password", "oidc", "suspended", "deleted")
+    ],
+    *[
+        (
+            kind,
+            "POST",
+            "/api/v2/users/otp/change-password",
+            {"email": "{}@b.c", "password": password, "one_time_passcode": code},
+            {},
+        )
+        for kind in ("password", "oidc", "suspended", "deleted")
+        for password, code in ((_WRONG_PASSWORD, "x"), ("short", "x"), (FIRST_USER["password"], ""))
+    ],
+    *[
+        (kind, method, f"/@{{}}/{workspace}/apps/{app}/", {}, {})
+        for kind in ("password", "owner", "deleted")
+        for method in ("GET", "POST")
+        for workspace, app in (("dev", "web"), ("dev.main", "8080"), ("nothing", "web"))
+    ],
+    *[
+        (kind, "GET", path, {}, {"Host": host})
+        for kind in ("password", "owner", "deleted")
+        for path in ("/", "/x?y=z")
+        for host in ("web--dev--{}.apps.test", "8080--main--dev--{}.apps.test")
+    ],
+    *[
+        (kind, "GET", path, {}, {})
+        for kind in ("password", "owner", "deleted")
+        for path in (
+            "/api/v2/users/{}",
+            "/api/v2/users/{}/gitsshkey",
+            "/api/v2/users/{}/workspace/dev",
+            "/@{}",
+            "/@{}/dev",
+            "/api/v2/users/{}/organizations",
+        )
+    ],
+    *[
+        ("application", method, "/oauth2/authorize?client_id={}&response_type=code", {}, {})
+        for method in ("GET", "POST")
+    ],
+    *[
+        (
+            "application",
+            "POST",
+            _APP,
+            {"client_id": "{}", "client_secret": secret, "grant_type": grant, name: value},
+            {},
+        )
+        for secret in ("", "x", "coder_aaaaaaaaaa_" + "b" * 40)
+        for grant, name, value in (
+            ("authorization_code", "code", "coder_aaaaaaaaaa_" + "b" * 40),
+            ("refresh_token", "refresh_token", "x"),
+            ("password", "username", "admin"),
+        )
+    ],
     *[("application", method, "/oauth2/clients/{}", {}, {"Authorization": "Bearer x"}) for method in ("GET", "DELETE")],
-    *[("organization", "GET",
-       f"/api/v2/organizations/{{}}/provisionerdaemons/serve?provisioner=echo{more}", {}, headers)
-      for more in ("", "&tag=scope%3Duser") for headers in ({}, {"Coder-Provisioner-Daemon-Key": "x"})],
-    *[("workspace", method, path, {}, {}) for method, path in (
-        ("GET", "/api/v2/workspaces/{}"), ("GET", "/api/v2/workspaces/{}/watch-ws"),
-        ("POST", "/api/v2/workspaces/{}/usage"))],
-)  # fmt: skip
+    *[
+        (
+            "organization",
+            "GET",
+            f"/api/v2/organizations/{{}}/provisionerdaemons/serve?provisioner=echo{more}",
+            {},
+            headers,
+        )
+        for more in ("", "&tag=scope%3Duser")
+        for headers in ({}, {"Coder-Provisioner-Daemon-Key": "x"})
+    ],
+    *[
+        ("workspace", method, path, {}, {})
+        for method, path in (
+            ("GET", "/api/v2/workspaces/{}"),
+            ("GET", "/api/v2/workspaces/{}/watch-ws"),
+            ("POST", "/api/v2/workspaces/{}/usage"),
+        )
+    ],
+)
 """What is answered alike whether there is such a one or not, to whoever is nobody."""
 
 
@@ -325,13 +481,21 @@ async def test_nobody_learns_who_or_what_there_is(monkeypatch: pytest.MonkeyPatc
         oidc = {"userName": "zebulon", "emails": [{"value": "zebulon@b.c", "primary": True}], "active": True}
         for method, path, body, headers in (
             ("POST", "/scim/v2/Users", oidc, {"Authorization": "scim"}),
-            ("PUT", "/api/v2/users/fenwick/status/suspend", None, {}), ("DELETE", "/api/v2/users/xanthippe", None, {}),
-        ):  # fmt: skip
+            ("PUT", "/api/v2/users/fenwick/status/suspend", None, {}),
+            ("DELETE", "/api/v2/users/xanthippe", None, {}),
+        ):
             assert (await world.request(method, path, json=body, headers=headers)).status_code == 200
         app = (await world.post("/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": CALLBACK})).json()["id"]
-        known = {"password": "quixote", "oidc": "zebulon", "suspended": "fenwick", "deleted": "xanthippe",
-                 "owner": "admin", "application": app, "organization": "default",
-                 "workspace": it.workspace["id"]}  # fmt: skip
+        known = {
+            "password": "quixote",
+            "oidc": "zebulon",
+            "suspended": "fenwick",
+            "deleted": "xanthippe",
+            "owner": "admin",
+            "application": app,
+            "organization": "default",
+            "workspace": it.workspace["id"],
+        }
         unknown = {"application": str(uuid4()), "workspace": str(uuid4())}
         work, hashed = count_work(world.ctx.db, monkeypatch), 0
         for kind, method, path, sent, shown in SAME:
@@ -365,13 +529,33 @@ async def _said(
 
 
 _INSIDE = (
-    "http://push.test/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://10.0.0.1/x",
-    "https://169.254.169.254/latest/meta-data", "https://[::ffff:127.0.0.1]/x", "https://2130706433/x",
-    "https://0x7f000001/x", "https://127.1/x", "https://0/x", "https://[64:ff9b::7f00:1]/x", "https://[fe80::1]/x",
-    "https://user@push.test/x", "https://push.test:0/x", "file:///etc/passwd", "gopher://127.0.0.1/x", "", "x",
-    "https://[fd00::1]/x", "https://100.64.0.1/x", "https://192.168.0.1:8443/x", "https://224.0.0.1/x",
-    "https://0.0.0.0/x", "https://[2002:7f00:1::]/x", "https://[::]/x",
-)  # fmt: skip
+    "http://push.test/x",
+    "https://127.0.0.1/x",
+    "https://localhost/x",
+    "https://[::1]/x",
+    "https://10.0.0.1/x",
+    "https://169.254.169.254/latest/meta-data",
+    "https://[::ffff:127.0.0.1]/x",
+    "https://2130706433/x",
+    "https://0x7f000001/x",
+    "https://127.1/x",
+    "https://0/x",
+    "https://[64:ff9b::7f00:1]/x",
+    "https://[fe80::1]/x",
+    "https://user@push.test/x",
+    "https://push.test:0/x",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1/x",
+    "",
+    "x",
+    "https://[fd00::1]/x",
+    "https://100.64.0.1/x",
+    "https://192.168.0.1:8443/x",
+    "https://224.0.0.1/x",
+    "https://0.0.0.0/x",
+    "https://[2002:7f00:1::]/x",
+    "https://[::]/x",
+)
 """Addresses that a server must not be made to ask for somebody."""
 
 

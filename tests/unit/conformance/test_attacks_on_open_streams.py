@@ -26,21 +26,21 @@ from coder.domain.access.route_scopes import AGENT
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
-from tests.kit.agents import eventually
-from tests.kit.coderd import World
-from tests.kit.daemon import ended, new_template, new_version
-from tests.kit.openapi import application
-from tests.kit.overtaking import filled
-from tests.kit.workspaces import new_workspace, without_daemon, workspace_world
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import application
+from tests.kit.provisioners.scripted_provisioner import ended, new_template, new_version
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import filled
+from tests.kit.server.workspaces import new_workspace, without_daemon, workspace_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
 PATIENCE = 60.0
+_RPC = "tests/unit/coderd/rpc_endpoints"
 ELSEWHERE = {
     "/api/v2/workspaceagents/{agent}/pty": "tests/unit/appproxy/apps/test_apps.py",
-    "/api/v2/workspaceagents/{agent}/coordinate": "tests/unit/coderd/rpc_endpoints/test_coordination.py",
-    "/api/v2/organizations/{organization}/provisionerdaemons/serve":
-        "tests/unit/coderd/rpc_endpoints/test_provisioners.py",
-}  # fmt: skip
+    "/api/v2/workspaceagents/{agent}/coordinate": f"{_RPC}/test_coordination.py",
+    "/api/v2/organizations/{organization}/provisionerdaemons/serve": f"{_RPC}/test_provisioners.py",
+}
 """What asks anew by itself, and where that is shown."""
 INBOX = "/api/v2/notifications/inbox/watch"
 SHARING = "/api/v2/organizations/default/settings/workspace-sharing"
@@ -64,9 +64,14 @@ async def _places(world: World, guest: str) -> dict[str, str]:
     assert built.status_code == 201, built.text
     version = await new_version(world, template_id=template["id"])
     places = {
-        "workspace": workspace["id"], "building": building["id"], "agent": agent["id"], "build": built.json()["id"],
-        "version": version["id"], "done": template["active_version_id"], "template": template["id"],
-    }  # fmt: skip
+        "workspace": workspace["id"],
+        "building": building["id"],
+        "agent": agent["id"],
+        "build": built.json()["id"],
+        "version": version["id"],
+        "done": template["active_version_id"],
+        "template": template["id"],
+    }
     body = {"group_perms": {world.organization_id: ""}}  # it is shared with everybody when it is made
     assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", body)).status_code == 200
     await _share(world, places, guest)
@@ -75,9 +80,10 @@ async def _places(world: World, guest: str) -> dict[str, str]:
 
 async def _share(world: World, places: dict[str, str], guest: str, *, away: bool = False, whom: str = "user") -> None:
     for kind, name, field, role in (
-        ("workspaces", "workspace", f"{whom}_roles", "use"), ("workspaces", "building", f"{whom}_roles", "use"),
+        ("workspaces", "workspace", f"{whom}_roles", "use"),
+        ("workspaces", "building", f"{whom}_roles", "use"),
         ("templates", "template", f"{whom}_perms", "admin"),
-    ):  # fmt: skip
+    ):
         answer = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
         assert answer.status_code in {200, 204}, answer.text
 
@@ -273,9 +279,10 @@ LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
     "is deleted": ({"user": True}, ("DELETE", "/api/v2/users/{guest}", None)),
     "the session ends": ({"user": True}, ("DELETE", "/api/v2/users/{guest}/keys/{key}", None)),
     "the password is changed": (
-        {"user": True}, ("PUT", "/api/v2/users/{guest}/password", {"password": "AnotherGoodOne1!"}),
+        {"user": True},
+        ("PUT", "/api/v2/users/{guest}/password", {"password": "AnotherGoodOne1!"}),
     ),
-}  # fmt: skip
+}
 SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is changed"}
 """What ends what is personal, too."""
 
@@ -413,10 +420,13 @@ FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
     "renamed": ("PATCH", "/api/v2/templateversions/{version}", {"name": "another"}, True),
     "another one is active": ("PATCH", "/api/v2/templates/{template}/versions", {"id": "{second}"}, True),
     "the template is deprecated": (
-        "PATCH", "/api/v2/templates/{template}", {"deprecation_message": "take another"}, True,
+        "PATCH",
+        "/api/v2/templates/{template}",
+        {"deprecation_message": "take another"},
+        True,
     ),
     "the template is deleted": ("DELETE", "/api/v2/templates/{template}", None, False),
-}  # fmt: skip
+}
 
 
 async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
-from tests.kit.coderd import World
-from tests.kit.overtaking import filled
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import filled
 from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 PATIENCE = 60.0
@@ -46,15 +46,18 @@ LEVELS = (("authenticated", "port of everybody"), ("organization", "port of the 
 """How the one port is shared, in turns, and what that is called above."""
 LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
     # whether it is shared with a group; (method, path, body); what of it ends
-    "shared no longer": (False, ("PATCH", "/api/v2/workspaces/{workspace}/acl", {"user_roles": {"{guest}": ""}}),
-                         BY_SHARE),
+    "shared no longer": (
+        False,
+        ("PATCH", "/api/v2/workspaces/{workspace}/acl", {"user_roles": {"{guest}": ""}}),
+        BY_SHARE,
+    ),
     "leaves the group": (True, ("PATCH", "/api/v2/groups/{group}", {"remove_users": ["{guest}"]}), BY_SHARE),
     "the group is deleted": (True, ("DELETE", "/api/v2/groups/{group}", None), BY_SHARE),
     "leaves the organization": (False, ("DELETE", "/api/v2/organizations/default/members/{guest}", None), INSIDE),
     "is suspended": (False, ("PUT", "/api/v2/users/{guest}/status/suspend", None), set(WAYS)),
     "is deleted": (False, ("DELETE", "/api/v2/users/{guest}", None), set(WAYS)),
     "the session ends": (False, ("DELETE", "/api/v2/users/{guest}/keys/{key}", None), BY_KEY),
-}  # fmt: skip
+}
 
 
 class _Doors:

@@ -15,11 +15,10 @@ from sqlalchemy import text
 
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.rpc.proto import provisionerd_pb2 as pd
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import FakeDaemon, connected_daemon, new_template, resource
-from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
-from tests.kit.workspaces import settled
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, new_template, resource
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 ALLOWED = 10
 NONE = pd.FailedJob.WorkspaceBuild()
@@ -148,11 +147,23 @@ async def _unlimited_meanwhile(m: Member) -> None:
 
 
 WAYS: tuple[Callable[[Member], Awaitable[None]], ...] = (
-    _refused, _refused_twice, _queued, _runs, _canceled_in_the_queue, _canceled_stop_in_the_queue,
-    _failed_before_asking, _failed_stop, _failed_delete, _delete_in_the_queue, _failed_after_asking_for_less,
-    _failed_after_asking_for_less_than_nothing, _succeeded_with_less_than_nothing, _asked_twice,
-    _canceled_while_it_stops, _unlimited_meanwhile,
-)  # fmt: skip
+    _refused,
+    _refused_twice,
+    _queued,
+    _runs,
+    _canceled_in_the_queue,
+    _canceled_stop_in_the_queue,
+    _failed_before_asking,
+    _failed_stop,
+    _failed_delete,
+    _delete_in_the_queue,
+    _failed_after_asking_for_less,
+    _failed_after_asking_for_less_than_nothing,
+    _succeeded_with_less_than_nothing,
+    _asked_twice,
+    _canceled_while_it_stops,
+    _unlimited_meanwhile,
+)
 
 
 async def _member(world: World, daemon: FakeDaemon) -> Member:

@@ -17,14 +17,24 @@ import httpx
 import pytest
 import trio
 
-from tests.kit.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
 from tests.unit.coderd.services.login.test_oauth2_provider import client
 from tests.unit.conformance.test_foreign_ids_in_websockets import streams
 
 ELSEWHERE = (
-    "http://[", "http://[::1", "http://evil.test", "null", "file://", "//", "http://{host}@evil.test",
-    "http://x@{host}", "http://{host}.evil.test", "http://{host}:1", "chrome-extension://x", "http://\xe2\x84\x80",
-)  # fmt: skip
+    "http://[",
+    "http://[::1",
+    "http://evil.test",
+    "null",
+    "file://",
+    "//",
+    "http://{host}@evil.test",
+    "http://x@{host}",
+    "http://{host}.evil.test",
+    "http://{host}:1",
+    "chrome-extension://x",
+    "http://\xe2\x84\x80",
+)
 """Origins that are not this server, however near; among them what is no address at all."""
 _UPGRADE = (
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -70,11 +80,13 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/api/v2/users/me/keys", None),
     ("POST", "/api/v2/users/me/keys/tokens", {"token_name": "stolen"}),
     ("PUT", "/api/v2/users/me/password", {"old_password": FIRST_USER["password"], "password": "Another1Secure!"}),
-    ("PUT", "/api/v2/users/me/gitsshkey", None), ("POST", "/api/v2/users/logout", None),
-    ("POST", "/api/v2/organizations", {"name": "mine"}), ("DELETE", "/api/v2/users/nobody", None),
+    ("PUT", "/api/v2/users/me/gitsshkey", None),
+    ("POST", "/api/v2/users/logout", None),
+    ("POST", "/api/v2/organizations", {"name": "mine"}),
+    ("DELETE", "/api/v2/users/nobody", None),
     ("PUT", "/api/v2/notifications/settings", {"notifier_paused": True}),
     ("PUT", "/api/v2/appearance", {"application_name": "x", "logo_url": "", "announcement_banners": []}),
-)  # fmt: skip
+)
 
 
 _HIDDEN = ("same-site", "cross-site", "")
@@ -143,13 +155,32 @@ async def test_the_dashboards_own_page_is_known_however_its_address_is_spelled(a
 
 
 BROKEN = (
-    "http://[", "http://[::1", "https://[/x", "ws://[", "http://x:99999/", "http://x:y/", "http://a\u2100b/", "//[",
-    "http://", "http:///", "\x00", "http://\x00/", "http://x\r\ny/", " http://x/", "javascript:alert(1)", "x" * 5000,
-)  # fmt: skip
+    "http://[",
+    "http://[::1",
+    "https://[/x",
+    "ws://[",
+    "http://x:99999/",
+    "http://x:y/",
+    "http://a\u2100b/",
+    "//[",
+    "http://",
+    "http:///",
+    "\x00",
+    "http://\x00/",
+    "http://x\r\ny/",
+    " http://x/",
+    "javascript:alert(1)",
+    "x" * 5000,
+)
 _REGISTER = {
-    "access_url": "http://proxy.test", "wildcard_hostname": "*.proxy.test", "derp_enabled": True,
-    "replica_relay_address": "http://127.0.0.1:9", "replica_hostname": "h", "replica_error": "", "version": "v2.34.0",
-}  # fmt: skip
+    "access_url": "http://proxy.test",
+    "wildcard_hostname": "*.proxy.test",
+    "derp_enabled": True,
+    "replica_relay_address": "http://127.0.0.1:9",
+    "replica_hostname": "h",
+    "replica_error": "",
+    "version": "v2.34.0",
+}
 
 
 async def test_addresses_nobody_can_read_are_refused() -> None:
@@ -162,25 +193,49 @@ async def test_addresses_nobody_can_read_are_refused() -> None:
             shown = quote(text)
             rows: list[tuple[str, str, Any, dict[str, str]]] = [
                 ("GET", f"/api/v2/applications/auth-redirect?redirect_uri={shown}", None, {}),
-                ("POST", "/api/v2/applications/reconnecting-pty-signed-token",
-                 {"url": text, "agentID": str(uuid4())}, {}),
+                (
+                    "POST",
+                    "/api/v2/applications/reconnecting-pty-signed-token",
+                    {"url": text, "agentID": str(uuid4())},
+                    {},
+                ),
                 ("POST", "/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": text}, {}),
                 ("GET", f"/login?redirect={shown}", None, {}),
                 ("GET", f"/api/v2/users/oidc/callback?redirect={shown}", None, {}),
-                ("POST", "/api/v2/workspaceproxies/me/issue-signed-app-token",
-                 {"app_request": {"access_method": "path", "base_path": "/"}, "path_app_base_url": text,
-                  "app_hostname": text, "app_path": "", "app_query": "", "session_token": ""}, proxy),
-                *[("POST", "/api/v2/workspaceproxies/me/register",
-                   {**_REGISTER, "replica_id": str(uuid4()), field: text}, proxy)
-                  for field in ("access_url", "wildcard_hostname", "replica_relay_address")],
-            ]  # fmt: skip
+                (
+                    "POST",
+                    "/api/v2/workspaceproxies/me/issue-signed-app-token",
+                    {
+                        "app_request": {"access_method": "path", "base_path": "/"},
+                        "path_app_base_url": text,
+                        "app_hostname": text,
+                        "app_path": "",
+                        "app_query": "",
+                        "session_token": "",
+                    },
+                    proxy,
+                ),
+                *[
+                    (
+                        "POST",
+                        "/api/v2/workspaceproxies/me/register",
+                        {**_REGISTER, "replica_id": str(uuid4()), field: text},
+                        proxy,
+                    )
+                    for field in ("access_url", "wildcard_hostname", "replica_relay_address")
+                ],
+            ]
             for method, path, body, headers in rows:
                 sent = {"Coder-Session-Token": world.token, **headers}
                 answer = await world.client.request(method, path, json=body, headers=sent)
                 if answer.status_code >= 500:
                     wrong.append(f"{method} {path} {body}: {answer.status_code} {answer.text[:100]}")
-            for path in ("/api/v2/regions", "/api/v2/workspaceproxies", "/api/v2/debug/health",
-                         "/api/v2/applications/auth-redirect?redirect_uri=http://q--a--b--c.apps.test/"):  # fmt: skip
+            for path in (
+                "/api/v2/regions",
+                "/api/v2/workspaceproxies",
+                "/api/v2/debug/health",
+                "/api/v2/applications/auth-redirect?redirect_uri=http://q--a--b--c.apps.test/",
+            ):
                 if (await world.get(path)).status_code >= 500:
                     wrong.append(f"{path} after {text[:40]!r}")
     assert not wrong, "\n".join(wrong)
@@ -188,15 +243,33 @@ async def test_addresses_nobody_can_read_are_refused() -> None:
 
 HOSTS = ("evil.test", "evil.test:80", "[", "", "a b", "apps.test", "x--y.apps.test", "\xff", "127.0.0.1@evil.test")
 FORWARDED = (
-    "X-Forwarded-Host", "X-Forwarded-Server", "X-Host", "X-Original-Host", "Forwarded", "X-Original-URL",
-    "X-Rewrite-URL", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-HTTP-Method-Override",
-)  # fmt: skip
+    "X-Forwarded-Host",
+    "X-Forwarded-Server",
+    "X-Host",
+    "X-Original-Host",
+    "Forwarded",
+    "X-Original-URL",
+    "X-Rewrite-URL",
+    "X-Forwarded-Prefix",
+    "X-Forwarded-Proto",
+    "X-Forwarded-Scheme",
+    "X-HTTP-Method-Override",
+)
 _PAGES = (
-    "/", "/login", "/api/v2/buildinfo", "/install.sh", "/.well-known/oauth-authorization-server", "/setup",
-    "/.well-known/oauth-protected-resource", "/oauth2/authorize?client_id=x", "/api/v2/init-script/linux/amd64",
-    "/api/v2/applications/auth-redirect?redirect_uri=http://a--b--c.apps.test/", "/api/v2/applications/host",
-    "/api/v2/users/oidc/callback", "/@admin/dev/apps/web/",
-)  # fmt: skip
+    "/",
+    "/login",
+    "/api/v2/buildinfo",
+    "/install.sh",
+    "/.well-known/oauth-authorization-server",
+    "/setup",
+    "/.well-known/oauth-protected-resource",
+    "/oauth2/authorize?client_id=x",
+    "/api/v2/init-script/linux/amd64",
+    "/api/v2/applications/auth-redirect?redirect_uri=http://a--b--c.apps.test/",
+    "/api/v2/applications/host",
+    "/api/v2/users/oidc/callback",
+    "/@admin/dev/apps/web/",
+)
 
 
 @pytest.mark.parametrize("redirects", [False, True])
@@ -223,13 +296,19 @@ WHO: tuple[tuple[dict[str, str], str], ...] = (
     ({"X-Forwarded-For": "203.0.113.7"}, "203.0.113.7"),
     ({"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}, "203.0.113.7"),  # the first is the client's own word
     ({"X-Forwarded-For": "203.0.113.7, 127.0.0.1"}, "203.0.113.7"),
-    ({"X-Forwarded-For": "evil, 127.0.0.1"}, "127.0.0.1"), ({"X-Forwarded-For": "203.0.113.7, evil"}, "127.0.0.1"),
-    ({"X-Forwarded-For": ""}, "127.0.0.1"), ({"X-Forwarded-For": "," * 500}, "127.0.0.1"),
-    ({"X-Forwarded-For": "203.0.113.7:80"}, "127.0.0.1"), ({"X-Real-IP": "203.0.113.7"}, "127.0.0.1"),
-    ({"Forwarded": "for=203.0.113.7"}, "127.0.0.1"), ({"True-Client-IP": "203.0.113.7"}, "127.0.0.1"),
-    ({"CF-Connecting-IP": "203.0.113.7"}, "127.0.0.1"), ({"Remote-Addr": "203.0.113.7"}, "127.0.0.1"),
-    ({"X-Forwarded-For": "999.1.1.1"}, "127.0.0.1"), ({"X-Forwarded-For": "203.0.113.7 198.51.100.1"}, "127.0.0.1"),
-)  # fmt: skip
+    ({"X-Forwarded-For": "evil, 127.0.0.1"}, "127.0.0.1"),
+    ({"X-Forwarded-For": "203.0.113.7, evil"}, "127.0.0.1"),
+    ({"X-Forwarded-For": ""}, "127.0.0.1"),
+    ({"X-Forwarded-For": "," * 500}, "127.0.0.1"),
+    ({"X-Forwarded-For": "203.0.113.7:80"}, "127.0.0.1"),
+    ({"X-Real-IP": "203.0.113.7"}, "127.0.0.1"),
+    ({"Forwarded": "for=203.0.113.7"}, "127.0.0.1"),
+    ({"True-Client-IP": "203.0.113.7"}, "127.0.0.1"),
+    ({"CF-Connecting-IP": "203.0.113.7"}, "127.0.0.1"),
+    ({"Remote-Addr": "203.0.113.7"}, "127.0.0.1"),
+    ({"X-Forwarded-For": "999.1.1.1"}, "127.0.0.1"),
+    ({"X-Forwarded-For": "203.0.113.7 198.51.100.1"}, "127.0.0.1"),
+)
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -240,8 +319,12 @@ async def test_whose_address_a_request_has(trusted: bool) -> None:
     async with running_coderd(first_user=True, **(more if trusted else {})) as world:
         for headers, expected in WHO:
             name = f"who{uuid4().hex[:8]}"
-            body = {"email": f"{name}@b.c", "username": name, "password": FIRST_USER["password"],
-                    "organization_ids": [world.organization_id]}  # fmt: skip
+            body = {
+                "email": f"{name}@b.c",
+                "username": name,
+                "password": FIRST_USER["password"],
+                "organization_ids": [world.organization_id],
+            }
             sent = {**headers, "Coder-Session-Token": world.token}
             made = await world.client.post("/api/v2/users", json=body, headers=sent)
             assert made.status_code == 201, made.text
@@ -256,11 +339,25 @@ async def test_answers_to_one_are_kept_for_no_other() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world:
         _, member = await world.member("bob")
-        for path in ("/api/v2/users/me", "/api/v2/users", "/api/v2/workspaces", "/api/v2/templates", "/", "/workspaces",
-                     f"/api/v2/users/{world.user_id}/keys/tokens", "/api/v2/deployment/config"):  # fmt: skip
-            for more in ({}, {"Range": "bytes=0-10"}, {"If-None-Match": "*"}, {"If-None-Match": '""'},
-                         {"If-Modified-Since": "Fri, 31 Dec 2099 23:59:59 GMT"}, {"Range": "bytes=" + "9" * 5000 + "-"},
-                         {"Accept-Encoding": "gzip"}):  # fmt: skip
+        for path in (
+            "/api/v2/users/me",
+            "/api/v2/users",
+            "/api/v2/workspaces",
+            "/api/v2/templates",
+            "/",
+            "/workspaces",
+            f"/api/v2/users/{world.user_id}/keys/tokens",
+            "/api/v2/deployment/config",
+        ):
+            for more in (
+                {},
+                {"Range": "bytes=0-10"},
+                {"If-None-Match": "*"},
+                {"If-None-Match": '""'},
+                {"If-Modified-Since": "Fri, 31 Dec 2099 23:59:59 GMT"},
+                {"Range": "bytes=" + "9" * 5000 + "-"},
+                {"Accept-Encoding": "gzip"},
+            ):
                 seen: dict[str, httpx.Response] = {}
                 for who, token in (("owner", world.token), ("member", member), ("nobody", "")):
                     answer = seen[who] = await world.get(path, token=token, headers=more)

@@ -16,12 +16,11 @@ import trio
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
-from tests.kit.agents import eventually
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.overtaking import overtaken
-from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
-from tests.kit.workspaces import settled
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
+from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
 
 async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -> Counter[int]:
@@ -54,17 +53,25 @@ async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> No
         schedule = "CRON_TZ=UTC 30 9 * * 1-5"
         for expected, answer in (
             (204, await world.patch(f"{path}/acl", {"user_roles": {lurker: "admin"}, "group_roles": groups})),
-            (200, await world.post(f"{path}/port-share", {"agent_name": "main", "port": 8080, "protocol": "http",
-                                                          "share_level": "public"})),
+            (
+                200,
+                await world.post(
+                    f"{path}/port-share",
+                    {"agent_name": "main", "port": 8080, "protocol": "http", "share_level": "public"},
+                ),
+            ),
             (204, await world.put(f"{path}/autoupdates", {"automatic_updates": "always"})),
             (204, await world.put(f"{path}/autostart", {"schedule": schedule})),
             (204, await world.put(f"{path}/ttl", {"ttl_ms": 3_600_000})),
             (403, await world.put(f"{path}/favorite")),  # the owner's alone, who is nobody
-        ):  # fmt: skip
+        ):
             assert answer.status_code == expected, f"{answer.request.url}: {answer.text}"
         shown = (await world.get(path)).json()
         assert (shown["automatic_updates"], shown["autostart_schedule"], shown["ttl_ms"]) == (
-            "always", schedule, 3_600_000)  # fmt: skip
+            "always",
+            schedule,
+            3_600_000,
+        )
         acl = (await world.get(f"{path}/acl")).json()
         ports = (await world.get(f"{path}/port-share")).json()["shares"]
         assert ([user["id"] for user in acl["users"]], len(acl["group"]), len(ports)) == ([lurker], 1, 1)
@@ -97,18 +104,31 @@ async def test_a_prebuilt_workspace_is_given_to_one() -> None:
         for who, token, path, body in (
             ("a stranger", stranger, "/api/v2/users/me/workspaces", {"template_id": template}),
             ("a stranger", stranger, "/api/v2/users/me/workspaces", {"template_version_id": version}),
-            ("a stranger", stranger, f"/api/v2/organizations/{elsewhere}/members/me/workspaces",
-             {"template_id": template}),
+            (
+                "a stranger",
+                stranger,
+                f"/api/v2/organizations/{elsewhere}/members/me/workspaces",
+                {"template_id": template},
+            ),
             ("for another", people[0][1], f"/api/v2/users/{people[1][0]}/workspaces", {"template_id": template}),
             ("for the system", people[0][1], "/api/v2/users/prebuilds/workspaces", {"template_id": template}),
             ("for the system", world.token, "/api/v2/users/prebuilds/workspaces", {"template_id": template}),
             ("for the system", world.token, f"/api/v2/users/{PREBUILDS_USER_ID}/workspaces", {"template_id": template}),
-            ("an unknown preset", people[0][1], "/api/v2/users/me/workspaces",
-             {"template_id": template, "template_version_preset_id": str(uuid4())}),
-            *[("itself", people[0][1], f"/api/v2/workspaces/{ahead}/{action}", more) for action, more in (
-                ("builds", {"transition": "start"}), ("builds", {"transition": "stop"}),
-                ("builds", {"transition": "delete"}))],
-        ):  # fmt: skip
+            (
+                "an unknown preset",
+                people[0][1],
+                "/api/v2/users/me/workspaces",
+                {"template_id": template, "template_version_preset_id": str(uuid4())},
+            ),
+            *[
+                ("itself", people[0][1], f"/api/v2/workspaces/{ahead}/{action}", more)
+                for action, more in (
+                    ("builds", {"transition": "start"}),
+                    ("builds", {"transition": "stop"}),
+                    ("builds", {"transition": "delete"}),
+                )
+            ],
+        ):
             answer = await world.post(path, {**base, **body}, token=token)
             if answer.status_code not in {400, 403, 404}:
                 wrong.append(f"{who} {path} {body}: {answer.status_code} {answer.text[:120]}")
@@ -127,13 +147,19 @@ async def test_a_prebuilt_workspace_is_given_to_one() -> None:
 
 
 _SYSTEM_USER: tuple[tuple[str, str, Any], ...] = (
-    ("PUT", "password", {"password": "Another1Secure!"}), ("POST", "keys", None), ("DELETE", "", None),
-    ("POST", "keys/tokens", {"token_name": "x"}), ("PUT", "roles", {"roles": ["owner"]}), ("PUT", "gitsshkey", None),
-    ("PUT", "status/suspend", None), ("PUT", "profile", {"username": "x", "name": ""}), ("GET", "gitsshkey", None),
+    ("PUT", "password", {"password": "Another1Secure!"}),
+    ("POST", "keys", None),
+    ("DELETE", "", None),
+    ("POST", "keys/tokens", {"token_name": "x"}),
+    ("PUT", "roles", {"roles": ["owner"]}),
+    ("PUT", "gitsshkey", None),
+    ("PUT", "status/suspend", None),
+    ("PUT", "profile", {"username": "x", "name": ""}),
+    ("GET", "gitsshkey", None),
     ("POST", "secrets", {"name": "s", "value": "v", "env_name": "S"}),
     ("POST", "convert-login", {"to_type": "oidc", "password": ""}),
     ("PUT", "notifications/preferences", {"template_disabled_map": {}}),
-)  # fmt: skip
+)
 
 
 async def test_nobody_becomes_the_system() -> None:
@@ -165,13 +191,18 @@ PORTS: tuple[dict[str, Any], ...] = (
 )
 """Each wrong in one thing, where the template allows an organization at most."""
 PEOPLE: tuple[tuple[str, str, str], ...] = (
-    *[("user_roles", name, role) for name in ("{foreign}", "{nil}", "{system}", "{group}", "{self}", "{SELF}", "x", "*")
-      for role in ("use", "admin")],
+    *[
+        ("user_roles", name, role)
+        for name in ("{foreign}", "{nil}", "{system}", "{group}", "{self}", "{SELF}", "x", "*")
+        for role in ("use", "admin")
+    ],
     *[("user_roles", "{neighbour}", role) for role in ("owner", "*", "USE", "template-admin", " admin", "admin\x00")],
-    *[("group_roles", name, "use") for name in ("{foreign_group}", "{foreign_organization}", "{neighbour}", "{nil}",
-                                                "everyone", "*")],
+    *[
+        ("group_roles", name, "use")
+        for name in ("{foreign_group}", "{foreign_organization}", "{neighbour}", "{nil}", "everyone", "*")
+    ],
     *[("group_roles", "{group}", role) for role in ("owner", "*", "Admin")],
-)  # fmt: skip
+)
 """Who cannot be named in a list of access, and roles there are none of."""
 
 
@@ -191,10 +222,16 @@ async def test_sharing_reaches_no_further_than_it_may() -> None:
                 wrong.append(f"{change}: {answer.status_code} {answer.text[:120]}")
         me = (await world.get("/api/v2/users/me", token=token)).json()["id"]
         values = {
-            "foreign": found.foreign["user"], "nil": str(uuid4()), "system": str(PREBUILDS_USER_ID), "self": me,
-            "SELF": me.upper(), "group": found.mine["group"], "foreign_group": found.foreign["group"],
-            "foreign_organization": found.foreign["organization"], "neighbour": found.mine["user"],
-        }  # fmt: skip
+            "foreign": found.foreign["user"],
+            "nil": str(uuid4()),
+            "system": str(PREBUILDS_USER_ID),
+            "self": me,
+            "SELF": me.upper(),
+            "group": found.mine["group"],
+            "foreign_group": found.foreign["group"],
+            "foreign_organization": found.foreign["organization"],
+            "neighbour": found.mine["user"],
+        }
         for field, name, role in PEOPLE:
             answer = await world.patch(f"{path}/acl", {field: {name.format(**values): role}}, token=token)
             if answer.status_code != 400:
@@ -217,18 +254,27 @@ async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
     for method, place, body in (
         ("PATCH", "/acl", {"user_roles": {guest: "admin"}}),
         ("PATCH", "/acl", {"user_roles": {guest.upper(): "admin"}}),
-        ("PATCH", "/acl", {"user_roles": {found.mine["user"]: "use"}}), ("DELETE", "/acl", None),
-        ("PATCH", "/acl", {"group_roles": {found.mine["group"]: "admin"}}), ("POST", "/port-share", _PORT),
-        ("DELETE", "/port-share", {"agent_name": "main", "port": 8080}), ("PUT", "/ttl", {"ttl_ms": 60_000}),
-        ("PUT", "/autostart", {"schedule": None}), ("PUT", "/dormant", {"dormant": True}), ("PUT", "/favorite", None),
-        ("PUT", "/extend", {"deadline": "2035-01-02T03:04:05Z"}), ("PATCH", "", {"name": "stolen"}),
-        ("PUT", "/autoupdates", {"automatic_updates": "always"}), ("POST", "/abandon", {}),
-        ("GET", "/external-agent/main/credentials", None), ("POST", "/external-agent/main/rotate-token", None),
-        ("POST", "/builds", {"transition": "delete"}), ("GET", "/inventory", None),
+        ("PATCH", "/acl", {"user_roles": {found.mine["user"]: "use"}}),
+        ("DELETE", "/acl", None),
+        ("PATCH", "/acl", {"group_roles": {found.mine["group"]: "admin"}}),
+        ("POST", "/port-share", _PORT),
+        ("DELETE", "/port-share", {"agent_name": "main", "port": 8080}),
+        ("PUT", "/ttl", {"ttl_ms": 60_000}),
+        ("PUT", "/autostart", {"schedule": None}),
+        ("PUT", "/dormant", {"dormant": True}),
+        ("PUT", "/favorite", None),
+        ("PUT", "/extend", {"deadline": "2035-01-02T03:04:05Z"}),
+        ("PATCH", "", {"name": "stolen"}),
+        ("PUT", "/autoupdates", {"automatic_updates": "always"}),
+        ("POST", "/abandon", {}),
+        ("GET", "/external-agent/main/credentials", None),
+        ("POST", "/external-agent/main/rotate-token", None),
+        ("POST", "/builds", {"transition": "delete"}),
+        ("GET", "/inventory", None),
         ("POST", "/builds", {"transition": "start", "state": "e30="}),
         ("POST", "/builds", {"transition": "stop", "orphan": True}),
         ("POST", "/builds", {"transition": "start", "log_level": "debug"}),
-    ):  # fmt: skip
+    ):
         answer = await world.request(method, path + place, json=body, token=token)
         if answer.status_code not in {400, 403, 404, 409}:
             wrong.append(f"a guest: {method} {place} {body}: {answer.status_code} {answer.text[:120]}")
@@ -250,24 +296,43 @@ async def test_what_there_may_be_one_of_is_made_once() -> None:
         assert await at_once(6, first) == {201: 1, 409: 5}
     async with foreign_world() as found:
         world, organization = found.world, f"/api/v2/organizations/{found.mine['organization']}"
-        role = {"display_name": "", "site_permissions": [], "user_permissions": [], "organization_permissions": [],
-                "organization_member_permissions": []}  # fmt: skip
+        role = {
+            "display_name": "",
+            "site_permissions": [],
+            "user_permissions": [],
+            "organization_permissions": [],
+            "organization_member_permissions": [],
+        }
         for path, body, token in (
             ("/api/v2/organizations", {"name": "race"}, world.token),
             (f"{organization}/groups", {"name": "race"}, found.token),
-            (f"{organization}/templates",
-             {"name": "race", "template_version_id": found.mine["free_version"]}, found.token),
+            (
+                f"{organization}/templates",
+                {"name": "race", "template_version_id": found.mine["free_version"]},
+                found.token,
+            ),
             (f"{organization}/provisionerkeys", {"name": "race"}, found.token),
             (f"{organization}/members/roles", {"name": "race", **role}, found.token),
-            (f"{organization}/members/me/workspaces",
-             {"name": "race", "template_id": found.mine["template"]}, found.token),
+            (
+                f"{organization}/members/me/workspaces",
+                {"name": "race", "template_id": found.mine["template"]},
+                found.token,
+            ),
             ("/api/v2/users/me/keys/tokens", {"token_name": "race"}, found.token),
             ("/api/v2/users/me/secrets", {"name": "race", "value": "v", "env_name": "RACE"}, found.token),
             ("/api/v2/workspaceproxies", {"name": "race", "display_name": "", "icon": ""}, world.token),
-            ("/api/v2/users", {"email": "race@b.c", "username": "race", "password": FIRST_USER["password"],
-                               "organization_ids": [found.mine["organization"]]}, world.token),
+            (
+                "/api/v2/users",
+                {
+                    "email": "race@b.c",
+                    "username": "race",
+                    "password": FIRST_USER["password"],
+                    "organization_ids": [found.mine["organization"]],
+                },
+                world.token,
+            ),
             (f"/api/v2/workspaces/{found.mine['workspace']}/builds", {"transition": "stop"}, found.token),
-        ):  # fmt: skip
+        ):
 
             def ask(_: int, path: str = path, body: Any = body, token: str = token) -> Awaitable[httpx.Response]:
                 return world.post(path, body, token=token)
@@ -306,9 +371,10 @@ async def test_what_somebody_became_meanwhile_counts() -> None:
         _, admin = await world.member("admin2", ["user-admin"])
         wrong = []
         changes: tuple[tuple[str, Any], ...] = (
-            ("status/suspend", None), ("roles", {"roles": []}),
+            ("status/suspend", None),
+            ("roles", {"roles": []}),
             ("password", {"password": "Another1Secure!", "old_password": ""}),
-        )  # fmt: skip
+        )
         for number, (place, body) in enumerate(changes):
             rising, token = await world.member(f"rising{number}")
 

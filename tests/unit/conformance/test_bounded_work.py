@@ -23,9 +23,9 @@ from coder.appproxy.http import hypercorn_fixes
 from coder.coderd.http.server import body_reading
 from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES, BodyBudget
 from coder.coderd.store.templates import files
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import tar as tar_of
-from tests.kit.greedy import Greedy, Spent, answer_of, greedy, is_public, measured, routes
+from tests.kit.api.costly_requests import CostlyRequest, Spent, answer_of, costly_requests, is_public, measured, routes
+from tests.kit.provisioners.scripted_provisioner import tar as tar_of
+from tests.kit.server.coderd import World, running_coderd
 
 MOST_STEP = 0.1
 "Seconds of computing in one step of the event loop; two in a row still answer others within a quarter of a second."
@@ -34,7 +34,7 @@ MANY = 300
 "Requests, of the long forms."
 
 
-async def _try(world: World, asked: list[Greedy], token: str) -> tuple[Spent, list[str]]:
+async def _try(world: World, asked: list[CostlyRequest], token: str) -> tuple[Spent, list[str]]:
     wrong = []
     # The first request prepares what all need. All of them together leave the allocator with what it keeps for later:
     # measured once 124 MiB, and 7 MiB the second time. Growth is what comes on top of that.
@@ -56,8 +56,8 @@ def _judge(spent: Spent, wrong: list[str]) -> None:
     assert spent.grown < MOST_GROWTH
 
 
-OF_STRANGERS = [one for path, said in routes() if is_public(said) for one in greedy(path, said)]
-OF_MEMBERS = [one for path, said in routes() if not is_public(said) for one in greedy(path, said)]
+OF_STRANGERS = [one for path, said in routes() if is_public(said) for one in costly_requests(path, said)]
+OF_MEMBERS = [one for path, said in routes() if not is_public(said) for one in costly_requests(path, said)]
 # A step that shares no divisor with the number of kinds: every kind at some routes, some kinds at every route.
 STEPS = [
     pytest.param(OF_STRANGERS[::7], "", id="strangers"),
@@ -68,7 +68,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("asked", "who"), STEPS)
-async def test_what_is_greedy_is_answered_within_bounds(asked: list[Greedy], who: str) -> None:
+async def test_what_is_greedy_is_answered_within_bounds(asked: list[CostlyRequest], who: str) -> None:
     assert len(asked) > 60
     async with running_coderd(first_user=True) as world:
         _judge(*await _try(world, asked, world.token if who else ""))

@@ -34,17 +34,23 @@ from coder.coderd.services.people import scim as provisioning
 from coder.domain.access.rate_budgets import API, GUESSES, Budget, budgets_of
 from coder.domain.access.route_scopes import AGENT, APPLICATION, BY_SECRET, PROVISIONER, PROXY, STREAM, Scope, Unscoped
 from coder.net.carried_stream import MODE, WAIT
-from tests.kit.agents import AgentWorld, workspace_world
-from tests.kit.coderd import World, running_coderd
-from tests.kit.openapi import application
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspace_proxy import new_proxy
 
 LIMIT = 3
 "Requests a minute of every budget, in this file."
 UNLIMITED = {
-    "/", "/<page:path>", "/install.sh", "/install.ps1", "/bin/<name>", "/healthz", "/latency-check",
+    "/",
+    "/<page:path>",
+    "/install.sh",
+    "/install.ps1",
+    "/bin/<name>",
+    "/healthz",
+    "/latency-check",
     "/derp/latency-check",
-}  # fmt: skip
+}
 SECRETS_IN_PATHS = {"/api/v2/provisionerkeys/<secret>", "/derp/streams/<secret>"}
 "Where each guess has a path of its own."
 WRONG = {

@@ -20,9 +20,9 @@ from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter
 from tests.conformance.walk import walk
 from tests.conformance.world import Populated, equipped, populated
-from tests.kit.coderd import FIRST_USER
-from tests.kit.described_world import SETTINGS, described
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
+from tests.kit.api.callable_operations import SETTINGS, described
+from tests.kit.server.coderd import FIRST_USER
 
 _BUILD = "a build's end is its entry, with who asked for it (record_event.build_over)"
 _AGENT = "an agent's reports of its own workspace; connections to it are in the connection log"

@@ -2,8 +2,8 @@
 
 Found in the modules and in the calls of `re` that name their pattern on the spot; asked by the methods they are used
 with, of texts made from their own parts: one over and over, one after another, behind what comes before. Steps are
-counted by tests/kit/regex_steps.py: seconds are the machine's. What people write in patterns of their own goes through
-RE2 and is not here.
+counted by tests/kit/regex_step_counter.py: seconds are the machine's. What people write in patterns of their own
+goes through RE2 and is not here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import coder
-from tests.kit.regex_steps import Steps, TooManyError, samples
+from tests.kit.regex_step_counter import Steps, TooManyError, samples
 
 ROOT = Path(coder.__file__).parent
 ROOMS = sorted(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
@@ -142,13 +142,21 @@ def test_they_are_found() -> None:
 @pytest.mark.parametrize(
     ("pattern", "use", "is_bad"),
     [
-        ("a+", "fullmatch", False), ("a+b", "search", True), ("a+b", "fullmatch", False), ("a++b", "match", False),
-        (r"(?<!a)a+b", "search", False), ("(a+)+", "fullmatch", True), ("(?:a|b)*c", "fullmatch", False),
-        (r"\s+$", "search", True), ("(a*)(a*)b", "match", True), ("<i>.*?</i>", "sub", True),
+        ("a+", "fullmatch", False),
+        ("a+b", "search", True),
+        ("a+b", "fullmatch", False),
+        ("a++b", "match", False),
+        (r"(?<!a)a+b", "search", False),
+        ("(a+)+", "fullmatch", True),
+        ("(?:a|b)*c", "fullmatch", False),
+        (r"\s+$", "search", True),
+        ("(a*)(a*)b", "match", True),
+        ("<i>.*?</i>", "sub", True),
         ("[?&][^=&]*(?:key|code)[^=&]*=", "sub", True),
-        (r'"(?:[^"\\]|\\.)*"', "fullmatch", False), (r"([a-z]+)-\1", "fullmatch", False),
+        (r'"(?:[^"\\]|\\.)*"', "fullmatch", False),
+        (r"([a-z]+)-\1", "fullmatch", False),
     ],
-)  # fmt: skip
+)
 def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
     assert bool(_too_many(re.compile(pattern), use)) is is_bad
 

@@ -6,7 +6,7 @@ from tests.conformance.matrix import out_of_scope
 from tests.conformance.scope import in_scope, permission_rows
 from tests.conformance.short import callers, check_every_role, policy_refuses, predicted_cells, recorded_cells
 from tests.conformance.world import populated
-from tests.kit.openapi import scopes_by_operation
+from tests.kit.api.api_description import scopes_by_operation
 
 SHOWN_TO_FELLOWS = "GET /api/v2/organizations/{organization}/members/{user}"
 """Who shares an organization sees its members' names: less than reading the membership."""

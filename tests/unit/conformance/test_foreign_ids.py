@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from tests.conformance.world import Populated, populated
-from tests.kit.described_world import SETTINGS, Described, described
-from tests.kit.openapi import operations
-from tests.kit.strange_requests import fill
+from tests.kit.api.api_description import operations
+from tests.kit.api.api_fuzzer import fill
+from tests.kit.api.callable_operations import SETTINGS, Described, described
 
 OPEN = frozenset(
     {
@@ -27,10 +27,21 @@ OPEN = frozenset(
     }
 )
 OF_THE_SITE = (
-    "/.well-known/", "/scim/", "/api/v2/external-auth/", "/external-auth/", "/gitauth/", "/api/v2/workspaceproxies/",
-    "/api/v2/provisionerkeys/", "/api/v2/oauth2-provider/", "/oauth2/clients/", "/api/v2/workspaceagents/me/", "/bin/",
-    "/api/v2/init-script/", "/swagger", "/icons/",
-)  # fmt: skip
+    "/.well-known/",
+    "/scim/",
+    "/api/v2/external-auth/",
+    "/external-auth/",
+    "/gitauth/",
+    "/api/v2/workspaceproxies/",
+    "/api/v2/provisionerkeys/",
+    "/api/v2/oauth2-provider/",
+    "/oauth2/clients/",
+    "/api/v2/workspaceagents/me/",
+    "/bin/",
+    "/api/v2/init-script/",
+    "/swagger",
+    "/icons/",
+)
 """Objects of no organization, or doors with another kind of key."""
 
 

@@ -19,17 +19,23 @@ import pytest
 
 from tests.conformance.bodies import BODIES, QUERIES
 from tests.conformance.scope import in_scope
-from tests.kit.described_world import shape
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.id_places import BODY, ITEMS, KEYS, PATH, QUERY, Place, id_places, put
+from tests.kit.api.callable_operations import shape
+from tests.kit.api.id_fields import BODY, ITEMS, KEYS, PATH, QUERY, Place, id_places, put
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FRESH = re.compile(r"\bfresh\d+\b")
 _PATH = {
-    "file_id": "file", "fileID": "file", "templateversion": "version", "workspacebuild": "build",
-    "workspaceagent": "agent", "proxy": "unknown", "hash": "file", "name": "attacker-group",
-}  # fmt: skip
+    "file_id": "file",
+    "fileID": "file",
+    "templateversion": "version",
+    "workspacebuild": "build",
+    "workspaceagent": "agent",
+    "proxy": "unknown",
+    "hash": "file",
+    "name": "attacker-group",
+}
 """Parameters of a path that are named unlike what they mean."""
 _WORDS = {"templatename": "attackers", "workspacename": "attacker-box", "agent_name": "main"}
 _CALLED = {
@@ -183,35 +189,85 @@ def _askers(found: ForeignWorld) -> Iterator[tuple[str, Asker, dict[str, str]]]:
 # ---- what logs, figures and lists tell of others
 
 _SEARCHES = (
-    "username:victim", "user:victim", "email:victim@b.c", "owner:victim", "workspace_owner:victim", "target:victim",
-    "organization:default", "organization:{organization}", "resource_id:{workspace}", "resource_id:{user}",
-    "resource_id:{template}", "resource_target:victim-box", "resource_type:workspace", "resource_type:user",
-    "user:admin organization:default", "organization:elsewhere username:victim", "ip:127.0.0.1", "action:create",
-    "workspace_owner_email:victim@b.c", "workspace_id:{workspace}", "connection_id:{workspace}", "status:ongoing",
-    "type:ssh", 'username:"victim"', "organization:*", "victim", "build_reason:initiator", "request_id:{user}", "",
-)  # fmt: skip
+    "username:victim",
+    "user:victim",
+    "email:victim@b.c",
+    "owner:victim",
+    "workspace_owner:victim",
+    "target:victim",
+    "organization:default",
+    "organization:{organization}",
+    "resource_id:{workspace}",
+    "resource_id:{user}",
+    "resource_id:{template}",
+    "resource_target:victim-box",
+    "resource_type:workspace",
+    "resource_type:user",
+    "user:admin organization:default",
+    "organization:elsewhere username:victim",
+    "ip:127.0.0.1",
+    "action:create",
+    "workspace_owner_email:victim@b.c",
+    "workspace_id:{workspace}",
+    "connection_id:{workspace}",
+    "status:ongoing",
+    "type:ssh",
+    'username:"victim"',
+    "organization:*",
+    "victim",
+    "build_reason:initiator",
+    "request_id:{user}",
+    "",
+)
 _DAY = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
 _LISTS = (
-    *[f"/api/v2/insights/{kind}?{_DAY}&template_ids={ids}"
-      for kind in ("templates", "user-activity", "user-latency")
-      for ids in ("{template}", "{mine},{template}", "{template},{mine}", "")],
-    "/api/v2/insights/daus?tz_offset=0", "/api/v2/insights/user-status-counts?tz_offset=0", "/api/v2/deployment/stats",
-    "/api/v2/templates/{template}/daus", "/api/v2/templates/{template}/versions", "/api/v2/templates/{template}/acl",
-    "/api/v2/organizations/{organization}/provisionerjobs", "/api/v2/organizations/default/provisionerjobs?ids={job}",
+    *[
+        f"/api/v2/insights/{kind}?{_DAY}&template_ids={ids}"
+        for kind in ("templates", "user-activity", "user-latency")
+        for ids in ("{template}", "{mine},{template}", "{template},{mine}", "")
+    ],
+    "/api/v2/insights/daus?tz_offset=0",
+    "/api/v2/insights/user-status-counts?tz_offset=0",
+    "/api/v2/deployment/stats",
+    "/api/v2/templates/{template}/daus",
+    "/api/v2/templates/{template}/versions",
+    "/api/v2/templates/{template}/acl",
+    "/api/v2/organizations/{organization}/provisionerjobs",
+    "/api/v2/organizations/default/provisionerjobs?ids={job}",
     "/api/v2/organizations/elsewhere/provisionerjobs?ids={job},{build_job}",
-    "/api/v2/organizations/elsewhere/provisionerjobs/{job}", "/api/v2/organizations/default/provisionerdaemons",
-    "/api/v2/organizations/elsewhere/provisionerkeys/victim-key/daemons", "/api/v2/templateversions/{version}/logs",
-    "/api/v2/workspacebuilds/{build}/logs", "/api/v2/workspaceagents/{agent}/logs", "/api/v2/files/{file}",
-    "/api/v2/files/{file}?format=zip", "/api/v2/users/{user}/secrets", "/api/v2/users/victim/secrets/x",
-    "/api/experimental/users/{user}/skills", "/api/experimental/users/victim/skills/x",
-    "/api/v2/users/{user}/notifications/preferences", "/api/v2/users/{user}/keys", "/api/v2/users/{user}/sessions",
-    "/api/v2/users/{user}/gitsshkey", "/api/v2/users/victim/workspace/victim-box", "/api/v2/users/{user}/appearance",
-    "/api/v2/tasks?q=owner:victim", "/api/v2/tasks/victim/{workspace}", "/api/experimental/tasks?q=owner:victim",
-    "/api/v2/workspaces?q=owner:victim", "/api/v2/workspaces?q=name:victim-box", "/api/v2/workspaces?q=id:{workspace}",
-    "/api/v2/workspaces?q=organization:default", "/api/v2/workspaces?q=template:victims", "/api/v2/templates?q=victims",
-    "/api/v2/templates?q=organization:default", "/api/v2/templates?q=author:victim", "/api/v2/workspaces?q=shared:true",
-    "/api/v2/notifications/inbox?targets={workspace}", "/api/v2/notifications/inbox?targets={user}",
-)  # fmt: skip
+    "/api/v2/organizations/elsewhere/provisionerjobs/{job}",
+    "/api/v2/organizations/default/provisionerdaemons",
+    "/api/v2/organizations/elsewhere/provisionerkeys/victim-key/daemons",
+    "/api/v2/templateversions/{version}/logs",
+    "/api/v2/workspacebuilds/{build}/logs",
+    "/api/v2/workspaceagents/{agent}/logs",
+    "/api/v2/files/{file}",
+    "/api/v2/files/{file}?format=zip",
+    "/api/v2/users/{user}/secrets",
+    "/api/v2/users/victim/secrets/x",
+    "/api/experimental/users/{user}/skills",
+    "/api/experimental/users/victim/skills/x",
+    "/api/v2/users/{user}/notifications/preferences",
+    "/api/v2/users/{user}/keys",
+    "/api/v2/users/{user}/sessions",
+    "/api/v2/users/{user}/gitsshkey",
+    "/api/v2/users/victim/workspace/victim-box",
+    "/api/v2/users/{user}/appearance",
+    "/api/v2/tasks?q=owner:victim",
+    "/api/v2/tasks/victim/{workspace}",
+    "/api/experimental/tasks?q=owner:victim",
+    "/api/v2/workspaces?q=owner:victim",
+    "/api/v2/workspaces?q=name:victim-box",
+    "/api/v2/workspaces?q=id:{workspace}",
+    "/api/v2/workspaces?q=organization:default",
+    "/api/v2/workspaces?q=template:victims",
+    "/api/v2/templates?q=victims",
+    "/api/v2/templates?q=organization:default",
+    "/api/v2/templates?q=author:victim",
+    "/api/v2/workspaces?q=shared:true",
+    "/api/v2/notifications/inbox?targets={workspace}",
+    "/api/v2/notifications/inbox?targets={user}",
+)
 
 
 async def test_lists_and_logs_name_nothing_of_another_organization() -> None:
@@ -227,8 +283,11 @@ async def _told(found: ForeignWorld) -> list[str]:
     path = f"/api/v2/organizations/{organization}/members/{user}/roles"
     given = await world.put(path, {"roles": ["organization-admin", "organization-auditor"]})
     assert given.status_code == 200, given.text
-    logs = [f"{log}?{urlencode({'q': text.format(**found.foreign), 'limit': '25'})}"
-            for log in ("/api/v2/audit", "/api/v2/connectionlog") for text in _SEARCHES]  # fmt: skip
+    logs = [
+        f"{log}?{urlencode({'q': text.format(**found.foreign), 'limit': '25'})}"
+        for log in ("/api/v2/audit", "/api/v2/connectionlog")
+        for text in _SEARCHES
+    ]
     lists = [path.format(**found.foreign, mine=found.mine["template"]) for path in _LISTS]
     # People are known to whoever manages an organization, and in the path one asks for oneself.
     names = [value for kind, value in found.foreign.items() if kind not in {"user", "organization"}]

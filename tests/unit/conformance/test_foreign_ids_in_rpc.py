@@ -19,11 +19,11 @@ from coder.coderd.store.agents.agents import get_agent
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, overlay_pb2, provisioner_pb2, provisionerd_pb2
 from coder.rpc.session import Session, open_session
-from tests.kit import rpc_ids
-from tests.kit.agents import dial_link
-from tests.kit.coderd import World
-from tests.kit.daemon import FakeDaemon, connected_daemon, resource, upload
-from tests.kit.foreign_world import ForeignWorld, foreign_world
+from tests.kit.agents.scripted_agent import dial_link
+from tests.kit.api import id_fields
+from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, resource, upload
+from tests.kit.server.coderd import World
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
 JOBS = ("waiting_job", "running_job", "job", "build_job")
 PLACED: dict[str, tuple[str, ...]] = {
@@ -87,14 +87,14 @@ def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
     """(method, path, kinds) of what has an object."""
     return [
         (name, path, PLACED[_place(name, path)])
-        for name, paths in rpc_ids.id_fields().items()
+        for name, paths in id_fields.id_fields().items()
         for path in paths
         if name.startswith(method) and _place(name, path) in PLACED
     ]
 
 
 def test_every_id_of_every_message_is_placed() -> None:
-    found = {_place(name, path) for name, paths in rpc_ids.id_fields().items() for path in paths}
+    found = {_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
     known = {one for one in found if one in PLACED or one in NO_OBJECT or one.startswith(_TELEMETRY)}
     assert not found - known, "say what these ids are about, in PLACED or NO_OBJECT"
     assert not (PLACED.keys() | NO_OBJECT.keys()) - found, "these are no fields (any more)"
@@ -105,7 +105,7 @@ def test_every_id_of_every_message_is_placed() -> None:
 
 def _around(name: str) -> Any:
     """A request that is good but for the id."""
-    request: Any = rpc_ids.request_of(name)
+    request: Any = id_fields.request_of(name)
     if name == "Agent.BatchUpdateAppHealths":
         request.updates.add(health=agent_pb2.HEALTHY)
     elif name == "Agent.BatchCreateLogs":
@@ -134,9 +134,9 @@ def _around(name: str) -> Any:
 async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
     """All that is answered to one question on a connection of its own, the id itself left out."""
     request = _around(name)
-    rpc_ids.put(request, path, value)
-    method = rpc_ids.methods()[name]
-    full, kind = f"/{method.containing_service.full_name}/{method.name}", rpc_ids.reply_type(name)
+    id_fields.put_in_message(request, path, value)
+    method = id_fields.methods()[name]
+    full, kind = f"/{method.containing_service.full_name}/{method.name}", id_fields.reply_type(name)
     heard: list[str] = []
     async with open_() as session:
         try:
@@ -145,7 +145,7 @@ async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> 
                     await stream.send(request)
                     if name == "Tailnet.Coordinate":
                         # Nobody may have this; the refusal is the end of the stream.
-                        end: Any = rpc_ids.request_of(name)
+                        end: Any = id_fields.request_of(name)
                         end.add_tunnel.id = uuid4().bytes
                         await stream.send(end)
                     async for message in stream:
@@ -296,13 +296,15 @@ async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
     """What no message of a stranger may have changed, as an owner sees it."""
     seen = []
     for path in (
-        f"/api/v2/workspaces/{foreign['workspace']}", f"/api/v2/workspaceagents/{foreign['agent']}/logs",
-        f"/api/v2/workspacebuilds/{foreign['build']}/timings", f"/api/v2/workspacebuilds/{foreign['build']}/state",
+        f"/api/v2/workspaces/{foreign['workspace']}",
+        f"/api/v2/workspaceagents/{foreign['agent']}/logs",
+        f"/api/v2/workspacebuilds/{foreign['build']}/timings",
+        f"/api/v2/workspacebuilds/{foreign['build']}/state",
         f"/api/v2/templateversions/{foreign['running_version']}",
         f"/api/v2/templateversions/{foreign['running_version']}/logs",
         f"/api/v2/templateversions/{foreign['version']}/logs",
         "/api/v2/connectionlog?q=workspace_owner:victim&limit=10",
-    ):  # fmt: skip
+    ):
         answer = await found.world.get(path)
         assert answer.status_code == 200, (path, answer.text)
         seen.append(f"{path} {_lasting(answer.json())}")
@@ -364,15 +366,17 @@ class _Reports:
 
     async def shown(self, kind: str, values: dict[str, UUID]) -> str:
         start = {
-            "workspace_build": self._build, "template_import": self._import, "template_dry_run": self._dry_run,
-        }[kind]  # fmt: skip
+            "workspace_build": self._build,
+            "template_import": self._import,
+            "template_dry_run": self._dry_run,
+        }[kind]
         where = await start()
         job = await self._daemon.acquire()
         request = provisionerd_pb2.CompletedJob(job_id=job.job_id)
         getattr(request, kind).SetInParent()
         for path, value in values.items():
             _add_parts(getattr(request, kind), path)
-            rpc_ids.put(request, path, value)
+            id_fields.put_in_message(request, path, value)
         try:
             await self._daemon.call("CompleteJob", request)
             said = ""

@@ -25,19 +25,33 @@ from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError, NetError
 from coder.net.websocket import connect_websocket
 from coder.tailnet.resume_tokens import RESUME_HEADER
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.openapi import application
-from tests.kit.workspace_proxy import new_proxy
+from tests.kit.api.api_description import application
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
+from tests.kit.server.workspace_proxy import new_proxy
 
 PARAMETERS = {
-    "version": ("version", "free_version"), "job": ("job", "build_job"), "workspace": ("workspace",),
-    "build": ("build",), "agent": ("agent",), "organization": ("organization",), "user_id": ("user",),
-}  # fmt: skip
+    "version": ("version", "free_version"),
+    "job": ("job", "build_job"),
+    "workspace": ("workspace",),
+    "build": ("build",),
+    "agent": ("agent",),
+    "organization": ("organization",),
+    "user_id": ("user",),
+}
 """What a parameter of a path or query is about."""
 NO_OBJECT = {
-    "after", "format", "version", "tag", "name", "provisioner", "role", "coder_signed_app_token_23db1dde", "targets",
-    "templates", "read_status",
-}  # fmt: skip
+    "after",
+    "format",
+    "version",
+    "tag",
+    "name",
+    "provisioner",
+    "role",
+    "coder_signed_app_token_23db1dde",
+    "targets",
+    "templates",
+    "read_status",
+}
 """Numbers and words of queries; tickets are signed; what an inbox is filtered by is looked up nowhere."""
 QUERIES = {
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": "version=1.18&provisioner=echo&name=d",

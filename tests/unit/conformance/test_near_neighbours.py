@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.kit.openapi import operations
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.api.api_description import operations
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 UNKNOWN = "11111111-1111-4111-8111-111111111111"
 NOT_FOUND = "Resource not found or you do not have access to this resource"
@@ -28,7 +28,7 @@ PAGES = [
     ("offset", "x", _POSITIVE.format(name="offset", why='strconv.ParseInt: parsing "x": invalid syntax')),
     ("offset", "-2", _POSITIVE.format(name="offset", why="value is negative")),
     ("after_id", "zz", 'Query param "after_id" must be a valid uuid'),
-]  # fmt: skip
+]
 """As recorded of users, workspaces and templates."""
 JOBS = ("/provisionerjobs", "/provisionerdaemons")
 """Lists with a message of their own, which know no offset."""
@@ -38,9 +38,17 @@ HIDDEN = {
 }
 """Beginning of a path -> the recorded words for an unknown id, where they are its own."""
 ASKED_OTHERWISE = (
-    "/api/v2/workspaceagents/me/", "/api/v2/workspaceproxies/me/", "/oauth2/", "/scim/", "/derp/", "/pty", "/archive",
-    "/unarchive", "/read-status", "/coordinate",
-)  # fmt: skip
+    "/api/v2/workspaceagents/me/",
+    "/api/v2/workspaceproxies/me/",
+    "/oauth2/",
+    "/scim/",
+    "/derp/",
+    "/pty",
+    "/archive",
+    "/unarchive",
+    "/read-status",
+    "/coordinate",
+)
 """Programs with a key of another kind; pages for people; recorded refusals of their own; streams."""
 NO_BODY_NEEDED = frozenset({"/api/v2/debug/profile"})
 """Who sends nothing means what there is of old."""

@@ -12,8 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from coder.coderd.store.templates import template_versions
-from tests.kit.loopback import ROOT
-from tests.kit.workspaces import build, new_workspace, workspace_world
+from tests.kit.server.server_process import ROOT
+from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
 TABLE = ROOT / "tests" / "data" / "api" / "refused_requests.tsv"
 

@@ -21,8 +21,8 @@ from coder.domain.access.route_scopes import PROVISIONER, Scope, named
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import connect_websocket
-from tests.kit.foreign_world import ForeignWorld, foreign_world
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
+from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import PARAMETERS, QUERIES
 
 LEAVES = {"/api/v2/workspaceagents/{agent}/containers/watch", "/api/v2/workspaceagents/{agent}/pty"}

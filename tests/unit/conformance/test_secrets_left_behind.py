@@ -17,8 +17,8 @@ from sqlalchemy import text
 
 from coder.base import log
 from coder.net.masking import SECRET_PATHS
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.foreign_world import foreign_world
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERIFIER, Client
 
 PASSWORD = "Correct-Horse-Battery-1"
@@ -85,22 +85,29 @@ async def _shown(world: World, secrets: dict[str, str]) -> None:
     for kind, secret in secrets.items():
         basic = base64.b64encode(f"x:{secret}".encode()).decode()
         for headers in (
-            {"Coder-Session-Token": secret}, {"Authorization": f"Bearer {secret}"}, {"Authorization": f"Basic {basic}"},
-            {"Cookie": f"coder_session_token={secret}"}, {"Coder-Provisioner-Daemon-Key": secret},
-            {"Coder-External-Proxy-Token": secret}, {"X-CSRF-TOKEN": secret}, {"User-Agent": "plain"},
-        ):  # fmt: skip
+            {"Coder-Session-Token": secret},
+            {"Authorization": f"Bearer {secret}"},
+            {"Authorization": f"Basic {basic}"},
+            {"Cookie": f"coder_session_token={secret}"},
+            {"Coder-Provisioner-Daemon-Key": secret},
+            {"Coder-External-Proxy-Token": secret},
+            {"X-CSRF-TOKEN": secret},
+            {"User-Agent": "plain"},
+        ):
             await world.client.get("/api/v2/users/me", headers=headers)
             await world.client.post("/api/v2/users/me/keys", headers=headers)
             world.client.cookies.clear()
         for path in (
-            f"/api/v2/users/me?coder_session_token={quote(secret)}", f"/api/v2/users/me?access_token={quote(secret)}",
+            f"/api/v2/users/me?coder_session_token={quote(secret)}",
+            f"/api/v2/users/me?access_token={quote(secret)}",
             f"/api/v2/workspaceagents/me/gitsshkey?coder_session_token={quote(secret)}",
             f"/api/v2/users/oidc/callback?code={quote(secret)}&state={quote(secret)}",
             f"/external-auth/x/callback?code={quote(secret)}&state={quote(secret)}",
             *(f"{path}{quote(secret)}{more}" for path in SECRET_PATHS for more in ("", "/", "/more", "?a=1")),
-            f"/api//v2//provisionerkeys/{quote(secret)}", f"/api/v2/provisioner%6Beys/{quote(secret)}",
+            f"/api//v2//provisionerkeys/{quote(secret)}",
+            f"/api/v2/provisioner%6Beys/{quote(secret)}",
             f"/@victim/box/apps/web/?coder_signed_app_token_23db1dde={quote(secret)}",
-        ):  # fmt: skip
+        ):
             await world.client.get(path)
         for path in SECRET_PATHS:
             await world.client.put(f"{path}{quote(secret)}")  # no such method there
@@ -162,16 +169,28 @@ async def test_what_changes_what_a_person_keeps_is_recorded() -> None:
         secrets, skills = "/api/v2/users/me/secrets", "/api/experimental/users/me/skills"
         settings = "/api/v2/oauth2-provider/settings"
         for method, path, body, kind, action, changed in (
-            ("POST", secrets, {"name": "db", "value": "first-value", "env_name": "DB"}, "user_secret", "create",
-             "value"),
+            (
+                "POST",
+                secrets,
+                {"name": "db", "value": "first-value", "env_name": "DB"},
+                "user_secret",
+                "create",
+                "value",
+            ),
             ("PATCH", f"{secrets}/db", {"value": "second-value"}, "user_secret", "write", "value"),
             ("DELETE", f"{secrets}/db", None, "user_secret", "delete", "value"),
             ("POST", skills, {"content": skill.format("a")}, "user_skill", "create", "description"),
             ("PATCH", f"{skills}/tidy", {"content": skill.format("b")}, "user_skill", "write", "description"),
             ("DELETE", f"{skills}/tidy", None, "user_skill", "delete", "description"),
-            ("PUT", settings, {"dynamic_client_registration_enabled": True}, "oauth2_provider_settings", "write",
-             "dynamic_client_registration_enabled"),
-        ):  # fmt: skip
+            (
+                "PUT",
+                settings,
+                {"dynamic_client_registration_enabled": True},
+                "oauth2_provider_settings",
+                "write",
+                "dynamic_client_registration_enabled",
+            ),
+        ):
             answer = await world.request(method, path, json=body)
             assert answer.status_code < 300, answer.text
             (row,) = (await world.get(f"/api/v2/audit?limit=1&q=resource_type:{kind}")).json()["audit_logs"]

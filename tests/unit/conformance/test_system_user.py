@@ -15,9 +15,9 @@ from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.tables.identity import users
 from tests.conformance.bodies import BODIES
 from tests.conformance.world import Populated, populated
-from tests.kit.described_world import SETTINGS, described, shape
-from tests.kit.openapi import operations
-from tests.kit.strange_requests import fill
+from tests.kit.api.api_description import operations
+from tests.kit.api.api_fuzzer import fill
+from tests.kit.api.callable_operations import SETTINGS, described, shape
 
 _NAMES = ("prebuilds", str(PREBUILDS_USER_ID), str(PREBUILDS_USER_ID).upper())
 _OF_A_USER = ("{user}", "/scim/v2/Users/{")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.dashboard_sizes import DIST, LIMIT_KB, kilobytes, page_files, shared_files
+from tests.kit.dashboard.pages import DIST, LIMIT_KB, kilobytes, page_files, shared_files
 
 PAGES = ("WorkspacesPage", "TemplatesPage", "CreateWorkspacePage", "UsersPage", "AuditPage")
 

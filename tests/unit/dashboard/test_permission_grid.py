@@ -1,28 +1,13 @@
-"""The role editor's grid against the server's own table of what may be done to what."""
+"""The role editor's grid against the server's own table of permitted actions."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-import pytest
-
 from coder.domain.access.resources import ACTIONS
-
-SOURCE = Path(__file__).resolve().parents[3] / "coder/dashboard/src/pages/organizations/permission-grid.ts"
-_ROW = re.compile(r'\{ kind: "([a-z_]+)",.*?actions: \[([^\]]*)\] \}')
+from tests.kit.dashboard.source_modules import evaluate, needs_node
 
 
-def grid() -> dict[str, list[str]]:
-    text = SOURCE.read_text(encoding="utf-8")
-    start = text.index("export const GRID")
-    table = text[start : text.index("\n];", start)]
-    found = {kind: re.findall(r'"([a-z_]+)"', actions) for kind, actions in _ROW.findall(table)}
-    assert len(found) == table.count("kind: ") - 1, "a row is written in another way"  # one is the type's
-    return found
-
-
-@pytest.mark.parametrize(("kind", "actions"), grid().items())
-def test_a_row_offers_what_the_server_knows_and_all_of_it(kind: str, actions: list[str]) -> None:
-    assert kind in ACTIONS
-    assert sorted(actions) == sorted(ACTIONS[kind])
+@needs_node
+def test_grid_offers_every_action_of_server() -> None:
+    grid = {row["kind"]: sorted(row["actions"]) for row in evaluate("permission-grid.ts", "module.GRID")}
+    assert grid
+    assert grid == {kind: sorted(ACTIONS[kind]) for kind in grid}

@@ -21,7 +21,7 @@ from coder.mesh.drivers.overlay import UdpFlow
 from coder.mesh.drivers.pipe import pipe_pair
 from coder.mesh.errors import UnknownPeerError, UnreachableError
 from coder.mesh.node import Node, NodeConfig, PeerConfig, TcpStream, open_node
-from tests.kit.mesh import REGION, Pair, address, dial_bare, introduce, node_pair, one_region
+from tests.kit.network.overlay_pair import REGION, Pair, address, dial_bare, introduce, node_pair, one_region
 
 BIG = 10_000_000
 

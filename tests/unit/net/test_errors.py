@@ -10,7 +10,7 @@ import pytest
 
 from coder.base.clock import FakeClock
 from coder.net.errors import NetError, tls_failure
-from tests.kit.certificates import Authority
+from tests.kit.stand_ins.certificates import Authority
 
 HOST = "coder.example.com"
 NOW = FakeClock(datetime(1970, 1, 1, 0, 3, tzinfo=UTC))

@@ -18,7 +18,7 @@ from coder.net.http1 import HttpClient
 from coder.net.masking import MOST_SHOWN, SECRET_PATHS, masked, masked_path
 from coder.net.policy import DialPolicy
 from coder.net.request_log import REQUESTS
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 SECRET = "kept-to-Oneself%2F9"
 
@@ -31,7 +31,10 @@ SECRET = "kept-to-Oneself%2F9"
         ("https://x.example/a?coder_session_token=abc&b=1", "https://x.example/a?coder_session_token=***&b=1"),
         ("https://x.example/a?code=1&STATE=2", "https://x.example/a?code=***&STATE=***"),
         ("https://user:pass@x.example/a", "https://***@x.example/a"),
-        ("https://x.example/base/api/v2/provisionerkeys/abc/?a=1", "https://x.example/base/api/v2/provisionerkeys/***?a=1"),
+        (
+            "https://x.example/base/api/v2/provisionerkeys/abc/?a=1",
+            "https://x.example/base/api/v2/provisionerkeys/***?a=1",
+        ),
         ("/api/v2/organizations/o/provisionerkeys/named", "/api/v2/organizations/o/provisionerkeys/named"),
         ("/api/v2/provisionerkeys/", "/api/v2/provisionerkeys/"),
         ("//derp/streams//abc/def", "//derp/streams//***"),
@@ -39,7 +42,7 @@ SECRET = "kept-to-Oneself%2F9"
         ("/a&key?b=c&d?e=1&f=2?secret_g=3", "/a&key?b=***&d?e=1&f=2?secret_g=***"),
         ("/keys=1/token?a=b", "/keys=1/token?a=b"),
     ],
-)  # fmt: skip
+)
 def test_secrets_are_stars(url: str, shown: str) -> None:
     assert masked(url) == shown
 
@@ -47,10 +50,16 @@ def test_secrets_are_stars(url: str, shown: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "?" * 300 + "key" * 300, "?key" * 300, "&key" * 300, "=" * 900, "?key=" * 300, "//" * 500, "//@" * 300,
+        "?" * 300 + "key" * 300,
+        "?key" * 300,
+        "&key" * 300,
+        "=" * 900,
+        "?key=" * 300,
+        "//" * 500,
+        "//@" * 300,
         "/api/v2/" * 99,
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("mask", [masked, masked_path])
 def test_work_grows_with_the_address(url: str, mask: Callable[[str], str]) -> None:
     """Of a stranger's choice. What is done is counted; steps of patterns: conformance/test_every_pattern.py."""
@@ -107,11 +116,15 @@ TIMEOUT = 0.05
 @pytest.mark.parametrize(
     ("handler", "kind"),
     [
-        (answering(NOT_FOUND), HttpError), (answering(NOT_ALLOWED), HttpError), (answering(LARGE), NetError),
-        (silent, NetError), (answering(b""), NetError), (answering(b"no HTTP\r\n\r\n"), NetError),
+        (answering(NOT_FOUND), HttpError),
+        (answering(NOT_ALLOWED), HttpError),
+        (answering(LARGE), NetError),
+        (silent, NetError),
+        (answering(b""), NetError),
+        (answering(b"no HTTP\r\n\r\n"), NetError),
     ],
     ids=["404", "405", "too large", "timeout", "closed", "no http"],
-)  # fmt: skip
+)
 async def test_no_failed_request_tells_its_secret(
     path: str,
     handler: Callable[[trio.SocketStream], Awaitable[None]],

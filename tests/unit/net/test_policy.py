@@ -13,9 +13,9 @@ from coder.net.blocking import BlockingClient
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy, environment_proxies, proxy_for
-from tests.kit.certificates import Authority
-from tests.kit.coderd import running_coderd
-from tests.kit.hostile import AuthProxy, serve_box
+from tests.kit.network.middleboxes import AuthProxy, serve_box
+from tests.kit.server.coderd import running_coderd
+from tests.kit.stand_ins.certificates import Authority
 
 
 @pytest.mark.parametrize(
@@ -104,17 +104,23 @@ async def test_an_own_authority_a_client_certificate_and_a_proxy(tmp_path: Path)
     mine = authority.issue("ana")
     async with (
         running_coderd(
-            http_address="", tls_enable=True, tls_address="127.0.0.1:0", tls_cert_file=(cert,), tls_key_file=(key,),
-            tls_client_auth="require-and-verify", tls_client_ca_file=authority.file,
+            http_address="",
+            tls_enable=True,
+            tls_address="127.0.0.1:0",
+            tls_cert_file=(cert,),
+            tls_key_file=(key,),
+            tls_client_auth="require-and-verify",
+            tls_client_ca_file=authority.file,
         ) as world,
         trio.open_nursery() as nursery,
-    ):  # fmt: skip
+    ):
         box = AuthProxy(("127.0.0.1", int(world.url.rsplit(":", 1)[1])), "ana", "secret")
         port = await nursery.start(serve_box, box)
         through = {"https": f"http://ana:secret@127.0.0.1:{port}"}
         policy = DialPolicy("https://coder.test", ca_file=authority.file, proxies=through)
-        assert await answers(DialPolicy(policy.url, ca_file=authority.file, client_cert=mine[0], client_key=mine[1],
-                                        proxies=through))  # fmt: skip
+        assert await answers(
+            DialPolicy(policy.url, ca_file=authority.file, client_cert=mine[0], client_key=mine[1], proxies=through)
+        )
         for error in await failure(policy):
             assert error.code == "tls"
             assert "--client-tls-cert-file" in error.hint

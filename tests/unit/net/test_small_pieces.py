@@ -34,8 +34,8 @@ from coder.net.policy import DialPolicy
 from coder.net.stream_exchange import exchange
 from coder.net.websocket import MAX_FRAMES, WebSocketStream
 from tests.arch.test_house import ROOT, SOURCES
-from tests.kit.odd_server import odd_server
-from tests.kit.turns import counted_turns, peer_says
+from tests.kit.event_loop_probes import counted_turns, peer_says
+from tests.kit.stand_ins.scripted_http_servers import odd_server
 
 COUNT = 60 * PIECES
 BODY = b"1\r\nx\r\n" * COUNT + b"0\r\n\r\n"
@@ -79,8 +79,12 @@ async def by_the_proxy_of_applications(said: bytes = ANSWER) -> None:
 
 
 READERS: list[Callable[[], Awaitable[None]]] = [
-    by_an_exchange, by_the_refusal_of_an_upgrade, by_the_client, by_an_agent, by_the_proxy_of_applications,
-]  # fmt: skip
+    by_an_exchange,
+    by_the_refusal_of_an_upgrade,
+    by_the_client,
+    by_an_agent,
+    by_the_proxy_of_applications,
+]
 
 
 # ---- frames of a WebSocket
@@ -139,9 +143,13 @@ async def by_the_api_of_pongs() -> None:
 
 
 READERS += [
-    by_a_websocket_of_empty_pieces, by_a_stream_of_empty_pieces, by_a_websocket_of_pongs,
-    by_a_websocket_of_small_messages, by_the_api_of_empty_pieces, by_the_api_of_pongs,
-]  # fmt: skip
+    by_a_websocket_of_empty_pieces,
+    by_a_stream_of_empty_pieces,
+    by_a_websocket_of_pongs,
+    by_a_websocket_of_small_messages,
+    by_the_api_of_empty_pieces,
+    by_the_api_of_pongs,
+]
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)

@@ -139,10 +139,17 @@ def listening(timers: Timers, asked: list[None]) -> Any:
     """A connection that has been let in, asks after 30 seconds of silence, and gives up after three questions."""
     connection = object.__new__(asyncssh.connection.SSHServerConnection)
     vars(connection).update(
-        _auth_complete=True, _keepalive_interval=30, _keepalive_count=0, _keepalive_count_max=3, _keepalive_timer=None,
-        _loop=timers, _make_keepalive_request=lambda: None, create_task=asked.append,
-        connection_lost=asked.append, _server=True,
-    )  # fmt: skip
+        _auth_complete=True,
+        _keepalive_interval=30,
+        _keepalive_count=0,
+        _keepalive_count_max=3,
+        _keepalive_timer=None,
+        _loop=timers,
+        _make_keepalive_request=lambda: None,
+        create_task=asked.append,
+        connection_lost=asked.append,
+        _server=True,
+    )
     return connection
 
 

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from coder.net.ssh_transport import PIECE, READ_SIZE, StreamTransport
-from tests.kit.turns import counted_turns, peer_says
+from tests.kit.event_loop_probes import counted_turns, peer_says
 
 
 class Taker(asyncio.Protocol):
@@ -54,9 +54,7 @@ async def test_what_one_packet_lacks_is_given_at_once() -> None:
     taker = Taker()
     head, tag = b"16 bytes of head", 16
     size = PIECE + 100
-    vars(taker).update(
-        _packet=head, _pktlen=size, _inpbuf=b"x" * 60, _recv_macsize=tag, _recv_blocksize=len(head)
-    )  # fmt: skip
+    vars(taker).update(_packet=head, _pktlen=size, _inpbuf=b"x" * 60, _recv_macsize=tag, _recv_blocksize=len(head))
     transport = await pumping(taker)
     await transport.pump()
     assert taker.taken[0] == 4 + size + tag - len(head) - 60

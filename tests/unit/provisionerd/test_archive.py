@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coder.provisionerd import archive
-from tests.kit.provisioner_server import tar_of
+from tests.kit.provisioners.scripted_job_server import tar_of
 
 
 def _tar(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
@@ -54,11 +54,17 @@ def test_links_and_devices_are_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "entries",
     [
-        [""], ["."], ["a", "a/b"], ["a/", "a"], ["a", "a/"], ["n" * 300], ["/".join(["d" * 200] * 30)],
+        [""],
+        ["."],
+        ["a", "a/b"],
+        ["a/", "a"],
+        ["a", "a/"],
+        ["n" * 300],
+        ["/".join(["d" * 200] * 30)],
         ["a\udcff/" + "b" * 300],
     ],
     ids=lambda names: names[-1][:10] or "empty",
-)  # fmt: skip
+)
 def test_what_no_folder_can_hold(tmp_path: Path, entries: list[str]) -> None:
     """A name of no length or too much of it, and files where directories are: a sentence that says which."""
     made = [(_entry(name, tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE), b"") for name in entries]

@@ -23,7 +23,7 @@ from coder.provisionerd.terraform.provider.provider import TerraformProvider
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.proto.provisionerd_pb2 import FailedJob
-from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon
+from tests.kit.provisioners.scripted_job_server import FakeServer, echo_archive, running_daemon
 from tests.unit.provisionerd.executors.test_terraform import HEAD, World, building, running
 
 ECHO = {"echo": EchoExecutor()}

@@ -24,7 +24,7 @@ from coder.rpc import calls, drpc
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.proto.provisionerd_pb2 import FailedJob
-from tests.kit.provisioner_server import FakeServer, echo_archive, running_daemon, tar_of
+from tests.kit.provisioners.scripted_job_server import FakeServer, echo_archive, running_daemon, tar_of
 
 ECHO = {"echo": EchoExecutor()}
 
@@ -36,9 +36,11 @@ def config(tmp_path: Path) -> DaemonConfig:
 
 def _import(archive: bytes, **fields: Any) -> pd.AcquiredJob:
     return pd.AcquiredJob(
-        job_id="job", provisioner="echo", template_source_archive=archive,
+        job_id="job",
+        provisioner="echo",
+        template_source_archive=archive,
         template_import=pd.AcquiredJob.TemplateImport(metadata=pb.Metadata(coder_url="http://c"), **fields),
-    )  # fmt: skip
+    )
 
 
 def _build(
@@ -46,9 +48,11 @@ def _build(
 ) -> pd.AcquiredJob:
     metadata = pb.Metadata(workspace_transition=transition, workspace_id="w")
     return pd.AcquiredJob(
-        job_id="job", provisioner="echo", template_source_archive=archive,
+        job_id="job",
+        provisioner="echo",
+        template_source_archive=archive,
         workspace_build=pd.AcquiredJob.WorkspaceBuild(metadata=metadata, **fields),
-    )  # fmt: skip
+    )
 
 
 def _log(text: str) -> pb.Log:
@@ -67,14 +71,18 @@ async def test_import(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> N
         init=[_log("init"), pb.InitComplete(modules=[pb.Module(key="m")])],
         parse=[pb.ParseComplete(template_variables=[pb.TemplateVariable(name="v")], workspace_tags={"a": "b"})],
         plan=[_log("plan"), pb.PlanComplete(plan=b"{}")],
-        start_graph=[pb.GraphComplete(
-            resources=[pb.Resource(name="r"), pb.Resource(name="e")],
-            parameters=[pb.RichParameter(name="p")],
-            external_auth_providers=[pb.ExternalAuthProviderResource(id="gh")],
-            presets=[pb.Preset(name="s")], ai_tasks=[pb.AITask(id="t")], has_external_agents=True,
-        )],
+        start_graph=[
+            pb.GraphComplete(
+                resources=[pb.Resource(name="r"), pb.Resource(name="e")],
+                parameters=[pb.RichParameter(name="p")],
+                external_auth_providers=[pb.ExternalAuthProviderResource(id="gh")],
+                presets=[pb.Preset(name="s")],
+                ai_tasks=[pb.AITask(id="t")],
+                has_external_agents=True,
+            )
+        ],
         stop_graph=[pb.GraphComplete(resources=[pb.Resource(name="r")])],
-    )  # fmt: skip
+    )
     done = (await _outcome(server, config, _import(archive))).template_import
     assert [one.name for one in done.start_resources] == ["r", "e"]
     assert [one.name for one in done.stop_resources] == ["r"]

@@ -8,7 +8,7 @@ import trio
 from coder.base.errors import CoderError
 from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.metrics import metrics_text, serve_metrics
-from tests.kit.http_client import http_client
+from tests.kit.api.http_clients import http_client
 
 
 def _samples(activity: ProvisionerActivity) -> dict[str, float]:

@@ -21,7 +21,7 @@ from coder.provisionerd.executors.contract import Settings
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.paths import DATA
-from tests.kit.provisioner_server import FakeServer, running_daemon
+from tests.kit.provisioners.scripted_job_server import FakeServer, running_daemon
 
 _WIRE = DATA / "wire"
 _KINDS = ("init", "parse", "plan", "graph", "apply")

@@ -20,8 +20,8 @@ from coder.rpc.message_limits import fields_below
 from coder.rpc.proto import agent_pb2, provisionerd_pb2, tailnet_pb2
 from coder.rpc.request_limits import REQUEST_LIMITS, TOGETHER
 from coder.rpc.session import Session
-from tests.kit import rpc_ids
-from tests.kit.recordings import load_lines, message_type
+from tests.kit.api import id_fields
+from tests.kit.recordings.wire_recordings import load_lines, message_type
 from tests.unit.rpc.test_session import connected
 
 Path = tuple[Any, ...]
@@ -101,7 +101,7 @@ def _put_text(root: Any, path: Path, size: int, *, key: bool = False) -> None:
 
 def _cases() -> Iterator[tuple[str, Path, str, int]]:
     """(method, path, what of it, most)"""
-    for name, method in rpc_ids.methods().items():
+    for name, method in id_fields.methods().items():
         for path in _paths(method.input_type):
             limit = REQUEST_LIMITS.of(path[-1])
             found = (("elements", limit.elements), ("text", limit.size), ("key", limit.key_size))
@@ -109,7 +109,7 @@ def _cases() -> Iterator[tuple[str, Path, str, int]]:
 
 
 def _filled(name: str, path: Path, what: str, count: int) -> Message:
-    root = rpc_ids.request_of(name)
+    root = id_fields.request_of(name)
     if what == "elements":
         _put_elements(root, path, count)
     else:
@@ -150,7 +150,7 @@ async def test_elements_of_all_lists_count_together() -> None:
 
 
 async def test_what_counts_apart_stands_once_in_a_message() -> None:
-    for method in rpc_ids.methods().values():
+    for method in id_fields.methods().values():
         for path in _paths(method.input_type):
             if REQUEST_LIMITS.of(path[-1]).is_apart:
                 assert not any(field.is_repeated for field in path[:-1]), path[-1].full_name
@@ -158,7 +158,7 @@ async def test_what_counts_apart_stands_once_in_a_message() -> None:
 
 def test_rows_are_fields_of_requests() -> None:
     known: set[str] = set()
-    for method in rpc_ids.methods().values():
+    for method in id_fields.methods().values():
         field: Any
         for field in fields_below(method.input_type):
             known.add(field.full_name)
@@ -171,7 +171,7 @@ def test_rows_are_fields_of_requests() -> None:
 def test_recorded_messages_are_far_below() -> None:
     """A quarter of each limit at most, in whatever genuine programs were heard to send."""
     heard = load_lines("proto_messages_agent_tailnet.jsonl") + load_lines("proto_messages_provisioner.jsonl")
-    asked = {method.input_type.full_name for method in rpc_ids.methods().values()}
+    asked = {method.input_type.full_name for method in id_fields.methods().values()}
     messages = [
         message_type(one["type"]).FromString(bytes.fromhex(one["hex"])) for one in heard if one["type"] in asked
     ]
@@ -211,20 +211,20 @@ def _handlers(seen: list[str]) -> Handlers:
             seen.append(request.DESCRIPTOR.full_name)
 
     return {
-        _full(name): Bidi(answer_each, type(rpc_ids.request_of(name)))
+        _full(name): Bidi(answer_each, type(id_fields.request_of(name)))
         if method.client_streaming
-        else Unary(answer, type(rpc_ids.request_of(name)))
-        for name, method in rpc_ids.methods().items()
+        else Unary(answer, type(id_fields.request_of(name)))
+        for name, method in id_fields.methods().items()
     }
 
 
 def _full(name: str) -> str:
-    method = rpc_ids.methods()[name]
+    method = id_fields.methods()[name]
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
 async def _say(session: Session, name: str, message: Message) -> None:
-    if not rpc_ids.methods()[name].client_streaming:
+    if not id_fields.methods()[name].client_streaming:
         await session.call(_full(name), message, Empty)
         return
     async with session.open_stream(_full(name), type(message), Empty) as stream:
@@ -243,7 +243,7 @@ async def test_a_peer_reads_what_was_too_much_and_goes_on() -> None:
                 await _say(client, name, _filled(name, path, what, most + 1))
             assert not seen
             await _say(client, name, _filled(name, path, what, most))
-            assert seen.pop() == rpc_ids.methods()[name].input_type.full_name
+            assert seen.pop() == id_fields.methods()[name].input_type.full_name
 
 
 async def test_large_messages_are_measured_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import trio
 from coder.rpc import drpc, yamux
 from coder.rpc.calls import serve_calls
 from coder.rpc.mux import _REST_FRAMES, open_mux
-from tests.kit.turns import counted_turns, peer_says
+from tests.kit.event_loop_probes import counted_turns, peer_says
 
 COUNT = 20_000
 

@@ -10,7 +10,7 @@ import pytest
 from coder.mesh.core.paths.derpmap import DerpMap, DerpNode, DerpRegion
 from coder.rpc.proto import tailnet_pb2
 from coder.tailnet import derpmap
-from tests.kit.recordings import load_json, load_lines, message_type
+from tests.kit.recordings.wire_recordings import load_json, load_lines, message_type
 
 EMBEDDED = DerpNode("999b", 999, "127.0.0.1", stun_port=-1, derp_port=7080, force_http=True)
 MAP = DerpMap(

@@ -21,9 +21,9 @@ from coder.net.policy import DialPolicy
 from coder.tailnet import verdicts
 from coder.tailnet.network_check import check_network, to_json
 from coder.tailnet.relay import RelayDialer
-from tests.kit.coderd import World, running_coderd
-from tests.kit.hostile import UpgradeStripper, serve_box
-from tests.kit.schema import check
+from tests.kit.api.api_description import check
+from tests.kit.network.middleboxes import UpgradeStripper, serve_box
+from tests.kit.server.coderd import World, running_coderd
 
 
 def policy_of(world: World, url: str = "") -> DialPolicy:
@@ -72,8 +72,11 @@ async def test_a_friendly_network_and_a_stripping_one(capsys: pytest.CaptureFixt
         stripped = await check_network(policy_of(world, f"http://127.0.0.1:{box}"))
         states = {item.name: item.state for item in stripped.transports}
         assert (states["links"], states["relay-upgrade"], states["relay-websocket"], states["relay-stream"]) == (
-            "warning", "warning", "warning", "ok",
-        )  # fmt: skip
+            "warning",
+            "warning",
+            "warning",
+            "ok",
+        )
         assert any("strips upgrades" in line for line in verdicts.lines_of(stripped.transports))
         assert to_json(stripped)["derp"]["healthy"] is True
         nursery.cancel_scope.cancel()

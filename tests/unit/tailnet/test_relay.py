@@ -19,7 +19,7 @@ from coder.net.dial import connect
 from coder.net.errors import NetError
 from coder.net.policy import DialPolicy
 from coder.tailnet.relay import UPGRADE, WEBSOCKET, RelayDialer, _RelayTransportRefused
-from tests.kit.certificates import Authority
+from tests.kit.stand_ins.certificates import Authority
 
 NODE = DerpNode("7a", 7, "relay.test")
 REGION = DerpRegion(7, "x", "X", (NODE,))

@@ -41,11 +41,15 @@ def test_every_option_of_external_proxies_is_shared_or_named() -> None:
     ("flag", "given", "name", "value"),
     [
         ("api-rate-limit", "7", "api_rate_limit", 7),
-        ("tls-ciphers", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "tls_ciphers",
-         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",)),
+        (
+            "tls-ciphers",
+            "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+            "tls_ciphers",
+            ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",),
+        ),
         ("prometheus-address", "127.0.0.1:7", "prometheus_address", "127.0.0.1:7"),
     ],
-)  # fmt: skip
+)
 def test_what_is_given_arrives(flag: str, given: str, name: str, value: object) -> None:
     token = "2f3c0a1e-0000-4000-8000-000000000001:secret"
     own = {"primary-access-url": "https://coder.example", "proxy-session-token": token}

@@ -41,14 +41,14 @@ from coder.rpc.proto import provisioner_pb2
 from coder.tailnet.relay import RelayDialer
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.server import RunningProxy, open_proxy
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.coderd import running_coderd
-from tests.kit.forgery import forged as forge
-from tests.kit.http_client import http_client
-from tests.kit.schema import check
-from tests.kit.web_app import WebApp, running_app
-from tests.kit.whole_agent import running_agent
-from tests.kit.workspace_proxy import MEASURED, PROXIES, all_is_measured, new_proxy, proxy_config, running_proxy
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.api.api_description import check
+from tests.kit.api.http_clients import http_client
+from tests.kit.api.security_probes import forged as forge
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspace_proxy import MEASURED, PROXIES, all_is_measured, new_proxy, proxy_config, running_proxy
+from tests.kit.stand_ins.scripted_http_servers import WebApp, running_app
 
 pb = provisioner_pb2
 WEB = "/@admin/dev/apps/web"

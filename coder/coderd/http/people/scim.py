@@ -96,13 +96,18 @@ async def get_config() -> Response:
             "sort": no,
             "etag": no,
             "authenticationSchemes": [
-                {"type": "oauthbearertoken", "name": "HTTP Header Authentication",
-                 "description": "The key of --scim-auth-header as a bearer token"}
+                {
+                    "type": "oauthbearertoken",
+                    "name": "HTTP Header Authentication",
+                    "description": "The key of --scim-auth-header as a bearer token",
+                }
             ],
-            "meta": {"resourceType": "ServiceProviderConfig",
-                     "location": f"{context().access_url}/scim/v2/ServiceProviderConfig"},
+            "meta": {
+                "resourceType": "ServiceProviderConfig",
+                "location": f"{context().access_url}/scim/v2/ServiceProviderConfig",
+            },
         }
-    )  # fmt: skip
+    )
 
 
 @route(

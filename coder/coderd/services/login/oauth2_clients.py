@@ -28,9 +28,19 @@ _DEFAULTS: Mapping[str, Any] = {
     "token_endpoint_auth_method": "client_secret_basic",
 }
 _METADATA = (
-    "client_name", "client_uri", "contacts", "jwks", "jwks_uri", "logo_uri", "policy_uri", "redirect_uris", "scope",
-    "software_id", "software_version", "tos_uri",
-)  # fmt: skip
+    "client_name",
+    "client_uri",
+    "contacts",
+    "jwks",
+    "jwks_uri",
+    "logo_uri",
+    "policy_uri",
+    "redirect_uris",
+    "scope",
+    "software_id",
+    "software_version",
+    "tos_uri",
+)
 _LISTS = frozenset({"redirect_uris", "contacts", "grant_types", "response_types"})
 _MOST, _LONGEST = 50, 2048
 """Ours: values in a list of metadata, and characters of one."""

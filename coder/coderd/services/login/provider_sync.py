@@ -105,8 +105,10 @@ async def _groups(
     mapping: Mapping[str, Any] = settings.mapping or {}
     if not field and is_default and ctx.config.oidc_group_field:
         field, pattern, make = (
-            ctx.config.oidc_group_field, ctx.config.oidc_group_regex_filter, ctx.config.oidc_group_auto_create
-        )  # fmt: skip
+            ctx.config.oidc_group_field,
+            ctx.config.oidc_group_regex_filter,
+            ctx.config.oidc_group_auto_create,
+        )
         mapping = struct_value(ctx.config.oidc_group_mapping) or {}
     if not field:
         return

@@ -137,9 +137,14 @@ class Bridge:
         if self._proxies.get(update.peer) is not None:
             return  # of two proxies each has its own replica
         self._say(
-            "update", to=proxy.home, peer=update.peer, other=proxy.peer, kind=int(update.kind), reason=update.reason,
+            "update",
+            to=proxy.home,
+            peer=update.peer,
+            other=proxy.peer,
+            kind=int(update.kind),
+            reason=update.reason,
             node=_text(update.node),
-        )  # fmt: skip
+        )
 
     def forget(self, proxy: _Proxy) -> None:
         self._live.mailboxes.pop(proxy.number, None)

@@ -52,9 +52,16 @@ class Replicas:
         ctx, now = self._ctx, self._ctx.clock.now()
         began = ctx.clock.monotonic()
         row = ReplicaRow(
-            self._me.id, socket.gethostname(), ctx.config.derp_server_region_id, ctx.config.derp_server_relay_url,
-            self._latency_us, self._me.started_at, now, BUILD_VERSION, "",
-        )  # fmt: skip
+            self._me.id,
+            socket.gethostname(),
+            ctx.config.derp_server_region_id,
+            ctx.config.derp_server_relay_url,
+            self._latency_us,
+            self._me.started_at,
+            now,
+            BUILD_VERSION,
+            "",
+        )
         self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
         ctx.part(Coordinator).bridge.set_others(one.id for one in self.rows)

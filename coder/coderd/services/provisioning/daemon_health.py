@@ -193,9 +193,15 @@ async def list_health(ctx: Context, subject: Subject, organization_id: UUID) -> 
         busy = here and any(job.worker_id == row.id and job.status in {"running", "canceling"} for job in jobs)
         status = daemon_status(row.last_seen_at, busy=busy, now=now)
         health = ProvisionerDaemonHealth(
-            row.id, row.name, status, "heartbeat", here, row.version, DaemonSlots(1, int(busy)),
+            row.id,
+            row.name,
+            status,
+            "heartbeat",
+            here,
+            row.version,
+            DaemonSlots(1, int(busy)),
             answered_at=row.last_seen_at,
-        )  # fmt: skip
+        )
         if row.key_id == BUILT_IN_KEY and here:
             health.source, health.host, health.measured_at = "process", _own_host(inside.look()), now
         elif row.id in measured:

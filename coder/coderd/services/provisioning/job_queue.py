@@ -114,8 +114,11 @@ class JobQueue:
             metrics = self._ctx.part(Metrics)
             metrics["coderd_provisioner_job_queue_wait_seconds"].observe(
                 max(((job.started_at or job.created_at) - job.created_at).total_seconds(), 0),
-                reason, job.type, job.provisioner, transition,
-            )  # fmt: skip
+                reason,
+                job.type,
+                job.provisioner,
+                transition,
+            )
         except Exception as error:
             # The job's end is told, too; watchers only miss that it began.
             _log.warn("watchers were not told of a job's start", job=job.id, error=error)

@@ -399,8 +399,13 @@ def _check_names(agents: Sequence[AgentRow]) -> None:
 async def _check_texts(rows: _Rows, turns: Turns) -> None:
     # Postgres cannot store a zero byte; told here, it is the job's error and not a hung job.
     parts: tuple[Sequence[Any], ...] = (
-        rows.resources, rows.agents, rows.apps, rows.scripts, rows.sources, rows.metadata,
-    )  # fmt: skip
+        rows.resources,
+        rows.agents,
+        rows.apps,
+        rows.scripts,
+        rows.sources,
+        rows.metadata,
+    )
     for row in chain.from_iterable(parts):
         await turns.rest()
         for item in fields(row):

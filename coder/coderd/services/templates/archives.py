@@ -30,9 +30,18 @@ MAX_DIRECTORY = 8 << 20
 _DIRECTORY_SIZE = 5
 _CHUNK = 1 << 20
 UNREADABLE = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error,
-    EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    ValueError,
+    OverflowError,
+)
 "What the standard library raises for archives that lie: names that are not UTF-8, modes and sizes out of range."
 _LIES = (None, errno.EINVAL)
 """Numbers of an OSError that is the archive's: none (decompressors), a place before the file's beginning. Any other is

@@ -288,11 +288,12 @@ def _workspace_of_build() -> Select[tuple[str]]:
 NAMED: dict[str, tuple[Select[tuple[str]], tuple[ColumnElement[UUID], ...]]] = {
     "oauth2_provider_app": (select(oauth2_provider_apps.c.name), (oauth2_provider_apps.c.id,)),
     "oauth2_provider_app_secret": (
-        select(oauth2_provider_app_secrets.c.display_secret), (oauth2_provider_app_secrets.c.id,),
+        select(oauth2_provider_app_secrets.c.display_secret),
+        (oauth2_provider_app_secrets.c.id,),
     ),
     "workspace_build": (_workspace_of_build(), (workspace_builds.c.id, workspace_builds.c.job_id)),
     "workspace_proxy": (select(workspace_proxies.c.name), (workspace_proxies.c.id,)),
-}  # fmt: skip
+}
 """Kinds of which an entry says only which one it was: where their names are, and by what they are found."""
 
 

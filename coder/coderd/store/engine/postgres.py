@@ -122,9 +122,17 @@ async def _initialise(cluster: Cluster, programs: Path, durable: bool) -> None:
     shutil.rmtree(cluster.data, ignore_errors=True)
     make_folder(cluster.data, cluster.account, 0o700)
     command = [
-        str(programs / "initdb"), "-D", str(cluster.data), "-U", "coder", "--encoding=UTF8", "--no-locale",
-        "--auth=trust", "--no-instructions", *([] if durable else ["--no-sync"]),
-    ]  # fmt: skip
+        str(programs / "initdb"),
+        "-D",
+        str(cluster.data),
+        "-U",
+        "coder",
+        "--encoding=UTF8",
+        "--no-locale",
+        "--auth=trust",
+        "--no-instructions",
+        *([] if durable else ["--no-sync"]),
+    ]
     await _run_program(cluster, command)
     create = [str(programs / "postgres"), "--single", "-D", str(cluster.data), "-F", "postgres"]
     await _run_program(cluster, create, b"CREATE DATABASE coder;\n")

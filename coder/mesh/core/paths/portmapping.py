@@ -76,9 +76,20 @@ class PortMapping:
     """One UDP port of ours and one router. Time in seconds on any monotonic clock."""
 
     __slots__ = (
-        "_by_pcp", "_client", "_due", "_expires", "_external_ip", "_nonce", "_port", "_random", "_tries",
-        "_wanted_port", "external", "speaks", "state",
-    )  # fmt: skip
+        "_by_pcp",
+        "_client",
+        "_due",
+        "_expires",
+        "_external_ip",
+        "_nonce",
+        "_port",
+        "_random",
+        "_tries",
+        "_wanted_port",
+        "external",
+        "speaks",
+        "state",
+    )
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self.state = MappingState.IDLE
@@ -112,8 +123,11 @@ class PortMapping:
         last: list[bytes] = []
         if self.external is not None:
             # A lifetime of zero deletes (RFC 6887 section 15, RFC 6886 section 3.4).
-            last = [PcpMap(self._nonce, self._client, self._port, 0).encode() if self._by_pcp
-                    else PmpMap(self._port, 0).encode()]  # fmt: skip
+            last = [
+                PcpMap(self._nonce, self._client, self._port, 0).encode()
+                if self._by_pcp
+                else PmpMap(self._port, 0).encode()
+            ]
         self.external = None
         self._step(MappingEvent.UNWANTED, now)
         return last

@@ -37,8 +37,20 @@ _MAX_STAGED_CALLS = 1024
 class PathActions:
     """For all peers of one endpoint."""
 
-    __slots__ = ("_disco_private", "_endpoints_fresh_until", "_mtu", "_node_key", "_own_endpoints", "_random", "_relay",
-                 "_sink", "_stack", "_waiting_calls", "disco_key", "timer_queue")  # fmt: skip
+    __slots__ = (
+        "_disco_private",
+        "_endpoints_fresh_until",
+        "_mtu",
+        "_node_key",
+        "_own_endpoints",
+        "_random",
+        "_relay",
+        "_sink",
+        "_stack",
+        "_waiting_calls",
+        "disco_key",
+        "timer_queue",
+    )
 
     def __init__(
         self,

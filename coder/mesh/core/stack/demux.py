@@ -54,7 +54,7 @@ class Demux:
         "held",
         "listeners",
         "udp_sockets",
-    )  # fmt: skip
+    )
 
     def __init__(
         self, routes: Routes, table: ConnectionTable, transmit: Transmitter, random: Callable[[int], bytes]

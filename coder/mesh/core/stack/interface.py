@@ -35,9 +35,15 @@ from coder.mesh.core.wire import icmp, ip, ip4, tsmp, udp
 from coder.mesh.core.wire.batch import Batch, TxBuf
 
 __all__ = [
-    "ListeningSocket", "PendingConnection", "Stack", "StackError", "StackEvent", "TcpSettings", "TcpSocket",
+    "ListeningSocket",
+    "PendingConnection",
+    "Stack",
+    "StackError",
+    "StackEvent",
+    "TcpSettings",
+    "TcpSocket",
     "UdpSocket",
-]  # fmt: skip
+]
 
 
 class Stack:

@@ -28,8 +28,17 @@ class Transmitter(Host):
     """One host's way out."""
 
     __slots__ = (
-        "_complaints", "_out", "_paused", "_random", "_ready", "_spare", "_table", "deadlines", "notifier", "now",
-    )  # fmt: skip
+        "_complaints",
+        "_out",
+        "_paused",
+        "_random",
+        "_ready",
+        "_spare",
+        "_table",
+        "deadlines",
+        "notifier",
+        "now",
+    )
 
     def __init__(
         self,

@@ -31,12 +31,22 @@ def _read(**said: Any) -> Configuration:
 def test_layers_of_a_merged_configuration_add_up() -> None:
     first = {"apps": [{"slug": "docs", "url": "http://a"}, {"slug": "web"}], "displayApps": {"vscode": False}}
     last = {
-        "name": "inner", "autoStart": True, "displayApps": {"vscode_insiders": True, "none": True, "ssh_helper": 1},
-        "apps": [{
-            "slug": "docs", "displayName": "Docs", "url": "http://b", "share": "organization", "openIn": "tab",
-            "order": 3, "hidden": True, "healthCheck": {"url": "http://b/h", "interval": 5, "threshold": 2},
-        }],
-    }  # fmt: skip
+        "name": "inner",
+        "autoStart": True,
+        "displayApps": {"vscode_insiders": True, "none": True, "ssh_helper": 1},
+        "apps": [
+            {
+                "slug": "docs",
+                "displayName": "Docs",
+                "url": "http://b",
+                "share": "organization",
+                "openIn": "tab",
+                "order": 3,
+                "hidden": True,
+                "healthCheck": {"url": "http://b/h", "interval": 5, "threshold": 2},
+            }
+        ],
+    }
     merged = {"remoteUser": "dev", "customizations": {"coder": [first, last]}}
     found = _read(configuration={}, mergedConfiguration=merged, workspace={"workspaceFolder": "/workspaces/x"})
     assert (found.name, found.auto_start, found.ignore) == ("inner", True, False)
@@ -56,11 +66,16 @@ def test_the_description_alone_is_enough() -> None:
 
 
 ODD: list[Any] = [
-    [], 7, None, "x",
-    {"customizations": []}, {"customizations": {"coder": 7}}, {"customizations": {"coder": [None, 7]}},
+    [],
+    7,
+    None,
+    "x",
+    {"customizations": []},
+    {"customizations": {"coder": 7}},
+    {"customizations": {"coder": [None, 7]}},
     {"customizations": {"coder": {"apps": {"a": 1}, "displayApps": [], "name": 7, "ignore": "yes"}}},
     {"customizations": {"coder": {"apps": [7, {"slug": 7, "order": 2**40, "share": [], "healthCheck": "x"}]}}},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)

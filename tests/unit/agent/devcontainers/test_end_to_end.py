@@ -12,10 +12,10 @@ import pytest
 from coder.agent.config import DevcontainerSettings
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.container_engine import FakeEngine
+from tests.kit.agents.container_engine import FakeEngine
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.paths import ROOT
-from tests.kit.whole_agent import running_agent
 
 
 async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

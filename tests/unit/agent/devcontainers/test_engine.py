@@ -15,7 +15,7 @@ from coder.agent.devcontainers.commands import CommandError
 from coder.agent.devcontainers.engine import Port, find_engine, list_containers, read_containers_untrusted
 from coder.api.agents.agent_containers import WorkspaceAgentContainer
 from coder.api.base import codec
-from tests.kit.container_engine import FakeEngine
+from tests.kit.agents.container_engine import FakeEngine
 
 DOCKER: dict[str, Any] = {
     "Id": "a" * 64,

@@ -46,10 +46,19 @@ def test_what_was_kept_is_dropped_by_a_complete_listing_alone() -> None:
 
 
 SOURCES = {
-    API: True, API + "/": True, "/home/me": True, "/": True, API + "/src": True, "/host_mnt" + API: True,
-    "/host_mnt" + API + "/src": True, "/home/me/ap": False, API + "-2": False, "/home/you": False, "": False,
+    API: True,
+    API + "/": True,
+    "/home/me": True,
+    "/": True,
+    API + "/src": True,
+    "/host_mnt" + API: True,
+    "/host_mnt" + API + "/src": True,
+    "/home/me/ap": False,
+    API + "-2": False,
+    "/home/you": False,
+    "": False,
     "/var/lib/docker/volumes/api/_data": False,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", SOURCES)

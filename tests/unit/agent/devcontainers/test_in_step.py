@@ -17,7 +17,7 @@ from coder.agent.devcontainers.commands import CommandError
 from coder.agent.devcontainers.sub_agents import SubAgent
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import agent_pb2
-from tests.kit.devcontainer_place import ID, Place
+from tests.kit.agents.dev_container_workspace import ID, Place
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ from coder.api.base import codec
 from coder.base.own_binary import ARCHITECTURES
 from coder.net.websocket import WebSocketStream
 from coder.rpc.proto import agent_pb2
-from tests.kit.devcontainer_place import ID, Place
-from tests.kit.hanging import run
+from tests.kit.agents.dev_container_workspace import ID, Place
+from tests.kit.hang_guard import run
 
 UPGRADE = b"""GET /api/v0/containers/watch HTTP/1.1
 Host: agent
@@ -57,7 +57,7 @@ async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Plac
         found = await place.one(lambda one: "agent" in one)
         (ident,) = place.engine.ids()
         codec.decode(await _body(place), WorkspaceAgentListContainersResponse)
-        (made, request), = place.server.agents.items()  # fmt: skip
+        ((made, request),) = place.server.agents.items()
         assert found["agent"] == {"id": str(made), "name": "api", "directory": "/workspaces/api"}
         assert (found["id"], found["status"], found["dirty"]) == (str(ID), "running", False)
         assert found["container"]["id"] == ident and "error" not in found

@@ -32,13 +32,25 @@ def _status(**changes: Any) -> Any:
         derp_latency={"999-v4": 0.002},
     )
     peer = SimpleNamespace(
-        public_key="k", addresses=("fd7a::2",), path="direct", endpoint="192.0.2.1:1", rx_bytes=7, tx_bytes=5,
-        direct_bytes=9, relayed_bytes=3, last_handshake=None,
-    )  # fmt: skip
+        public_key="k",
+        addresses=("fd7a::2",),
+        path="direct",
+        endpoint="192.0.2.1:1",
+        rx_bytes=7,
+        tx_bytes=5,
+        direct_bytes=9,
+        relayed_bytes=3,
+        last_handshake=None,
+    )
     values: dict[str, Any] = {
-        "self_info": info, "udp_ports": (41641, 0), "udp_works": True, "mapping_varies": False, "port_mapping": "PCP",
-        "relays": (_Relay(),), "peers": (peer,),
-    }  # fmt: skip
+        "self_info": info,
+        "udp_ports": (41641, 0),
+        "udp_works": True,
+        "mapping_varies": False,
+        "port_mapping": "PCP",
+        "relays": (_Relay(),),
+        "peers": (peer,),
+    }
     return SimpleNamespace(**(values | changes))
 
 

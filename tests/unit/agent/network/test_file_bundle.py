@@ -45,13 +45,18 @@ async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
     found, manifest = opened(await bundled(tmp_path, asked))
     base = f"files{tmp_path}"
     assert found == {
-        f"{base}/one": b"1", f"{base}/folder/b": b"b", f"{base}/folder/deep/a": b"\x00\xff", f"{base}/link": b"1",
-    }  # fmt: skip
+        f"{base}/one": b"1",
+        f"{base}/folder/b": b"b",
+        f"{base}/folder/deep/a": b"\x00\xff",
+        f"{base}/link": b"1",
+    }
     assert manifest["requested"] == asked and manifest["truncated"] is False and manifest["limits"]["files"] == 2000
     assert [one["archive_path"] for one in manifest["files"]] == list(found)
     assert {one["path"]: one["error"] for one in manifest["errors"]} == {
-        "pipe": "no regular file", "/dev/zero": "no regular file", str(tmp_path / "none"): "No such file or directory",
-    }  # fmt: skip
+        "pipe": "no regular file",
+        "/dev/zero": "no regular file",
+        str(tmp_path / "none"): "No such file or directory",
+    }
 
 
 async def test_everything_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,10 +79,13 @@ async def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
     link.symlink_to(two)
 
     def files(second: str) -> dict[str, Any]:
-        return {"include_diff": True, "files": [
-            {"path": str(one), "edits": [{"search": "beta", "replace": "delta"}]},
-            {"path": str(link), "edits": [{"search": second, "replace": "epsilon"}]},
-        ]}  # fmt: skip
+        return {
+            "include_diff": True,
+            "files": [
+                {"path": str(one), "edits": [{"search": "beta", "replace": "delta"}]},
+                {"path": str(link), "edits": [{"search": second, "replace": "epsilon"}]},
+            ],
+        }
 
     refused = await ask("POST", "edit-files", files("absent"))
     assert refused.status == 400 and b"not there" in refused.body

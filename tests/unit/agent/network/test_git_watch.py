@@ -103,8 +103,9 @@ async def test_the_whole_at_first_then_what_changes(
         second = await heard(socket)
         assert trio.current_time() - began <= git_watch.INTERVAL + 1
         assert [(one["repo_root"], one.get("removed", False)) for one in second["repositories"]] == [
-            ("/b", False), ("/a", True),
-        ]  # fmt: skip
+            ("/b", False),
+            ("/a", True),
+        ]
 
 
 async def test_git_gets_neither_token_nor_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

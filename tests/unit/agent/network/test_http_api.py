@@ -19,7 +19,7 @@ from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes
 from coder.agent.state import AgentState, Identity
 from coder.base.secret import Secret
 from coder.net.policy import DialPolicy
-from tests.kit.ports import free_port
+from tests.kit.free_ports import free_port
 
 STATE = AgentState(identity=Identity("me", Path("/"), "/bin/sh"), token="t", url="http://x", executable="coder")
 LARGE = bytes(range(256)) * (5 * PIECE // 256) + b"end"

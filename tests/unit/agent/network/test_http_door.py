@@ -34,9 +34,7 @@ async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> Non
             super().__init__(state)
 
     monkeypatch.setattr(http_api, "HttpApi", Counted)
-    state = AgentState(
-        identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false"
-    )  # fmt: skip
+    state = AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
     door = HttpDoor(state)
     pairs = [memory_stream_pair() for _ in range(3)]
     answers: list[bytes] = []

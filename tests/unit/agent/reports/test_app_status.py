@@ -6,7 +6,7 @@ import json
 
 from coder.agent.reports.app_status import report_app_status
 from coder.net.policy import DialPolicy
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 async def test_a_report_goes_on_to_the_server() -> None:

@@ -16,7 +16,7 @@ from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT, FlightFile
 from coder.agent.reports.flight_recorder import INTERVAL, KEPT, FlightRecorder, default_folder, look_around
 from coder.domain.agents.flight_events import Look
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 
 class Machine:

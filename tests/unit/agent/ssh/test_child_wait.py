@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from coder.agent.workspace.children import wait_for_child
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 PROGRAM = """
 import asyncio, trio, trio_asyncio

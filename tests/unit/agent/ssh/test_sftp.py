@@ -21,7 +21,7 @@ from coder.agent.ssh import sftp
 from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
 from coder.net.ssh_transport import PIECE, StreamTransport
-from tests.kit.event_loop import watched
+from tests.kit.event_loop_probes import watched
 from tests.unit.agent.ssh.test_server import OPTIONS, Server, server
 
 __all__ = ["server"]
@@ -39,7 +39,9 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(server: Server, tmp_p
     here.mkdir()
     (here / "source").write_bytes(os.urandom(1 << 20))
     with watched(folder) as calls:
-        done = await transfer(server, f"""
+        done = await transfer(
+            server,
+            f"""
             put {here}/source {folder}/a
             rename {folder}/a {folder}/b
             chmod 600 {folder}/b
@@ -51,7 +53,8 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(server: Server, tmp_p
             get {folder}/link {here}/back
             rm {folder}/hard
             rmdir {folder}/d
-        """)  # fmt: skip
+        """,
+        )
     assert not calls
     assert (here / "back").read_bytes() == (here / "source").read_bytes()
     assert sorted(path.name for path in folder.iterdir()) == ["b", "link"]
@@ -234,9 +237,10 @@ def test_a_write_of_which_the_disk_takes_a_part_is_made_whole(tmp_path: Path, mo
 def test_every_operation_of_the_library_is_in_a_thread() -> None:
     """Whatever a new version of it adds has to be looked at."""
     operations = {
-        name for name, found in inspect.getmembers(asyncssh.SFTPServer, inspect.isfunction)
+        name
+        for name, found in inspect.getmembers(asyncssh.SFTPServer, inspect.isfunction)
         if "Awaitable" in str(inspect.signature(found).return_annotation)
-    }  # fmt: skip
+    }
     harmless = {"exit", "format_longname"}
     later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which is not spoken here
     assert operations - harmless - later == {*sftp.IN_THREADS, "close", "open", "read", "write"}
@@ -246,9 +250,14 @@ def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> No
     """Whatever a new version of it adds has to be looked at."""
     kind = asyncssh.sftp.SFTPServerHandler
     through_operations = {
-        b"posix-rename@openssh.com", b"hardlink@openssh.com", b"fsync@openssh.com", b"lsetstat@openssh.com",
-        b"statvfs@openssh.com", b"fstatvfs@openssh.com", b"copy-data",
-    }  # fmt: skip
+        b"posix-rename@openssh.com",
+        b"hardlink@openssh.com",
+        b"fsync@openssh.com",
+        b"lsetstat@openssh.com",
+        b"statvfs@openssh.com",
+        b"fstatvfs@openssh.com",
+        b"copy-data",
+    }
     of_no_file = {b"newline", b"vendor-id", b"limits@openssh.com"}
     later = {b"check-file", b"space-available", b"text-seek", b"vendor-id"}  # of later versions of the protocol
     assert {name for name, _ in kind._extensions} == through_operations | of_no_file

@@ -38,9 +38,16 @@ class Conversation:
             opened = [("wb+", "utf-8"), (again, None), ("ab", "utf-8")]
             self.handles[name] = [await self.there.open(name, how, encoding=text) for how, text in opened]
         steps: list[Callable[[str], Awaitable[None]]] = [
-            self.write, self.write_many, self.write_many, self.append, self.read, self.cut, self.look, self.sync,
+            self.write,
+            self.write_many,
+            self.write_many,
+            self.append,
+            self.read,
+            self.cut,
+            self.look,
+            self.sync,
             self.swap,
-        ]  # fmt: skip
+        ]
         for _ in range(STEPS):
             await self.chance.choice(steps)(self.chance.choice("ab"))
         for name, held in self.held.items():

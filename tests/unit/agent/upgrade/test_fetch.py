@@ -24,7 +24,7 @@ from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.errors import CoderError
 from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient, HttpResponse
-from tests.kit.event_loop import watched
+from tests.kit.event_loop_probes import watched
 
 NAME = "coder-linux-amd64"
 GOOD = b"""#!/bin/sh

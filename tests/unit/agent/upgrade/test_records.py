@@ -57,9 +57,17 @@ def test_what_cannot_be_written_down_is_no_attempt(tmp_path: Path) -> None:
 
 
 ODD = [
-    "", "[", "[]", "null", '{"attempts":1}', '{"attempts":[1]}', '{"attempts":[{"digest":1}]}', "[" * 100_000,
-    '{"attempts":[{"digest":"a","count":"x","at":[]}]}', '{"attempts":[{"digest":"a"}]}',
-]  # fmt: skip
+    "",
+    "[",
+    "[]",
+    "null",
+    '{"attempts":1}',
+    '{"attempts":[1]}',
+    '{"attempts":[{"digest":1}]}',
+    "[" * 100_000,
+    '{"attempts":[{"digest":"a","count":"x","at":[]}]}',
+    '{"attempts":[{"digest":"a"}]}',
+]
 
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: text[:30])

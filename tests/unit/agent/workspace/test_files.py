@@ -35,8 +35,8 @@ from coder.agent.workspace.files import ASKED_AT_ONCE, NotRegularError, open_reg
 from coder.agent.workspace.mcp_servers import ToolServers
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.rpc.proto import agent_pb2
+from tests.kit.event_loop_probes import no_threads
 from tests.kit.paths import ROOT
-from tests.kit.threads import no_threads
 
 
 def state_of(home: Path) -> AgentState:

@@ -16,9 +16,14 @@ from coder.agent.workspace import git_changes
 from coder.agent.workspace.git_changes import GitError, Repository, changes, find_repositories, scan
 
 ENV = {
-    "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
-    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.c", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b.c",
-}  # fmt: skip
+    "PATH": os.environ["PATH"],
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@b.c",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@b.c",
+}
 
 
 def git(folder: Path, *words: str) -> None:
@@ -126,12 +131,24 @@ async def test_a_repository_that_does_not_answer_leaves_the_others(
 
 
 PROGRAMS = {
-    "filter.x.clean": "filter", "filter.x.smudge": "filter", "filter.x.process": "filter", "filter.x.required": "true",
-    "filter.a.b.clean": "dotted", "diff.x.textconv": "textconv", "diff.x.command": "driver",
-    "diff.external": "external", "core.fsmonitor": "monitor", "core.pager": "pager", "core.sshCommand": "ssh",
-    "core.askPass": "ask", "credential.helper": "helper", "core.editor": "editor", "core.alternateRefsCommand": "refs",
-    "diff.submodule": "log", "gpg.program": "gpg",
-}  # fmt: skip
+    "filter.x.clean": "filter",
+    "filter.x.smudge": "filter",
+    "filter.x.process": "filter",
+    "filter.x.required": "true",
+    "filter.a.b.clean": "dotted",
+    "diff.x.textconv": "textconv",
+    "diff.x.command": "driver",
+    "diff.external": "external",
+    "core.fsmonitor": "monitor",
+    "core.pager": "pager",
+    "core.sshCommand": "ssh",
+    "core.askPass": "ask",
+    "credential.helper": "helper",
+    "core.editor": "editor",
+    "core.alternateRefsCommand": "refs",
+    "diff.submodule": "log",
+    "gpg.program": "gpg",
+}
 "What a configuration may say that makes git start something, with the name each program leaves."
 
 

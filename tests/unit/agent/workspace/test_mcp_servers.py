@@ -95,10 +95,20 @@ async def test_tools_are_listed_and_called_and_the_server_stays(tmp_path: Path) 
     absent = {"command": str(tmp_path / "none")}
     configure(tmp_path, project=good(tmp_path), absent=absent, remote={"url": "https://example.com/mcp"})
     async with asking(tmp_path) as ask:
-        assert await ask("GET", "tools") == (200, {"tools": [{
-            "server_name": "project", "name": "project__say", "description": "Says it.",
-            "schema": {"text": {"type": "string"}}, "required": ["text"],
-        }]})  # fmt: skip
+        assert await ask("GET", "tools") == (
+            200,
+            {
+                "tools": [
+                    {
+                        "server_name": "project",
+                        "name": "project__say",
+                        "description": "Says it.",
+                        "schema": {"text": {"type": "string"}},
+                        "required": ["text"],
+                    }
+                ]
+            },
+        )
         status, first = await ask.call("project__say", text="you")
         assert status == 200 and first["is_error"] is False
         assert first["content"][0]["text"].startswith("Hello you ")

@@ -61,9 +61,12 @@ async def test_a_command_is_followed_to_its_end(tmp_path: Path) -> None:
         ident = await ask.started("echo $X; pwd; echo no >&2; exit 3", workdir=str(tmp_path), env={"X": "said"})
         found = await ask.ended(ident)
         assert found == {
-            "output": f"said\n{tmp_path}\nno\n", "truncated": None, "running": False, "exit_code": 3,
+            "output": f"said\n{tmp_path}\nno\n",
+            "truncated": None,
+            "running": False,
+            "exit_code": 3,
             "command": "echo $X; pwd; echo no >&2; exit 3",
-        }  # fmt: skip
+        }
         (row,) = (await ask("GET", "list"))["processes"]
         assert (row["id"], row["running"], row["exit_code"], row["workdir"]) == (ident, False, 3, str(tmp_path))
         refused = await ask("POST", f"{ident}/signal", {"signal": "kill"}, status=409)
@@ -77,8 +80,9 @@ async def test_a_running_one_is_signalled_with_its_children() -> None:
         await ask.ended(ended)
         rows = (await ask("GET", "list"))["processes"]
         assert [(row["id"], row["running"], row["background"]) for row in rows] == [
-            (ident, True, True), (ended, False, False),
-        ]  # fmt: skip
+            (ident, True, True),
+            (ended, False, False),
+        ]
         assert (await ask("GET", f"{ident}/output"))["running"]
         await ask("POST", f"{ident}/signal", {"signal": "hup"}, status=400)
         await ask("POST", f"{ident}/signal", {"signal": "terminate"})
@@ -127,9 +131,11 @@ def test_the_first_and_the_last_of_much_output_are_kept() -> None:
     assert text.startswith("a" * HEAD + "\n[… ") and text.endswith("bend")
     counts = output.truncated()
     assert counts == {
-        "original_bytes": HEAD + 10 * TAIL + 3, "retained_bytes": HEAD + TAIL, "omitted_bytes": 9 * TAIL + 3,
+        "original_bytes": HEAD + 10 * TAIL + 3,
+        "retained_bytes": HEAD + TAIL,
+        "omitted_bytes": 9 * TAIL + 3,
         "strategy": "head_tail",
-    }  # fmt: skip
+    }
 
 
 async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path) -> None:

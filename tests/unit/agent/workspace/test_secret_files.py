@@ -14,7 +14,7 @@ from coder.agent.state import AgentState, Identity
 from coder.agent.workspace import secret_files
 from coder.agent.workspace.secret_files import write_secret_files
 from coder.rpc.proto import agent_pb2
-from tests.kit.threads import no_threads
+from tests.kit.event_loop_probes import no_threads
 
 
 async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import trio
 from coder.agent.reports.app_status import FIELDS
 from coder.agent.workspace.sync_socket import MAX_LINE, SyncSocket
 from coder.base.errors import CoderError
-from tests.kit.cli import Result, run_cli
+from tests.kit.programs.command_line import Result, run_cli
 
 
 @asynccontextmanager
@@ -70,9 +70,11 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
         assert (found["status"], found["is_ready"], len(found["dependencies"])) == ("started", True, 2)
         listed = (await sync(made.path, tmp_path, "list")).stdout.splitlines()
         assert [line.split() for line in listed] == [
-            ["UNIT", "STATUS", "READY"], ["app", "started", "true"], ["db", "completed", "true"],
+            ["UNIT", "STATUS", "READY"],
+            ["app", "started", "true"],
+            ["db", "completed", "true"],
             ["repo", "completed", "true"],
-        ]  # fmt: skip
+        ]
         refused = await sync(made.path, tmp_path, "want db app", code=1)
         assert "has started" in refused.stderr
 
@@ -90,9 +92,19 @@ async def test_only_this_user_may_ask_and_nothing_is_left(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"\n", b"null\n", b"[]\n", b"{\n", b'{"verb":"fly"}\n', b'{"verb":"want"}\n', b"\xff\n",
-     b'{"verb":"start","unit":"a","timeout":null}\n', b'{"verb":"want","unit":"","depends_on":[1]}\n'],
-)  # fmt: skip
+    [
+        b"",
+        b"\n",
+        b"null\n",
+        b"[]\n",
+        b"{\n",
+        b'{"verb":"fly"}\n',
+        b'{"verb":"want"}\n',
+        b"\xff\n",
+        b'{"verb":"start","unit":"a","timeout":null}\n',
+        b'{"verb":"want","unit":"","depends_on":[1]}\n',
+    ],
+)
 async def test_odd_requests_are_told_so(line: bytes, tmp_path: Path) -> None:
     async with serving(tmp_path / "s") as made:
         async with await trio.open_unix_socket(str(made.path)) as stream:
@@ -183,10 +195,14 @@ async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(t
     path = tmp_path / "agent.sock"
     made = SyncSocket(path, tell=tell)
     calls = [
-        {"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": {
-            "name": "coder_report_task", "arguments": {"summary": summary, "state": "working"}}}
+        {
+            "jsonrpc": "2.0",
+            "id": ident,
+            "method": "tools/call",
+            "params": {"name": "coder_report_task", "arguments": {"summary": summary, "state": "working"}},
+        }
         for ident, summary in enumerate(("yes", "no"))
-    ]  # fmt: skip
+    ]
     lines = "".join(f"{json.dumps(call)}\n" for call in calls)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.run)

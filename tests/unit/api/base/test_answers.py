@@ -39,10 +39,19 @@ class Thing(ApiStruct):
 
 
 WHOLE = {
-    "id": str(ID), "word": "one", "at": "2026-01-02T03:04:05Z", "parts": [{"name": "a", "size": 1}], "tags": {"k": "v"},
-    "part": {"name": "b", "size": 2.5}, "maybe": {"name": "c", "size": 0}, "anything": [1], "count": 7, "is_on": True,
-    "title": "t", "later": [{"name": "d", "size": 3}],
-}  # fmt: skip
+    "id": str(ID),
+    "word": "one",
+    "at": "2026-01-02T03:04:05Z",
+    "parts": [{"name": "a", "size": 1}],
+    "tags": {"k": "v"},
+    "part": {"name": "b", "size": 2.5},
+    "maybe": {"name": "c", "size": 0},
+    "anything": [1],
+    "count": 7,
+    "is_on": True,
+    "title": "t",
+    "later": [{"name": "d", "size": 3}],
+}
 
 
 def said(**changes: Any) -> bytes:
@@ -67,9 +76,18 @@ def test_more_than_we_know_changes_nothing() -> None:
 def test_null_and_missing_are_the_zero_value_of_each_type(field: str, is_there: bool) -> None:
     document = {**WHOLE, field: None} if is_there else {name: one for name, one in WHOLE.items() if name != field}
     zero = {
-        "word": "", "at": ZERO_TIME, "parts": [], "tags": {}, "part": Part(name="", size=0.0), "maybe": None,
-        "anything": None, "count": 0, "is_on": False, "title": UNSET, "later": None if is_there else UNSET,
-    }  # fmt: skip
+        "word": "",
+        "at": ZERO_TIME,
+        "parts": [],
+        "tags": {},
+        "part": Part(name="", size=0.0),
+        "maybe": None,
+        "anything": None,
+        "count": 0,
+        "is_on": False,
+        "title": UNSET,
+        "later": None if is_there else UNSET,
+    }
     thing = read_answer(json.dumps(document).encode(), Thing)
     assert getattr(thing, field) == zero[field]
     assert thing.id == ID

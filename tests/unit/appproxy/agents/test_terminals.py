@@ -13,18 +13,44 @@ from coder.appproxy.agents.terminals import init_message, read_spec
 SESSION = "6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"
 REFUSED: tuple[dict[str, str], ...] = (
     *[{"reconnect": text} for text in ("", "x", SESSION[:-1], SESSION + "0", "../" + SESSION, "\x00")],
-    *[{name: text} for name in ("height", "width") for text in (
-        "-1", "65536", "9" * 5000, "1.5", "1e3", "0x10", " 1", "1 ", "+1", "NaN", "\u0661\u0662", "1_0", "80\x00")],
+    *[
+        {name: text}
+        for name in ("height", "width")
+        for text in (
+            "-1",
+            "65536",
+            "9" * 5000,
+            "1.5",
+            "1e3",
+            "0x10",
+            " 1",
+            "1 ",
+            "+1",
+            "NaN",
+            "\u0661\u0662",
+            "1_0",
+            "80\x00",
+        )
+    ],
     *[{"backend_type": text} for text in ("Screen", "screen ", "sh", "buffered\x00", "tmux")],
-    *[{name: text} for name in ("command", "container", "container_user") for text in (
-        "\x01" * 20_000, '"' * 40_000, "\\" * 40_000, "x" * 70_000, "\u00e9" * 40_000)],
+    *[
+        {name: text}
+        for name in ("command", "container", "container_user")
+        for text in ("\x01" * 20_000, '"' * 40_000, "\\" * 40_000, "x" * 70_000, "\u00e9" * 40_000)
+    ],
     {"command": "x" * 30_000, "container": "y" * 30_000, "container_user": "z" * 10_000},
-)  # fmt: skip
+)
 TAKEN: tuple[dict[str, str], ...] = (
-    {}, {"height": "0", "width": "0"}, {"height": "65535", "width": "65535"}, {"height": "", "width": ""},
-    {"command": "x" * 60_000}, {"command": 'a"; rm -rf / #\n\x00'}, {"container": "../x"}, {"container_user": "root"},
+    {},
+    {"height": "0", "width": "0"},
+    {"height": "65535", "width": "65535"},
+    {"height": "", "width": ""},
+    {"command": "x" * 60_000},
+    {"command": 'a"; rm -rf / #\n\x00'},
+    {"container": "../x"},
+    {"container_user": "root"},
     {"command": '","ID":"00000000-0000-0000-0000-000000000000'},
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("asked", REFUSED, ids=lambda asked: str(asked)[:40])

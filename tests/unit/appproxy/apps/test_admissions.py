@@ -38,8 +38,8 @@ from coder.domain.apps.app_addresses import AppRequest
 from coder.net.errors import HttpError
 from coder.wsproxy import authorizer as remote
 from coder.wsproxy.authorizer import RemoteAppAuthorizer
-from tests.kit.coderd import World, running_coderd
-from tests.kit.workspace_proxy import new_proxy, running_proxy
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspace_proxy import new_proxy, running_proxy
 
 LIMIT = 3
 "Admissions a minute, in this file."

@@ -18,9 +18,12 @@ KEY = SigningKey("7", bytes(range(32)))
 NONCE = bytes(range(100, 112))
 LIFETIME = timedelta(minutes=1)
 GOOD: dict[str, Any] = {
-    "iss": "coderd", "aud": ["wsproxy"], "nbf": NOW.timestamp() - 60, "exp": NOW.timestamp() + 60,
+    "iss": "coderd",
+    "aud": ["wsproxy"],
+    "nbf": NOW.timestamp() - 60,
+    "exp": NOW.timestamp() + 60,
     "api_key": "id-secret",
-}  # fmt: skip
+}
 
 
 class OneKey:
@@ -66,10 +69,14 @@ def test_a_sealed_key_says_by_and_for_whom_it_is_and_how_long() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"aud": "wsproxy"}, {"aud": ["other", "wsproxy"]}, {"nbf": NOW.timestamp()}, {"exp": NOW.timestamp() + 1},
+        {},
+        {"aud": "wsproxy"},
+        {"aud": ["other", "wsproxy"]},
+        {"nbf": NOW.timestamp()},
+        {"exp": NOW.timestamp() + 1},
         {"more": 1},
     ],
-)  # fmt: skip
+)
 async def test_what_is_in_order_opens(changes: dict[str, Any]) -> None:
     assert await open_key_untrusted(OneKey(), NOW, write_jwe(GOOD | changes)) == "id-secret"
 

@@ -30,12 +30,12 @@ from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.certificates import Authority
-from tests.kit.coderd import FIRST_USER, World
-from tests.kit.forgery import forged as forge
-from tests.kit.web_app import WebApp, running_app
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.api.security_probes import forged as forge
+from tests.kit.server.coderd import FIRST_USER, World
+from tests.kit.stand_ins.certificates import Authority
+from tests.kit.stand_ins.scripted_http_servers import WebApp, running_app
 
 pb = provisioner_pb2
 WEB = "/@admin/dev/apps/web"

@@ -16,7 +16,7 @@ from coder.appproxy.apps.upstream import AppPool, Target
 from coder.mesh.core.wire.tcp import FIN, RST, Segment
 from coder.mesh.drivers.streams import TcpStream
 from coder.tailnet.agent_dialer import AgentStream
-from tests.kit.puppet import Puppet
+from tests.kit.network.scripted_tcp_peer import ScriptedTcpPeer
 
 PLACE = Target(uuid4(), 8080, tls=False)
 HALF = b"x" * 1000
@@ -24,12 +24,12 @@ HALF = b"x" * 1000
 
 
 class Exchange:
-    """A request on its way to an application whose machine is a puppet."""
+    """A request on its way to an application whose machine is a peer."""
 
     def __init__(self, size: int) -> None:
-        self.puppet = Puppet()
-        socket = self.puppet.connected()
-        self.puppet.send(window=500)  # scaled, which that of a SYN is not
+        self.peer = ScriptedTcpPeer()
+        socket = self.peer.connected()
+        self.peer.send(window=500)  # scaled, which that of a SYN is not
         self.closed = 0
         self.browser, theirs = trio.testing.memory_stream_pair()
         stream = AgentStream(TcpStream(socket, lambda: None), self._count)
@@ -55,15 +55,15 @@ class Exchange:
 
             nursery.start_soon(run)
             await trio.testing.wait_all_tasks_blocked()
-            sent = self.puppet.collect()
+            sent = self.peer.collect()
             assert sum(len(segment.payload) for segment in sent) >= len(HALF)
             if acknowledged:
-                self.puppet.ack += sum(len(segment.payload) for segment in sent)
-                self.puppet.send()
+                self.peer.ack += sum(len(segment.payload) for segment in sent)
+                self.peer.send()
             await self.browser.aclose()
         assert self._proxied.gone
         assert self.closed == 1
-        return self.puppet.collect()
+        return self.peer.collect()
 
 
 async def test_half_a_request_is_reset() -> None:
@@ -71,7 +71,7 @@ async def test_half_a_request_is_reset() -> None:
         exchange = Exchange(2 * len(HALF))
         (last,) = await exchange.leave(acknowledged=acknowledged)
         assert last.flags & RST
-        assert not exchange.puppet.stack.connections
+        assert not exchange.peer.stack.connections
 
 
 async def test_a_whole_request_on_its_way_is_delivered() -> None:

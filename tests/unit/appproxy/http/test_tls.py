@@ -19,8 +19,8 @@ from coder.appproxy.http.listener import open_listeners, tls_context
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.domain.network import tls_ciphers
-from tests.kit.coderd import running_coderd
-from tests.kit.http_client import http_client
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import running_coderd
 
 
 def certificate(folder: Path, *names: str) -> tuple[str, str]:

@@ -14,9 +14,9 @@ from coder.appproxy.http import listener, websocket_bounds
 from coder.appproxy.http.request_bounds import MAX_PARAMETERS, PUBLIC_LIMIT
 from coder.coderd.http.server.declarations import LIMIT, route_of
 from coder.coderd.services.telemetry.metrics import Metrics
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.openapi import application
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World, running_coderd
 
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -34,10 +34,12 @@ def frame(opcode: int, data: bytes, *, final: bool = True, bits: int = 0) -> byt
     head = bytes(((0x80 if final else 0) | bits | opcode,))
     size = len(data)
     length = (
-        bytes((0x80 | size,)) if size < 126
-        else b"\xfe" + size.to_bytes(2, "big") if size < 1 << 16
+        bytes((0x80 | size,))
+        if size < 126
+        else b"\xfe" + size.to_bytes(2, "big")
+        if size < 1 << 16
         else b"\xff" + size.to_bytes(8, "big")
-    )  # fmt: skip
+    )
     return head + length + bytes(4) + data
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import run_cli
+from tests.kit.programs.command_line import run_cli
 
 TOKEN = "11111111-2222-4333-8444-555555555555"
 FLAGS = ["--agent-url", "https://c.example", "--agent-token", TOKEN]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import Result, run_cli
+from tests.kit.programs.command_line import Result, run_cli
 
 DONE = "Dotfiles installation complete.\n"
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

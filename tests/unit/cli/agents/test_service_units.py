@@ -25,9 +25,14 @@ URL = "https://coder.example.com/a b?x=%h&y=$HOME"
 
 def spec(platform: Any = "linux", *, system: bool = False, **rest: Any) -> InstallSpec:
     values: dict[str, Any] = {
-        "name": "coder-agent", "home": "/home/dev", "user": "dev", "uid": 1000, "program": "/tmp/x/coder",
-        "copies_program": True, "url": URL,
-    }  # fmt: skip
+        "name": "coder-agent",
+        "home": "/home/dev",
+        "user": "dev",
+        "uid": 1000,
+        "program": "/tmp/x/coder",
+        "copies_program": True,
+        "url": URL,
+    }
     return InstallSpec(platform=platform, system=system, **(values | rest))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,8 +16,8 @@ import pytest
 from coder.cli.command_server.handover import HIGH
 from coder.cli.command_server.served import NEVER_SERVED
 from coder.cli.command_table import ALIASES, COMMANDS
-from tests.kit.command_server import ROOT, Launcher
-from tests.kit.terminal import Terminal
+from tests.kit.programs.command_line import Terminal
+from tests.kit.programs.single_binary import Launcher
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="the launcher is C")
 WAYS = ("cold", "warm")
@@ -166,7 +165,7 @@ def test_files_beyond_the_standard_ones(launcher: Launcher, number: int, ways: t
         ]
         done = subprocess.run(
             argv, env=launcher.env(way), capture_output=True, check=False, timeout=60, pass_fds=[read]
-        )  # fmt: skip
+        )
         os.close(read)
         assert done.stdout == b"b'from a process substitution'\n", done.stderr
     assert launcher.ways() == list(ways)
@@ -321,10 +320,19 @@ def test_a_server_holds_no_token(launcher: Launcher) -> None:
     launcher.ways()
 
 
-def test_launcher_and_program_leave_out_the_same_commands() -> None:
-    source = (ROOT / "build/command_client.c").read_text()
-    found = re.search(r"NEVER_SERVED\[\] = \{(.*?)NULL", source, re.DOTALL)
-    assert found is not None
-    assert set(re.findall(r'"([^"]+)"', found.group(1))) == NEVER_SERVED
-    known = {name.split(" ")[0] for name in [*COMMANDS, *ALIASES]}
-    assert known >= NEVER_SERVED
+def test_launcher_asks_server_for_all_but_unserved_commands(tmp_path: Path) -> None:
+    launcher = Launcher(Path(tempfile.mkdtemp(prefix="cs-", dir="/tmp")))
+    asks_all = launcher.program.read_text().replace("export ", "export PROBE_SERVE_ALL=1 ")
+    launcher.program.write_text(asks_all)
+    try:
+        launcher.start_server()
+        launcher.program.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/cold\n')
+        words = {name.split(" ")[0] for name in [*COMMANDS, *ALIASES]}
+        for word in sorted(words):
+            subprocess.run(
+                [launcher.path, word, "--help"], env=launcher.warm, capture_output=True, check=True, timeout=60
+            )
+    finally:
+        launcher.close()
+    assert words >= NEVER_SERVED
+    assert set((tmp_path / "cold").read_text().split()) == NEVER_SERVED

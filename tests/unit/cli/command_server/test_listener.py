@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from coder.cli.command_server.listener import IDLE_SECONDS
-from tests.kit.command_server import Launcher
 from tests.kit.paths import ROOT
+from tests.kit.programs.single_binary import Launcher
 
 PATIENCE = 60.0
 SOMEBODY = 65534

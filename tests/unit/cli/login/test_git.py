@@ -10,7 +10,7 @@ import pytest
 
 from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
-from tests.kit.cli import Result, run_cli
+from tests.kit.programs.command_line import Result, run_cli
 
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n-----END OPENSSH PRIVATE KEY-----\n"
 ENV = {"CODER_AGENT_URL": "http://127.0.0.1:9", "CODER_AGENT_TOKEN": "22222222-2222-4333-8444-555555555555"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit.cli import Result, run_cli
-from tests.kit.odd_server import OddServer, odd_server, reply
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
 
 SERVER = {"hostname_prefix": "coder.", "hostname_suffix": "coder", "ssh_config_options": {}}
 IDS = [f"6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a1{number}" for number in range(3)]

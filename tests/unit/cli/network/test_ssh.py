@@ -22,8 +22,8 @@ from coder.cli.network import ssh
 from coder.client import shell
 from coder.client.standard_streams import StandardOutput
 from coder.net.ssh_library import asyncssh
-from tests.kit.cli import run_cli
-from tests.kit.odd_server import odd_server
+from tests.kit.programs.command_line import run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server
 
 COUNT = """
 import gc, trio
@@ -99,11 +99,14 @@ async def test_words_and_variables_go_as_they_were_typed() -> None:
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("--env=A", "needs the form name=value"), ("--remote-forward=x", "invalid"),
-        ("--remote-forward=99999:localhost:1", "invalid"), ("--remote-forward=1:localhost:\u00b2", "invalid"),
-        ("--remote-forward=1:localhost", "invalid"), ("--remote-forward=/a.sock", "invalid"),
+        ("--env=A", "needs the form name=value"),
+        ("--remote-forward=x", "invalid"),
+        ("--remote-forward=99999:localhost:1", "invalid"),
+        ("--remote-forward=1:localhost:\u00b2", "invalid"),
+        ("--remote-forward=1:localhost", "invalid"),
+        ("--remote-forward=/a.sock", "invalid"),
     ],
-)  # fmt: skip
+)
 async def test_a_wrong_flag_is_refused_before_a_workspace_is_started_for_it(
     flag: str, said: str, tmp_path: Path
 ) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from wireguard_tools import WireguardConfig
 
 from coder.coderd.services.wireguard.wireguard_gateway import gateway_of
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World, running_coderd
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.coderd import World, running_coderd
 
 
 async def add(world: World, home: Path, name: str, *flags: str) -> Result:

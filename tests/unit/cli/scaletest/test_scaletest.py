@@ -14,11 +14,11 @@ from coder.base.errors import CoderError
 from coder.cli.scaletest.ledger import FILE, Ledger, new_names
 from coder.cli.scaletest.runs import ScaletestRun, chosen_range, run_all, spread
 from coder.net.policy import DialPolicy
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World
-from tests.kit.whole_agent import running_agent
-from tests.kit.workspaces import workspace_world
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import workspace_world
 
 
 async def scaletest(world: World, home: Path, words: str, code: int = 0) -> Result:
@@ -139,8 +139,11 @@ async def test_jobs_run_so_many_at_a_time_and_none_longer_than_it_may(autojump_c
     runs = await run_all([job(number) for number in (1, 2, 3, 50)], at_once=2, timeout=100, job_timeout=10)
     assert most == 2
     assert [(run.name, run.seconds, run.error) for run in runs] == [
-        ("run-1", 1, ""), ("run-2", 2, "two is odd"), ("run-3", 3, ""), ("run-50", 10, "it took too long"),
-    ]  # fmt: skip
+        ("run-1", 1, ""),
+        ("run-2", 2, "two is odd"),
+        ("run-3", 3, ""),
+        ("run-50", 10, "it took too long"),
+    ]
 
 
 def test_percentiles_are_of_what_was_measured() -> None:

@@ -22,9 +22,9 @@ from coder.net.errors import HttpError, NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.cli import Result, run_cli
-from tests.kit.odd_server import odd_server, reply
-from tests.kit.workspaces import build_answer, without_daemon, workspace_world
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.workspaces import build_answer, without_daemon, workspace_world
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 from tests.unit.cli.scaletest.test_scaletest import names_of, scaletest
 
 MAKE = "create-workspaces -t full --no-wait-for-agents"
@@ -74,11 +74,16 @@ async def test_a_build_that_runs_is_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "by", "ago", "answered", "said"),
     [
-        ("owner", "admin", 0, False, "it may still come"), ("owner", "admin", UNANSWERED_FOR, False, ""),
-        ("owner", "admin", 0, True, ""), ("owner", "root", 0, True, ""), ("owner", "", 0, True, ""),
-        ("me", "root", 0, True, ""), ("admin", "root", 0, True, ""), ("me", "admin", 0, True, ""),
+        ("owner", "admin", 0, False, "it may still come"),
+        ("owner", "admin", UNANSWERED_FOR, False, ""),
+        ("owner", "admin", 0, True, ""),
+        ("owner", "root", 0, True, ""),
+        ("owner", "", 0, True, ""),
+        ("me", "root", 0, True, ""),
+        ("admin", "root", 0, True, ""),
+        ("me", "admin", 0, True, ""),
     ],
-)  # fmt: skip
+)
 async def test_what_is_not_shown_is_forgotten_when_it_cannot_be_there(
     kind: str, sees: bool | None, owner: str, by: str, ago: float, answered: bool, said: str, tmp_path: Path
 ) -> None:

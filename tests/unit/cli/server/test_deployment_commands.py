@@ -9,8 +9,8 @@ from uuid import UUID
 
 from coder.api.site.deployment import License
 from coder.cli.server.deployment import _license_row
-from tests.kit.cli import run_cli
-from tests.kit.coderd import running_coderd
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.coderd import running_coderd
 
 
 async def test_commands_of_the_deployment(tmp_path: Path) -> None:
@@ -39,8 +39,10 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         assert "canceled" in await coder("secret", "delete", "npm", stdin="no\n", code=1)
         await coder("secret", "rm", "npm", "-y")
         assert {one["name"] for one in json.loads(await coder("secret", "list", "-o", "json"))} == {
-            "A_KEY", "B_KEY", "C_KEY",
-        }  # fmt: skip
+            "A_KEY",
+            "B_KEY",
+            "C_KEY",
+        }
         assert "nothing to change" in await coder("secret", "update", "A_KEY", code=1)
         # proxies
         token = (await coder("wsproxy", "create", "--name", "berlin", "--only-token")).strip()

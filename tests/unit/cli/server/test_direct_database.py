@@ -16,8 +16,8 @@ from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.engine.postgres_cluster import Account, cluster_of, find_cluster
-from tests.kit.cli import run_cli
-from tests.kit.databases import fresh_database
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.postgres_server import fresh_database
 
 KEY = base64.b64encode(bytes(32)).decode()
 KEPT = next((Path(__file__).parents[3] / "data/databases").glob("*.backup"))

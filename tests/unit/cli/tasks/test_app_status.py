@@ -12,7 +12,7 @@ from coder.base.errors import CoderError
 from coder.cli.tasks import agentapi
 from coder.cli.tasks.app_status import MAX_LINE, AppStatus, AppStatusReporter, EventStream, Report
 from coder.net.policy import DialPolicy
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 WORKING, IDLE, DONE = (Report(state, "s", "l") for state in ("working", "idle", "complete"))
 STABLE, RUNNING = ("status_change", {"status": "stable"}), ("status_change", {"status": "running"})

@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 
 from coder.cli.tasks.mcp_protocol import McpServer, Tool
-from tests.kit.cli import Result, run_cli
-from tests.kit.coderd import World
-from tests.kit.tasks import TOKEN, new_task, task_world
-from tests.kit.workspaces import settled
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import TASK_TOKEN, new_task, settled, task_world
 
-ECHO = Tool("echo", "Says it again.", lambda given: given["text"], {"text": ("string", "What."), "n": ("integer", "")},
-            ("text",))  # fmt: skip
+ECHO = Tool(
+    "echo",
+    "Says it again.",
+    lambda given: given["text"],
+    {"text": ("string", "What."), "n": ("integer", "")},
+    ("text",),
+)
 
 
 def answer(message: Any) -> Any:
@@ -46,11 +50,20 @@ def test_a_conversation() -> None:
 
 @pytest.mark.parametrize(
     ("message", "code"),
-    [("{", -32700), ("7", -32600), ("[]", -32600), ({"id": 1}, -32600), ({"id": 1, "method": "fly"}, -32601),
-     ({"id": 1, "method": "tools/call", "params": []}, -32602), (call(1, "none"), -32602), (call(1, "echo"), -32602),
-     (call(1, "echo", text=7), -32602), (call(1, "echo", text="a", n=True), -32602),
-     (call(1, "echo", text="a", more=1), -32602)],
-)  # fmt: skip
+    [
+        ("{", -32700),
+        ("7", -32600),
+        ("[]", -32600),
+        ({"id": 1}, -32600),
+        ({"id": 1, "method": "fly"}, -32601),
+        ({"id": 1, "method": "tools/call", "params": []}, -32602),
+        (call(1, "none"), -32602),
+        (call(1, "echo"), -32602),
+        (call(1, "echo", text=7), -32602),
+        (call(1, "echo", text="a", n=True), -32602),
+        (call(1, "echo", text="a", more=1), -32602),
+    ],
+)
 def test_odd_messages_are_told_so(message: Any, code: int) -> None:
     if message == {"id": 1, "method": "tools/call", "params": []}:
         message["params"] = ["x"]
@@ -104,7 +117,7 @@ async def test_tools_ask_with_the_persons_rights(tmp_path: Path) -> None:
 async def test_a_task_is_reported_with_the_agents_token(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
-        env = {"CODER_AGENT_TOKEN": TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
+        env = {"CODER_AGENT_TOKEN": TASK_TOKEN, "CODER_AGENT_URL": world.url, "CODER_SESSION_TOKEN": ""}
         message = call(1, "coder_report_task", summary="half done", state="working", link="https://example.com/1")
         (said,) = await served(world, tmp_path, message, words="--app-status-slug chat", **env)
         assert not said["isError"]
@@ -138,8 +151,9 @@ async def test_clients_are_configured_and_keep_what_they_have(tmp_path: Path) ->
     words = ["claude-code", "--ai-agentapi-url", "http://localhost:3284", "--claude-app-status-slug", "chat"]
     assert (await run_cli(["exp", "mcp", "configure", *words], home=tmp_path)).code == 0
     assert json.loads(claude.read_text())["mcpServers"]["coder"]["env"] == {
-        "CODER_MCP_APP_STATUS_SLUG": "chat", "CODER_MCP_AI_AGENTAPI_URL": "http://localhost:3284"
-    }  # fmt: skip
+        "CODER_MCP_APP_STATUS_SLUG": "chat",
+        "CODER_MCP_AI_AGENTAPI_URL": "http://localhost:3284",
+    }
     cursor.write_text("[]")
     refused = await run_cli(["exp", "mcp", "configure", "cursor"], home=tmp_path)
     assert refused.code == 1 and "holds something else than settings" in refused.stderr

@@ -26,19 +26,45 @@ from coder.net.policy import DialPolicy
 
 DEEP = b"[" * 100_000
 BODIES = [
-    b"", b"null", b"1", b'"x"', b"[]", b"{}", b"[1]", b"[{}]", b"\xff", b"{", DEEP, b'{"a":' * 100_000,
-    b"[" * 900 + b"]" * 900, b'{"id": 1}', b'{"id": "x"}', b'{"id": "x", "output": [], "exit_code": {}}',
-    b'{"id": "x", "output": "\\ud800", "exit_code": ' + b"9" * 5000 + b"}", b'{"contents": 1}', b'{"contents": [1]}',
-    b'{"contents": [{"absolute_path_string": 1, "is_dir": "x"}]}', b'{"message": 1}', b'{"message": {}, "detail": []}',
-    b'{"message": "' + b"x" * 100_000 + b'"}', b'{"host": []}', b'{"workspaces": [1]}', b'{"tasks": {}}',
+    b"",
+    b"null",
+    b"1",
+    b'"x"',
+    b"[]",
+    b"{}",
+    b"[1]",
+    b"[{}]",
+    b"\xff",
+    b"{",
+    DEEP,
+    b'{"a":' * 100_000,
+    b"[" * 900 + b"]" * 900,
+    b'{"id": 1}',
+    b'{"id": "x"}',
+    b'{"id": "x", "output": [], "exit_code": {}}',
+    b'{"id": "x", "output": "\\ud800", "exit_code": ' + b"9" * 5000 + b"}",
+    b'{"contents": 1}',
+    b'{"contents": [1]}',
+    b'{"contents": [{"absolute_path_string": 1, "is_dir": "x"}]}',
+    b'{"message": 1}',
+    b'{"message": {}, "detail": []}',
+    b'{"message": "' + b"x" * 100_000 + b'"}',
+    b'{"host": []}',
+    b'{"workspaces": [1]}',
+    b'{"tasks": {}}',
     b'{"host": 1}',
-]  # fmt: skip
+]
 RAW = [
-    b"", b"\0" * 100, b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 101 Switching\r\n\r\n", b"HTTP/9.9 99999 x\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    b"",
+    b"\0" * 100,
+    b"HTTP/1.1 200 OK\r\n\r\n",
+    b"HTTP/1.1 101 Switching\r\n\r\n",
+    b"HTTP/9.9 99999 x\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx",
+    b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nxxxxx",
-]  # fmt: skip
+]
 STATUSES = (200, 201, 400, 404, 409, 500)
 
 

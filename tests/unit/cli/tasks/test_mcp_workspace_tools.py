@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from coder.net.policy import DialPolicy
-from tests.kit.agents import eventually, workspace_world
-from tests.kit.cli import run_cli
-from tests.kit.coderd import World
-from tests.kit.tasks import new_task, task_world
-from tests.kit.whole_agent import running_agent
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import eventually, workspace_world
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_task, task_world
 
 
 def call(name: str, /, **arguments: Any) -> dict[str, Any]:
@@ -45,10 +45,12 @@ async def test_commands_files_and_ports_of_a_workspace(tmp_path: Path) -> None:
         running_agent(view, DialPolicy(view.world.url), tmp_path / "agent"),
     ):
         found = await served(
-            view.world, tmp_path,
+            view.world,
+            tmp_path,
             call("coder_workspace_write_file", workspace="dev", path=path, content=content),
-            call("coder_workspace_edit_file", workspace="dev.main", path=path,
-                 edits=[{"search": "two", "replace": "2"}]),
+            call(
+                "coder_workspace_edit_file", workspace="dev.main", path=path, edits=[{"search": "two", "replace": "2"}]
+            ),
             call("coder_workspace_read_file", workspace="admin/dev", path=path, offset=4),
             call("coder_workspace_ls", workspace="dev", path=str(folder)),
             call("coder_workspace_bash", workspace="dev", command=f"cat {path}; exit 3"),
@@ -62,7 +64,7 @@ async def test_commands_files_and_ports_of_a_workspace(tmp_path: Path) -> None:
             call("coder_workspace_bash", workspace="none", command="true"),
             call("coder_workspace_bash", workspace="dev", command="true", timeout_ms=0),
             call("coder_workspace_port_forward", workspace="dev", port=80),
-        )  # fmt: skip
+        )
     assert [bad for bad, _ in found] == [False] * 9 + [True] * 6, found
     answers = [answer for _, answer in found]
     assert base64.b64decode(answers[2]["content"]) == b"2\n"
@@ -80,7 +82,8 @@ async def test_tasks(tmp_path: Path) -> None:
         task = await new_task(world)
         version = world.extra["template"]["active_version_id"]
         found = await served(
-            world, tmp_path,
+            world,
+            tmp_path,
             call("coder_create_task", input="more work", template_version_id=version),
             call("coder_list_tasks"),
             call("coder_get_task_status", task_id=task["id"]),
@@ -89,7 +92,7 @@ async def test_tasks(tmp_path: Path) -> None:
             call("coder_get_task_logs", task_id="none"),
             call("coder_send_task_input", task_id="none", input="x"),
             call("coder_get_task_status", task_id="6f2d0a1e-0000-4000-8000-000000000000"),
-        )  # fmt: skip
+        )
     assert [bad for bad, _ in found] == [False] * 5 + [True] * 3, found
     answers = [answer for _, answer in found]
     assert answers[0]["initial_prompt"] == "more work"
@@ -100,9 +103,7 @@ async def test_tasks(tmp_path: Path) -> None:
 async def test_a_template_from_its_sources_to_its_end(tmp_path: Path) -> None:
     async with task_world() as (world, _):
         [(_, uploaded)] = await served(world, tmp_path, call("coder_upload_tar_file", files={"main.tf": "# nothing\n"}))
-        [(bad, version)] = await served(
-            world, tmp_path, call("coder_create_template_version", file_id=uploaded["id"])
-        )  # fmt: skip
+        [(bad, version)] = await served(world, tmp_path, call("coder_create_template_version", file_id=uploaded["id"]))
         assert not bad, version
 
         async def done() -> bool:
@@ -112,14 +113,15 @@ async def test_a_template_from_its_sources_to_its_end(tmp_path: Path) -> None:
         await eventually(done)
         [(bad, made)] = await served(
             world, tmp_path, call("coder_create_template", name="from-a-model", version_id=version["id"])
-        )  # fmt: skip
+        )
         assert not bad and made["active_version_id"] == version["id"], made
         promote = {"template_id": made["id"], "template_version_id": version["id"]}
         found = await served(
-            world, tmp_path,
+            world,
+            tmp_path,
             call("coder_update_template_active_version", **promote),
             call("coder_delete_template", template_id=made["id"]),
             call("coder_delete_template", template_id=made["id"]),
             call("coder_upload_tar_file", files={"main.tf": 1}),
-        )  # fmt: skip
+        )
     assert [bad for bad, _ in found] == [False, False, True, True], found

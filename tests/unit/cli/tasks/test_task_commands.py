@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.kit.cli import run_cli
-from tests.kit.tasks import TOKEN, task_world
-from tests.kit.workspaces import settled
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.workspaces import TASK_TOKEN, settled, task_world
 
 
 async def test_a_task_from_the_terminal(tmp_path: Path) -> None:
@@ -37,7 +36,7 @@ async def test_a_task_from_the_terminal(tmp_path: Path) -> None:
         assert "Task is initializing, it must be active." in await coder("task", "send", "job", "more", code=1)
         left = {"messages": [{"id": 0, "role": "user", "content": "Fix it", "time": "2020-01-02T03:04:05Z"}]}
         path = f"/api/v2/workspaceagents/me/tasks/{task_id}/log-snapshot?format=agentapi"
-        assert (await world.post(path, left, token=TOKEN)).status_code == 204
+        assert (await world.post(path, left, token=TASK_TOKEN)).status_code == 204
         assert (await coder("task", "pause", "job", "-y")).strip().startswith("==>")
         assert "already paused" in await coder("task", "pause", "job", "-y", code=1)
         assert (await coder("task", "logs", "job")).split() == ["TYPE", "CONTENT", "input", "Fix", "it"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.kit.cli import Result, run_cli
-from tests.kit.described_answers import described
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.api.api_description import described
+from tests.kit.programs.command_line import Result, run_cli
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 REGION = {"name": "primary", "path_app_url": "https://coder.test", "wildcard_hostname": ""}
 

@@ -27,9 +27,16 @@ from coder.cli.workspaces.parameters import pairs
 
 def parameter(name: str, **rest: Any) -> FormParameter:
     plain = FormParameter(
-        name, title=name, description="", type="string", mutable=True, ephemeral=False, required=False,
-        default_value="d", value="d",
-    )  # fmt: skip
+        name,
+        title=name,
+        description="",
+        type="string",
+        mutable=True,
+        ephemeral=False,
+        required=False,
+        default_value="d",
+        value="d",
+    )
     return replace(plain, **rest)
 
 

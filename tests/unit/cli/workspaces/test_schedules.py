@@ -11,10 +11,16 @@ from coder.cli.workspaces.schedules import parse_schedule
 @pytest.mark.parametrize(
     ("clock", "cron"),
     [
-        ("9AM", "0 9"), ("9am", "0 9"), ("12AM", "0 0"), ("12pm", "0 12"), ("9:30PM", "30 21"), ("09:30", "30 9"),
-        ("0:05", "5 0"), ("23:59", "59 23"),
+        ("9AM", "0 9"),
+        ("9am", "0 9"),
+        ("12AM", "0 0"),
+        ("12pm", "0 12"),
+        ("9:30PM", "30 21"),
+        ("09:30", "30 9"),
+        ("0:05", "5 0"),
+        ("23:59", "59 23"),
     ],
-)  # fmt: skip
+)
 def test_clock_times(clock: str, cron: str) -> None:
     assert parse_schedule([clock, "Mon-Fri", "Europe/Berlin"]) == f"CRON_TZ=Europe/Berlin {cron} * * Mon-Fri"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kit.coderd import running_coderd
-from tests.kit.schema import check
+from tests.kit.api.api_description import check
+from tests.kit.server.coderd import running_coderd
 
 BODIES = [
     ("POST", "/api/v2/users/login", b'{"email":"a\\u0000@b.c","password":"x"}'),

@@ -24,9 +24,9 @@ from coder.coderd.store.engine import (
     postgres_programs,
     postgres_supervisor,
 )
-from tests.kit.agents import eventually
-from tests.kit.coderd import World
-from tests.kit.http_client import http_client
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import World
 
 
 @contextlib.asynccontextmanager

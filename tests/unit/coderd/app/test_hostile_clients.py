@@ -16,9 +16,9 @@ from coder.appproxy.http import hypercorn_fixes
 from coder.base import log
 from coder.coderd.http.server import body_reading
 from coder.coderd.http.server.declarations import LIMIT
-from tests.kit.coderd import World, running_coderd
-from tests.kit.schema import check
-from tests.kit.strange_requests import NEWLINE
+from tests.kit.api.api_description import check
+from tests.kit.api.api_fuzzer import NEWLINE
+from tests.kit.server.coderd import World, running_coderd
 
 
 async def _connect(world: World) -> trio.SocketStream:
@@ -98,9 +98,13 @@ async def test_too_much_is_told_while_it_comes(monkeypatch: pytest.MonkeyPatch) 
 
 
 _NESTED = (
-    "templates/{template_name}", "templates/{template_name}/versions/{version_name}", "groups/{group_name}",
-    "groups/{group_name}/members", "members/{member}", "provisionerjobs/{job}",
-)  # fmt: skip
+    "templates/{template_name}",
+    "templates/{template_name}/versions/{version_name}",
+    "groups/{group_name}",
+    "groups/{group_name}/members",
+    "members/{member}",
+    "provisionerjobs/{job}",
+)
 
 
 async def test_objects_are_not_found_below_another_organization() -> None:
@@ -126,10 +130,23 @@ async def test_a_token_is_good_for_its_session_alone() -> None:
         identity, _, secret = token.partition("-")
         _, other = await world.member("nora")
         strange = [
-            token[:-1], token[1:], token + "x", token.upper(), f"{identity}-", f"-{secret}",
-            f"{identity}-{other.partition('-')[2]}", f"{other.partition('-')[0]}-{secret}", f"{identity}--{secret}",
-            f"{identity}-{secret}-{secret}", identity, secret, "me", "null", "é" * 33, "0" * 4000,
-        ]  # fmt: skip
+            token[:-1],
+            token[1:],
+            token + "x",
+            token.upper(),
+            f"{identity}-",
+            f"-{secret}",
+            f"{identity}-{other.partition('-')[2]}",
+            f"{other.partition('-')[0]}-{secret}",
+            f"{identity}--{secret}",
+            f"{identity}-{secret}-{secret}",
+            identity,
+            secret,
+            "me",
+            "null",
+            "é" * 33,
+            "0" * 4000,
+        ]
         for shown in strange:
             answer = await world.request(
                 "GET", "/api/v2/users/me", token="", headers={"Coder-Session-Token": _latin(shown)}

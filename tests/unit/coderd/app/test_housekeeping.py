@@ -15,9 +15,9 @@ from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.site.retention import limits, purge_due
 from coder.coderd.store.workspaces.port_shares import PortShareRow, list_port_shares, put_port_share
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import connected_agent
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import running_coderd
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.server.coderd import running_coderd
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -21,9 +21,9 @@ from coder.coderd.store.notifications import notifications
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.site import purge
 from coder.domain.notifications.notification_templates import TEST
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import new_version
-from tests.kit.prebuilds import world_with_preset
+from tests.kit.provisioners.scripted_provisioner import new_version
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import world_with_preset
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 
 from tests.conformance.bodies import QUERIES
-from tests.kit.coderd import World, running_coderd
 from tests.kit.paths import DATA
+from tests.kit.server.coderd import World, running_coderd
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 _SIGNED_OUT = "anonymous"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.paths import DATA
-from tests.kit.recorded_areas import recorded_area
+from tests.kit.recordings.recorded_areas import recorded_area
 
 KNOWN = DATA / "api" / "replay_mismatches.json"
 AREAS = (

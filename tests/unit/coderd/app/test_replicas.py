@@ -16,11 +16,11 @@ from coder.client.link import open_link
 from coder.coderd.app import open_server
 from coder.net.dial import DialPolicy
 from coder.tailnet import relay_mesh
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.coderd import World
-from tests.kit.http_client import http_client
-from tests.kit.overlay import exchange, running_agent
-from tests.kit.ports import free_port
+from tests.kit.agents.real_agent import exchange, running_overlay_agent
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.api.http_clients import http_client
+from tests.kit.free_ports import free_port
+from tests.kit.server.coderd import World
 
 
 def free_address() -> str:
@@ -46,7 +46,7 @@ async def two_replicas() -> AsyncIterator[tuple[AgentWorld, World]]:
 
 
 async def test_a_client_of_one_replica_reaches_an_agent_of_the_other() -> None:
-    async with two_replicas() as (view_context, other), running_agent(view_context):
+    async with two_replicas() as (view_context, other), running_overlay_agent(view_context):
         with trio.fail_after(60):
             assert other.ctx.agent_dialer is not None
             await exchange(await other.ctx.agent_dialer.dial(view_context.agent_id, 7))
@@ -59,7 +59,7 @@ async def test_a_client_of_one_replica_reaches_an_agent_of_the_other() -> None:
 async def test_a_client_that_waits_is_told_when_the_agent_comes_to_the_other_replica() -> None:
     async with two_replicas() as (view_context, other):
         policy = DialPolicy(other.url, token=Secret(other.token))
-        async with open_link(policy, view_context.agent_id, direct=False) as link, running_agent(view_context):
+        async with open_link(policy, view_context.agent_id, direct=False) as link, running_overlay_agent(view_context):
             with trio.fail_after(60):
                 await link.wait_reachable()
                 await exchange(await link.connect(7))
@@ -75,10 +75,10 @@ async def test_an_agent_comes_back_at_the_replica_that_is_left() -> None:
             policy = DialPolicy(other.url, token=Secret(other.token))
             async with open_link(policy, view_context.agent_id, direct=False) as link:
                 with trio.fail_after(60):
-                    async with running_agent(view_context):
+                    async with running_overlay_agent(view_context):
                         await link.wait_reachable()
                         await exchange(await link.connect(7))
-                    async with running_agent(replace(view_context, world=other)):
+                    async with running_overlay_agent(replace(view_context, world=other)):
                         await link.wait_reachable()
                         await exchange(await link.connect(7))
 

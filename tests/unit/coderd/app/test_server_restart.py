@@ -23,11 +23,11 @@ from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_addresses, node_id
 from coder.tailnet.controller import open_controller
 from coder.tailnet.relay import RelayDialer
-from tests.kit.agents import AgentWorld, connected_agent, eventually, start_workspace
-from tests.kit.coderd import World
-from tests.kit.databases import fresh_database
-from tests.kit.http_client import http_client
-from tests.kit.ports import free_port
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, start_workspace
+from tests.kit.api.http_clients import http_client
+from tests.kit.free_ports import free_port
+from tests.kit.server.coderd import World
+from tests.kit.server.postgres_server import fresh_database
 
 
 @contextlib.asynccontextmanager

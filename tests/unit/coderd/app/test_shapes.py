@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kit.coderd import World, running_coderd
-from tests.kit.schema import check, check_list
+from tests.kit.api.api_description import check, check_list
+from tests.kit.server.coderd import World, running_coderd
 
 ONE = {
     "/api/v2/buildinfo": "BuildInfoResponse",

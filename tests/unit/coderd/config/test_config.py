@@ -49,14 +49,23 @@ def readers(names: set[str]) -> dict[str, set[str]]:
 
 
 OTHER_VALUES = {
-    "tls_client_auth": "request", "tls_client_ca_file": "/ca.pem", "samesite_auth_cookie": "none",
-    "access_url": "https://coder.example", "wildcard_access_url": "*.coder.example",
-    "wireguard_endpoint": "vpn.example.com:51820", "postgres_auth": "awsiamrds", "postgres_conn_max_idle": "4",
-    "web_terminal_renderer": "webgl", "support_links": "[]", "external_auth_providers": "[]",
+    "tls_client_auth": "request",
+    "tls_client_ca_file": "/ca.pem",
+    "samesite_auth_cookie": "none",
+    "access_url": "https://coder.example",
+    "wildcard_access_url": "*.coder.example",
+    "wireguard_endpoint": "vpn.example.com:51820",
+    "postgres_auth": "awsiamrds",
+    "postgres_conn_max_idle": "4",
+    "web_terminal_renderer": "webgl",
+    "support_links": "[]",
+    "external_auth_providers": "[]",
     "ssh_config_options": "A=b",
     "oidc_organization_mapping": '{"a": ["2f3c0a1e-0000-4000-8000-000000000001"]}',
-    "oidc_auth_url_params": "{}", "tls_enable": "false", "http_address": "127.0.0.1:1",
-}  # fmt: skip
+    "oidc_auth_url_params": "{}",
+    "tls_enable": "false",
+    "http_address": "127.0.0.1:1",
+}
 """Where any text will not do."""
 
 

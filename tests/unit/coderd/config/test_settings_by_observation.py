@@ -26,9 +26,9 @@ from coder.coderd.services.network.derp_map import build_derp_map
 from coder.coderd.services.site.retention import limits
 from coder.coderd.store.access import keys as key_store
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import AgentWorld, connected_agent, workspace_world
-from tests.kit.coderd import FIRST_USER
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, workspace_world
 from tests.kit.paths import ROOT
+from tests.kit.server.coderd import FIRST_USER
 
 Look = Callable[[AgentWorld], Awaitable[Any]]
 
@@ -173,7 +173,9 @@ async def debug_builds(machine: AgentWorld) -> int:
 
 OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     "additional_csp_policy": (
-        ("media-src https://a.example",), header("content-security-policy", "(media-src https.*)"), "media-src https://a.example"
+        ("media-src https://a.example",),
+        header("content-security-policy", "(media-src https.*)"),
+        "media-src https://a.example",
     ),
     "strict_transport_security": (600, header("strict-transport-security"), "max-age=600"),
     "strict_transport_security_options": (
@@ -184,9 +186,7 @@ OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     "secure_auth_cookie": (True, session_cookie("Secure"), True),
     "samesite_auth_cookie": ("none", session_cookie("SameSite=None"), True),
     "docs_url": ("https://a.example", answer("/api/v2/appearance", "docs_url"), "https://a.example"),
-    "derp_force_websockets": (
-        True, answer("/api/v2/workspaceagents/connection", "derp_force_websockets"), True
-    ),
+    "derp_force_websockets": (True, answer("/api/v2/workspaceagents/connection", "derp_force_websockets"), True),
     "derp_server_enable": (False, own_region("region_id"), None),
     "disable_password_auth": (True, password_logins, [201, 403]),
     "cli_upgrade_message": ("ask Carla", answer("/api/v2/buildinfo", "upgrade_message"), "ask Carla"),
@@ -194,12 +194,12 @@ OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     "ssh_hostname_prefix": ("dev-", answer("/api/v2/deployment/ssh", "hostname_prefix"), "dev-"),
     "derp_server_region_code": ("home", own_region("region_code"), "home"),
     "derp_server_region_name": ("Home", own_region("region_name"), "Home"),
-    "default_quiet_hours_schedule": (
-        "CRON_TZ=UTC 30 4 * * *", answer("/api/v2/users/me/quiet-hours", "time"), "04:30"
-    ),
+    "default_quiet_hours_schedule": ("CRON_TZ=UTC 30 4 * * *", answer("/api/v2/users/me/quiet-hours", "time"), "04:30"),
     "default_token_lifetime": (3 * HOUR, token_lifetime, 3 * HOUR),
     "terms_of_service_url": (
-        "https://a.example/terms", answer("/api/v2/users/authmethods", "terms_of_service_url"), "https://a.example/terms"
+        "https://a.example/terms",
+        answer("/api/v2/users/authmethods", "terms_of_service_url"),
+        "https://a.example/terms",
     ),
     "ssh_keygen_algorithm": ("ecdsa", new_ssh_key, "ecdsa-sha2-nistp256"),
     "disable_owner_workspace_access": (True, owner_enters_others_workspaces, False),
@@ -211,7 +211,7 @@ OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     "enable_terraform_debug_mode": (True, debug_builds, 201),
     "api_keys_retention": (2 * HOUR, kept("expired_api_keys"), 2 * HOUR),
     "workspace_agent_logs_retention": (2 * HOUR, kept("workspace_agent_logs"), 2 * HOUR),
-}  # fmt: skip
+}
 """By setting: another value than the default, where it shows, and what it shows then."""
 
 

@@ -20,9 +20,9 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.notifications import notification_delivery as delivery
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people.users import UserRow
-from tests.kit.certificates import Authority
-from tests.kit.coderd import World, running_coderd
-from tests.kit.mail import mail_server
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.stand_ins.certificates import Authority
+from tests.kit.stand_ins.notification_receivers import mail_server
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAYLOAD = {"title": "Hello", "body": "There.", "actions": []}

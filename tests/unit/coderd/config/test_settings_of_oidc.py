@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from coder.base.secret import Secret
-from tests.kit.coderd import World, running_coderd
-from tests.kit.http_client import http_client
-from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.stand_ins.oidc_provider import CLIENT_ID, IdentityProvider, identity_provider
 
 CALLBACK = "/api/v2/users/oidc/callback"
 ELSEWHERE = "https://coder.example/oidc"
@@ -40,10 +40,17 @@ async def come_in(site: Site) -> httpx.Response:
     """Somebody new."""
     number = next(_numbers)
     site.idp.claims = {
-        "sub": f"s-{number}", "email": f"p{number}@example.com", "email_verified": True, "name": "Carla",
-        "preferred_username": f"p{number}", "mail": f"other{number}@example.com", "nick": f"nick{number}",
-        "full": "Carla Full", "orgs": ["word"], "roles": [],
-    }  # fmt: skip
+        "sub": f"s-{number}",
+        "email": f"p{number}@example.com",
+        "email_verified": True,
+        "name": "Carla",
+        "preferred_username": f"p{number}",
+        "mail": f"other{number}@example.com",
+        "nick": f"nick{number}",
+        "full": "Carla Full",
+        "orgs": ["word"],
+        "roles": [],
+    }
     site.idp.info = {"name": "Carla of the user info"}
     site.idp.access_claims = {"sub": f"s-{number}", "name": "Carla of the access token"}
     async with http_client(site.world.url) as browser:

@@ -12,8 +12,8 @@ from coder.coderd.services.provisioning import job_work, reaping
 from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.rpc.errors import RpcError
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import connected_daemon, new_version
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version
+from tests.kit.server.coderd import running_coderd
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons?offline=true"
 

@@ -21,7 +21,7 @@ from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2, tailnet_pb2
 from coder.rpc.services import AGENT
 from coder.rpc.session import Session, open_session
-from tests.kit.agents import AgentWorld, connected_agent, dial_link, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, dial_link, eventually, workspace_world
 
 RPC = "/api/v2/workspaceagents/me/rpc"
 

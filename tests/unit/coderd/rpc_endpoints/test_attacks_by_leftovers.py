@@ -33,12 +33,19 @@ from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
-from tests.kit import rpc_ids
-from tests.kit.agents import dial_link
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, FakeDaemon, connected_daemon, new_version, resource, upload
-from tests.kit.overtaking import filled
-from tests.kit.workspaces import full_agent, new_workspace, settled, workspace_world
+from tests.kit.agents.scripted_agent import dial_link
+from tests.kit.api import id_fields
+from tests.kit.provisioners.scripted_provisioner import (
+    Answers,
+    FakeDaemon,
+    connected_daemon,
+    new_version,
+    resource,
+    upload,
+)
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import filled
+from tests.kit.server.workspaces import full_agent, new_workspace, settled, workspace_world
 from tests.unit.coderd.app.test_replicas import replica_of
 
 # ---- the link of an agent whose right has ended
@@ -46,8 +53,11 @@ from tests.unit.coderd.app.test_replicas import replica_of
 LOSSES = ("stopped", "started anew", "abandoned", "deleted", "its owner suspended")
 """Whoever makes a workspace dormant stops it, too: its agent goes on until then, and nobody enters by it."""
 ROLES = ("agent", "other")
-AS_AGENT = sorted(name for name, method in rpc_ids.methods().items()
-                  if name.startswith(("Agent.", "Tailnet.")) and not method.server_streaming)  # fmt: skip
+AS_AGENT = sorted(
+    name
+    for name, method in id_fields.methods().items()
+    if name.startswith(("Agent.", "Tailnet.")) and not method.server_streaming
+)
 
 
 def _built(job: Any) -> dict[str, Any]:
@@ -74,11 +84,11 @@ async def _lose(world: World, loss: str, workspace: str, owner: str) -> None:
 
 async def _heard(session: Session, name: str) -> str:
     """What became of one message: an answer, a refusal, the end."""
-    method = rpc_ids.methods()[name]
+    method = id_fields.methods()[name]
     full = f"/{method.containing_service.full_name}/{method.name}"
     try:
         with trio.fail_after(60):
-            await session.call(full, rpc_ids.request_of(name), rpc_ids.reply_type(name))
+            await session.call(full, id_fields.request_of(name), id_fields.reply_type(name))
     except RpcClosed:
         return "ended"
     except RpcError as error:
@@ -129,10 +139,21 @@ async def test_links_of_agents_end_with_their_right(monkeypatch: pytest.MonkeyPa
 
 PSK = "sesame of the deployment"
 NEITHER: tuple[dict[str, str], ...] = (
-    {}, {"scope": "organization"}, {"scope": "User"}, {"scope": "USER"}, {"scope": "user "}, {"scope": ""},
-    {"scope": "user\t"}, {"owner": "{admin}"}, {"owner": "{member}"}, {"owner": ""}, {"Scope": "user"},
-    {"scope": "organization", "owner": "{admin}"}, {"a": "b"}, {"scope": "everything", "a": "b"},
-)  # fmt: skip
+    {},
+    {"scope": "organization"},
+    {"scope": "User"},
+    {"scope": "USER"},
+    {"scope": "user "},
+    {"scope": ""},
+    {"scope": "user\t"},
+    {"owner": "{admin}"},
+    {"owner": "{member}"},
+    {"owner": ""},
+    {"Scope": "user"},
+    {"scope": "organization", "owner": "{admin}"},
+    {"a": "b"},
+    {"scope": "everything", "a": "b"},
+)
 """Tags that are no user's: only who runs daemons for the organization may have them."""
 
 
@@ -155,29 +176,49 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
     assert (await world.delete("/api/v2/organizations/default/provisionerkeys/gone")).status_code == 204
     far_id = (await world.get("/api/v2/organizations/elsewhere")).json()["id"]
     knocks: list[tuple[str, dict[str, Any]]] = [
-        *[(f"a key of another organization at {there}", {"headers": _shown(key), "organization": there})
-          for key, there in ((home, "elsewhere"), (home, far_id), (far, "default"), (far, world.organization_id))],
-        *[(f"a key with tags {tags}", {"headers": _shown(home), "tags": tags})
-          for tags in ({"a": "b"}, {"scope": "user"}, {"scope": "organization"}, {"": ""}, {"owner": world.user_id})],
-        *[(f"a key that is none: {key[:6]}", {"headers": _shown(key)})
-          for key in (gone, home[:-1], home + "x", home.upper(), f"{home},{far}", "x", "0" * 43)],
+        *[
+            (f"a key of another organization at {there}", {"headers": _shown(key), "organization": there})
+            for key, there in ((home, "elsewhere"), (home, far_id), (far, "default"), (far, world.organization_id))
+        ],
+        *[
+            (f"a key with tags {tags}", {"headers": _shown(home), "tags": tags})
+            for tags in ({"a": "b"}, {"scope": "user"}, {"scope": "organization"}, {"": ""}, {"owner": world.user_id})
+        ],
+        *[
+            (f"a key that is none: {key[:6]}", {"headers": _shown(key)})
+            for key in (gone, home[:-1], home + "x", home.upper(), f"{home},{far}", "x", "0" * 43)
+        ],
         ("key and pre-shared key", {"headers": _shown(home, PSK)}),
         ("key and session", {"headers": _shown(home), "token": world.token}),
         ("key, session and tags", {"headers": _shown(home), "token": world.token, "tags": {"scope": "user"}}),
-        *[(f"a pre-shared key {psk!r}", {"headers": _shown(psk=psk), "tags": tags})
-          for psk in (PSK[:-1], PSK + "x", PSK.upper(), PSK.encode().hex(), "x") for tags in ({}, {"scope": "user"})],
-        *[(f"the pre-shared key at {there}", {"headers": _shown(psk=PSK), "organization": there, "tags": tags})
-          for there in ("elsewhere", far_id) for tags in ({}, {"scope": "user"}, {"owner": world.user_id})],
+        *[
+            (f"a pre-shared key {psk!r}", {"headers": _shown(psk=psk), "tags": tags})
+            for psk in (PSK[:-1], PSK + "x", PSK.upper(), PSK.encode().hex(), "x")
+            for tags in ({}, {"scope": "user"})
+        ],
+        *[
+            (f"the pre-shared key at {there}", {"headers": _shown(psk=PSK), "organization": there, "tags": tags})
+            for there in ("elsewhere", far_id)
+            for tags in ({}, {"scope": "user"}, {"owner": world.user_id})
+        ],
         *[(f"a member with {tags}", {"token": member, "tags": tags}) for tags in NEITHER],
-        *[(f"a member with two scopes {tags}", {"token": member, "tags": tags}) for tags in (
-            ["scope=user", "scope=organization"], ["scope=user", "scope="], ["scope=user", "scope=User"])],
-        *[(f"a stranger with {tags}", {"token": stranger, "tags": tags})
-          for tags in ({"scope": "user"}, {}, {"scope": "user", "owner": "{admin}"})],
+        *[
+            (f"a member with two scopes {tags}", {"token": member, "tags": tags})
+            for tags in (
+                ["scope=user", "scope=organization"],
+                ["scope=user", "scope="],
+                ["scope=user", "scope=User"],
+            )
+        ],
+        *[
+            (f"a stranger with {tags}", {"token": stranger, "tags": tags})
+            for tags in ({"scope": "user"}, {}, {"scope": "user", "owner": "{admin}"})
+        ],
         *[(f"a narrow key with {tags}", {"token": narrow, "tags": tags}) for tags in ({"scope": "user"}, {})],
         *[(f"nobody with {tags}", {"token": "", "tags": tags}) for tags in ({}, {"scope": "user"})],
         ("an empty pre-shared key", {"token": "", "headers": _shown(psk="")}),
         ("another kind of daemon", {"token": member, "tags": {"scope": "user"}, "kinds": ("docker",)}),
-    ]  # fmt: skip
+    ]
     return [(what, {"token": "", **how}) for what, how in knocks]
 
 
@@ -219,7 +260,7 @@ async def test_daemons_come_in_by_their_own_key_and_tags() -> None:
 
 
 async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
-    request: Any = rpc_ids.request_of(f"ProvisionerDaemon.{name}")
+    request: Any = id_fields.request_of(f"ProvisionerDaemon.{name}")
     request.job_id = job_id
     if name == "UpdateJob":
         request.logs.add(output="late", stage="late")
@@ -230,7 +271,7 @@ async def _about(daemon: FakeDaemon, name: str, job_id: str) -> str:
     else:
         request.error = "late"
     try:
-        await daemon.call(name, request, rpc_ids.reply_type(f"ProvisionerDaemon.{name}"))
+        await daemon.call(name, request, id_fields.reply_type(f"ProvisionerDaemon.{name}"))
     except (RpcError, RpcClosed) as error:
         return str(error)
     return ""
@@ -271,27 +312,43 @@ WORKERS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, Any], b
     # roles of the daemon's user, its tags, (method, path, body) of what takes its right, whether its session ends
     "its key is deleted": ({}, {}, ("DELETE", f"{_ELSEWHERE}/provisionerkeys/k", None), False),
     "its user's role for the site is taken": (
-        {"site": ["template-admin"]}, {}, ("PUT", "/api/v2/users/{user}/roles", {"roles": []}), False,
+        {"site": ["template-admin"]},
+        {},
+        ("PUT", "/api/v2/users/{user}/roles", {"roles": []}),
+        False,
     ),
     "its user's role in the organization is taken": (
-        {"organization": ["organization-admin"]}, {}, ("PUT", f"{_ELSEWHERE}/members/{{user}}/roles", {"roles": []}),
+        {"organization": ["organization-admin"]},
+        {},
+        ("PUT", f"{_ELSEWHERE}/members/{{user}}/roles", {"roles": []}),
         False,
     ),
     "its user leaves the organization": (
-        {"organization": ["organization-template-admin"]}, {"scope": "user"},
-        ("DELETE", f"{_ELSEWHERE}/members/{{user}}", None), False,
+        {"organization": ["organization-template-admin"]},
+        {"scope": "user"},
+        ("DELETE", f"{_ELSEWHERE}/members/{{user}}", None),
+        False,
     ),
     "its user is suspended": (
-        {"organization": ["organization-admin"]}, {}, ("PUT", "/api/v2/users/{user}/status/suspend", None), True,
+        {"organization": ["organization-admin"]},
+        {},
+        ("PUT", "/api/v2/users/{user}/status/suspend", None),
+        True,
     ),
     "its user is deleted": (
-        {"organization": ["organization-admin"]}, {}, ("DELETE", "/api/v2/users/{user}", None), True,
+        {"organization": ["organization-admin"]},
+        {},
+        ("DELETE", "/api/v2/users/{user}", None),
+        True,
     ),
     "its session ends": (
-        {"organization": ["organization-admin"]}, {}, ("DELETE", "/api/v2/users/{user}/keys/{key}", None), True,
+        {"organization": ["organization-admin"]},
+        {},
+        ("DELETE", "/api/v2/users/{user}/keys/{key}", None),
+        True,
     ),
     "the organization is deleted": ({"site": ["owner"]}, {}, ("DELETE", _ELSEWHERE, None), False),
-}  # fmt: skip
+}
 
 
 async def _worker(world: World, name: str, roles: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
@@ -393,13 +450,32 @@ async def test_resume_tokens_are_their_sessions_at_every_replica() -> None:
             if again != (peer, "digest"):
                 wrong.append(f"bound to no keys any more: {again}")
         forged = [
-            app, f"{head}.{body}.", f"{head}.{body}", f"{head}..{signature}", "..", "a.b.c", whole[:-2], whole + "A",
-            f"eyJhbGciOiJub25lIiwia2lkIjoiMSJ9.{body}.", sign(await keys.get("workspace_apps_token"), claims),
+            app,
+            f"{head}.{body}.",
+            f"{head}.{body}",
+            f"{head}..{signature}",
+            "..",
+            "a.b.c",
+            whole[:-2],
+            whole + "A",
+            f"eyJhbGciOiJub25lIiwia2lkIjoiMSJ9.{body}.",
+            sign(await keys.get("workspace_apps_token"), claims),
             sign(await keys.get("workspace_apps_token"), {**claims, "exp": 0}),
-            *[sign(await keys.get(resume_tokens.FEATURE), {**claims, **more}) for more in (
-                {"exp": 0}, {"user": str(uuid4())}, {"user": None}, {"session": ""}, {"session": None}, {"sub": "x"},
-                {"sub": None}, {"sub": [peer.hex] * 2}, {"session": [mine.session]})],
-        ]  # fmt: skip
+            *[
+                sign(await keys.get(resume_tokens.FEATURE), {**claims, **more})
+                for more in (
+                    {"exp": 0},
+                    {"user": str(uuid4())},
+                    {"user": None},
+                    {"session": ""},
+                    {"session": None},
+                    {"sub": "x"},
+                    {"sub": None},
+                    {"sub": [peer.hex] * 2},
+                    {"session": [mine.session]},
+                )
+            ],
+        ]
         shown = [(text, token) for text in forged] + [(whole, second), (whole, stranger), (whole, world.token)]
         for replica in (world, other):
             for text, by in shown:

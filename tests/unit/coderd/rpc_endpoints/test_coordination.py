@@ -27,16 +27,16 @@ from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import Session, open_session
 from coder.tailnet.controller import COORDINATE, REFRESH_RESUME_TOKEN
 from coder.tailnet.resume_tokens import RESUME_HEADER
-from tests.kit import workspaces
-from tests.kit.agents import AgentWorld, dial_link, eventually, workspace_world
-from tests.kit.coderd import World
-from tests.kit.overlay import exchange, running_agent
+from tests.kit.agents.real_agent import exchange, running_overlay_agent
+from tests.kit.agents.scripted_agent import AgentWorld, dial_link, eventually, workspace_world
+from tests.kit.server import workspaces
+from tests.kit.server.coderd import World
 
 Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
 
 
 async def test_server_and_client_reach_an_agent() -> None:
-    async with workspace_world() as view_context, running_agent(view_context):
+    async with workspace_world() as view_context, running_overlay_agent(view_context):
         with trio.fail_after(60):
             dialer = view_context.world.ctx.agent_dialer
             assert dialer is not None
@@ -55,7 +55,7 @@ async def test_a_client_that_left_without_a_word_is_watched_on(how: str, monkeyp
     """Agents keep its keys for as long as it uses them, so that they survive the server; but not the right to them."""
     monkeypatch.setattr(absent_clients, "LOOK_EVERY", 0.05)
     monkeypatch.setattr(absent_clients, "PATIENCE", 0.05 if how == "away for long" else 3600.0)
-    async with workspace_world() as view_context, running_agent(view_context) as agent:
+    async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
         bob, token = await world.member("bob")
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
@@ -105,9 +105,13 @@ class _Stream:
 
     async def tell(self, key: PublicKey, disco: PublicKey | None = None) -> None:
         node = tailnet_pb2.Node(
-            id=7, key=key.binary, disco=(disco or self.disco).disco_text, preferred_derp=999,
-            addresses=["fd7a:115c:a1e0:49d6::7/128"], allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
-        )  # fmt: skip
+            id=7,
+            key=key.binary,
+            disco=(disco or self.disco).disco_text,
+            preferred_derp=999,
+            addresses=["fd7a:115c:a1e0:49d6::7/128"],
+            allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
+        )
         node.as_of.GetCurrentTime()
         await self.stream.send(Request(update_self=Request.UpdateSelf(node=node)))
 
@@ -144,7 +148,7 @@ async def coordinating(world: World, path: str, token: str, *, resume: str = "")
 async def test_a_resumed_peer_keeps_no_tunnel_it_has_no_right_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shared, resumed elsewhere, unshared: the agent forgets the client although nothing was asked for again."""
     monkeypatch.setattr(rights_changes, "PAUSE", 0.0)
-    async with workspace_world() as view_context, running_agent(view_context) as agent:
+    async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
         bob, token = await world.member("bob")
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
@@ -203,7 +207,7 @@ async def test_a_tunnel_is_asked_for_by_the_rights_of_that_moment() -> None:
 
 async def test_a_resume_token_is_worth_nothing_to_others() -> None:
     """Another organization's user, another session of the same user, another key: each is refused in its own way."""
-    async with workspace_world() as view_context, running_agent(view_context) as agent:
+    async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
         made = await world.post("/api/v2/organizations", {"name": "elsewhere"})
         assert made.status_code == 201, made.text
@@ -235,7 +239,7 @@ async def test_a_foreign_key_is_refused(is_present: bool) -> None:
         world = view_context.world
         _, bob = await world.member("bob")
         async with AsyncExitStack() as stack:
-            agent = await stack.enter_async_context(running_agent(view_context))
+            agent = await stack.enter_async_context(running_overlay_agent(view_context))
             key = agent._node.self_info.public_key
 
             async def is_there() -> bool:
@@ -263,9 +267,13 @@ async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more:
         session.open_stream(COORDINATE, Request, Response) as stream,
     ):
         node = tailnet_pb2.Node(
-            id=7, key=key.binary, disco=PrivateKey.generate(os.urandom).public.disco_text, preferred_derp=999,
-            addresses=["fd7a:115c:a1e0:49d6::7/128"], allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
-        )  # fmt: skip
+            id=7,
+            key=key.binary,
+            disco=PrivateKey.generate(os.urandom).public.disco_text,
+            preferred_derp=999,
+            addresses=["fd7a:115c:a1e0:49d6::7/128"],
+            allowed_ips=["fd7a:115c:a1e0:49d6::7/128"],
+        )
         node.as_of.GetCurrentTime()
         await stream.send(Request(update_self=Request.UpdateSelf(node=node)))
         await stream.send(Request(add_tunnel=Request.Tunnel(id=view_context.agent_id.bytes)))
@@ -278,7 +286,7 @@ async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more:
 async def test_an_open_tunnel_ends_with_the_right_to_it(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that were exchanged would go on by themselves: the agent is told to forget the client."""
     monkeypatch.setattr(coordination, "LOOK_EVERY", 0.05)
-    async with workspace_world() as view_context, running_agent(view_context) as agent:
+    async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
         bob, token = await world.member("bob")
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"

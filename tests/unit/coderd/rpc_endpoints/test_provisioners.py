@@ -26,9 +26,8 @@ from coder.mesh.keys import PrivateKey
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import overlay_pb2, provisioner_pb2, provisionerd_pb2, tailnet_pb2
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import (
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.provisioners.scripted_provisioner import (
     Answers,
     FakeDaemon,
     agent,
@@ -41,7 +40,8 @@ from tests.kit.daemon import (
     serve_path,
     working_daemon,
 )
-from tests.kit.workspaces import build, build_answer, new_workspace, workspace_world
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import build, build_answer, new_workspace, workspace_world
 
 DAEMONS = "/api/v2/organizations/default/provisionerdaemons"
 KEYS = "/api/v2/organizations/default/provisionerkeys"
@@ -547,7 +547,7 @@ async def test_the_old_way_to_acquire() -> None:
 
 async def test_a_job_that_cannot_be_handed_out_fails_and_the_next_one_comes() -> None:
     async with running_coderd(first_user=True) as world:
-        from tests.kit.daemon import upload
+        from tests.kit.provisioners.scripted_provisioner import upload
 
         big = await upload(world, {"big.bin": b"\x00" * (5 << 20)})
         first = await new_version(world, file_id=big)

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import trio
 
-from tests.kit.agents import AgentWorld, workspace_world
-from tests.kit.recordings import load_json
+from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
+from tests.kit.recordings.wire_recordings import load_json
 
 SKIPPED = {
     # other doors, tested elsewhere

@@ -64,7 +64,7 @@ def workspace(owner: UUID, organization: UUID = ORG, **rest: object) -> Resource
         (person(), "read", Resource("file", owner_id=THEM, any_organization=True), False),
         (SYSTEM, "delete", workspace(THEM), True),
     ],
-)  # fmt: skip
+)
 def test_decide(subject: Subject, action: str, resource: Resource, expected: bool) -> None:
     assert decide(subject, action, resource) is expected
 

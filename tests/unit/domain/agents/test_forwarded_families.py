@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coder.agent.counters import FAMILIES
 from coder.domain.agents.forwarded_families import KNOWN
-from tests.kit.loopback import ROOT
+from tests.kit.server.server_process import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "api" / "recorded" / "metrics.tsv"
 PLACE = {"agent_name", "template_name", "username", "workspace_name"}

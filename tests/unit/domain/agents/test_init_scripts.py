@@ -74,9 +74,15 @@ MOUNTS = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None
 
 
 def started(
-    folder: Path, program: bytes, *, arch: str = HERE, mounts: str = "", uname: str = "", sleeps: str = "exit 0",
+    folder: Path,
+    program: bytes,
+    *,
+    arch: str = HERE,
+    mounts: str = "",
+    uname: str = "",
+    sleeps: str = "exit 0",
     **more: str,
-) -> tuple[int, str]:  # fmt: skip
+) -> tuple[int, str]:
     """Exit code and words of the script, with TMPDIR and HOME below `folder`; `mounts` are made for it alone, `more` is
     put into its environment."""
     tools = folder / "tools"

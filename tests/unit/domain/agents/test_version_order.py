@@ -9,9 +9,19 @@ import pytest
 from coder.domain.agents.version_order import is_newer
 
 IN_ORDER = (
-    "v2.9.9", "v2.34.0-1", "v2.34.0-alpha", "v2.34.0-alpha.1", "v2.34.0-alpha.beta", "v2.34.0-beta.2",
-    "v2.34.0-beta.11", "v2.34.0", "v2.34.1", "v2.35.0-devel", "v2.35.0", "v10.0.0",
-)  # fmt: skip
+    "v2.9.9",
+    "v2.34.0-1",
+    "v2.34.0-alpha",
+    "v2.34.0-alpha.1",
+    "v2.34.0-alpha.beta",
+    "v2.34.0-beta.2",
+    "v2.34.0-beta.11",
+    "v2.34.0",
+    "v2.34.1",
+    "v2.35.0-devel",
+    "v2.35.0",
+    "v10.0.0",
+)
 """The pre-releases as rule 11 of the specification orders them."""
 
 

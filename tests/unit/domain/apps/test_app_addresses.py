@@ -208,28 +208,92 @@ def test_queries_lose_only_what_is_ours() -> None:
 
 
 NO_PORTS = (
-    "0", "00000", "1", "79", "999", "65536", "65536s", "99999", "999999", "-8080", "+8080", "8080.", "8080.0", "8_080",
+    "0",
+    "00000",
+    "1",
+    "79",
+    "999",
+    "65536",
+    "65536s",
+    "99999",
+    "999999",
+    "-8080",
+    "+8080",
+    "8080.",
+    "8080.0",
+    "8_080",
     "8080S",
-    "0x1f90", "8080ss", "s", "", "08", "8080\n", " 8080", "\u0668\u0660\u0668\u0660", "\uff18\uff10\uff18\uff10"
-)  # fmt: skip
+    "0x1f90",
+    "8080ss",
+    "s",
+    "",
+    "08",
+    "8080\n",
+    " 8080",
+    "\u0668\u0660\u0668\u0660",
+    "\uff18\uff10\uff18\uff10",
+)
 NO_LABELS = (
-    "web--ws", "web", "", "-", "--", "---", "----", "web--ws--", "--web--ws--al", "web---ws--al--", "web--ws--al-",
-    "-web--ws--al", "web--main--ws--al--x", "web--main--ws--al--x--y", "web--ws--al\n", "web--ws--*", "web--ws--%61l",
-    "web--ws--al/../x", "web--ws--\u0430l", "w\u00e9b--ws--al", "web--ws--al@evil", "web--ws--al:80", "web--ws--a_l",
-    "web -- ws -- al", "web--ws--" + "a" * 60, "web--ws--al\x00", "web\u2013\u2013ws\u2013\u2013al", "web--ws--al.",
-)  # fmt: skip
+    "web--ws",
+    "web",
+    "",
+    "-",
+    "--",
+    "---",
+    "----",
+    "web--ws--",
+    "--web--ws--al",
+    "web---ws--al--",
+    "web--ws--al-",
+    "-web--ws--al",
+    "web--main--ws--al--x",
+    "web--main--ws--al--x--y",
+    "web--ws--al\n",
+    "web--ws--*",
+    "web--ws--%61l",
+    "web--ws--al/../x",
+    "web--ws--\u0430l",
+    "w\u00e9b--ws--al",
+    "web--ws--al@evil",
+    "web--ws--al:80",
+    "web--ws--a_l",
+    "web -- ws -- al",
+    "web--ws--" + "a" * 60,
+    "web--ws--al\x00",
+    "web\u2013\u2013ws\u2013\u2013al",
+    "web--ws--al.",
+)
 NOT_BELOW = (
     # what is no host below *.apps.example.com, however near
-    "apps.example.com", ".apps.example.com", "web--ws--alapps.example.com", "web--ws--al.apps.example.com.evil.com",
-    "web--ws--al.apps.example.comx", "web--ws--al.apps.examp1e.com", "web--ws--al.x.apps.example.com",
-    "web--ws--al..apps.example.com", "web--ws--al.apps..example.com", "web--ws--al.apps.example.com:x",
-    "web--ws--al.apps.example.com:", "web--ws--al.apps.example.com:80:80", "web--ws--al.apps.example.com/",
-    "web--ws--al.apps.example.com#", "web--ws--al@apps.example.com", "x@web--ws--al.apps.example.com",
-    "web--ws--al.apps.example.com@evil.com", "web--ws--al.apps.example\u3002com", "web--ws--al.\u0430pps.example.com",
-    "web--ws--\u0430l.apps.example.com", "web--ws--al\u3002apps.example.com", "w_b--ws--al.apps.example.com",
-    "web--ws--al .apps.example.com", "web--ws--al\t.apps.example.com", "web--ws--al%2eapps.example.com",
-    "[web--ws--al.apps.example.com]", "web--ws--al.apps.example.com,evil.com", "web--ws--al.apps.example.com evil.com",
-)  # fmt: skip
+    "apps.example.com",
+    ".apps.example.com",
+    "web--ws--alapps.example.com",
+    "web--ws--al.apps.example.com.evil.com",
+    "web--ws--al.apps.example.comx",
+    "web--ws--al.apps.examp1e.com",
+    "web--ws--al.x.apps.example.com",
+    "web--ws--al..apps.example.com",
+    "web--ws--al.apps..example.com",
+    "web--ws--al.apps.example.com:x",
+    "web--ws--al.apps.example.com:",
+    "web--ws--al.apps.example.com:80:80",
+    "web--ws--al.apps.example.com/",
+    "web--ws--al.apps.example.com#",
+    "web--ws--al@apps.example.com",
+    "x@web--ws--al.apps.example.com",
+    "web--ws--al.apps.example.com@evil.com",
+    "web--ws--al.apps.example\u3002com",
+    "web--ws--al.\u0430pps.example.com",
+    "web--ws--\u0430l.apps.example.com",
+    "web--ws--al\u3002apps.example.com",
+    "w_b--ws--al.apps.example.com",
+    "web--ws--al .apps.example.com",
+    "web--ws--al\t.apps.example.com",
+    "web--ws--al%2eapps.example.com",
+    "[web--ws--al.apps.example.com]",
+    "web--ws--al.apps.example.com,evil.com",
+    "web--ws--al.apps.example.com evil.com",
+)
 
 
 def test_no_port_is_made_of_what_is_none() -> None:
@@ -246,7 +310,9 @@ def test_hosts_that_are_not_below_the_pattern() -> None:
     assert [host for host in NOT_BELOW if pattern.label_of(host) is not None] == []
     # The dot of a whole name, capitals and punycode are the same host or another label, never another's.
     for host, label in (
-        ("web--ws--al.apps.example.com.", "web--ws--al"), ("WEB--WS--AL.APPS.EXAMPLE.COM", "web--ws--al"),
-        ("web--ws--al.apps.example.com.:8080", "web--ws--al"), ("xn--ws--al.apps.example.com", "xn--ws--al"),
-    ):  # fmt: skip
+        ("web--ws--al.apps.example.com.", "web--ws--al"),
+        ("WEB--WS--AL.APPS.EXAMPLE.COM", "web--ws--al"),
+        ("web--ws--al.apps.example.com.:8080", "web--ws--al"),
+        ("xn--ws--al.apps.example.com", "xn--ws--al"),
+    ):
         assert pattern.label_of(host) == label

@@ -8,10 +8,29 @@ from coder.domain.apps.external_addresses import explain_address, explain_made_a
 
 LINKS = ["https://x", "HTTP://x", "vscode://open", "jetbrains-gateway://connect#a=b", "web+thing:x", "mailto:a@b"]
 NONE = [
-    "", "x", "/x", "//evil.test", "-x", "--help", "javascript:alert(1)", "JavaScript:alert(1)", " javascript:alert(1)",
-    "java\nscript:alert(1)", "\tjavascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "FILE:x",
-    "blob:https://x", "about:blank", "view-source:https://x", " https://x", "C:\\x.exe", "c:x", "\\\\host\\x.exe",
-]  # fmt: skip
+    "",
+    "x",
+    "/x",
+    "//evil.test",
+    "-x",
+    "--help",
+    "javascript:alert(1)",
+    "JavaScript:alert(1)",
+    " javascript:alert(1)",
+    "java\nscript:alert(1)",
+    "\tjavascript:alert(1)",
+    "data:text/html,x",
+    "vbscript:x",
+    "file:///etc/passwd",
+    "FILE:x",
+    "blob:https://x",
+    "about:blank",
+    "view-source:https://x",
+    " https://x",
+    "C:\\x.exe",
+    "c:x",
+    "\\\\host\\x.exe",
+]
 
 
 @pytest.mark.parametrize("url", LINKS)

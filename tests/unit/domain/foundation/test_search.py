@@ -55,8 +55,9 @@ def test_values_of_the_wrong_kind_say_so_in_recorded_words() -> None:
     assert details["dormant"] == (
         'Query param "dormant" must be a valid boolean: strconv.ParseBool: parsing "maybe": invalid syntax'
     )
-    assert details["since"].endswith('parsing time "YESTERDAY" as "2006-01-02T15:04:05.999999999Z07:00": '
-                                     'cannot parse "YESTERDAY" as "2006"')  # fmt: skip
+    assert details["since"].endswith(
+        'parsing time "YESTERDAY" as "2006-01-02T15:04:05.999999999Z07:00": cannot parse "YESTERDAY" as "2006"'
+    )
     assert details["id"] == 'Query param "id" must be a valid uuid'
 
 
@@ -106,7 +107,7 @@ LISTS: dict[str, tuple[Callable[[Terms], list[Any]], tuple[str, ...], str]] = {
         ("a,x", "y"),
         '"x" is not a valid value\n"y" is not a valid value',
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -119,9 +120,14 @@ def test_all_faults_of_a_list_are_one_refusal(name: str) -> None:
 
 
 NUMBERS = {
-    "9223372036854775807": "", "-9223372036854775808": "", "+1": "",
-    "9223372036854775808": "value out of range", "x": "invalid syntax", "1_0": "invalid syntax", "": "invalid syntax",
-}  # fmt: skip
+    "9223372036854775807": "",
+    "-9223372036854775808": "",
+    "+1": "",
+    "9223372036854775808": "value out of range",
+    "x": "invalid syntax",
+    "1_0": "invalid syntax",
+    "": "invalid syntax",
+}
 
 
 @pytest.mark.parametrize("text", NUMBERS)

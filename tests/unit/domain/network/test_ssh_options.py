@@ -8,12 +8,15 @@ from coder.domain.network.ssh_options import ssh_option
 @pytest.mark.parametrize(
     ("text", "setting"),
     [
-        ("ServerAliveInterval=30", ("ServerAliveInterval", "30")), ("SetEnv=A=b", ("SetEnv", "A=b")),
-        ("SetEnv A=b", ("SetEnv", "A=b")), (" ServerAliveInterval = 30 ", ("ServerAliveInterval", "30")),
+        ("ServerAliveInterval=30", ("ServerAliveInterval", "30")),
+        ("SetEnv=A=b", ("SetEnv", "A=b")),
+        ("SetEnv A=b", ("SetEnv", "A=b")),
+        (" ServerAliveInterval = 30 ", ("ServerAliveInterval", "30")),
         ("ProxyCommand connect --proxy=here %h %p", ("ProxyCommand", "connect --proxy=here %h %p")),
-        ("ForwardAgent yes", ("ForwardAgent", "yes")), (" ForwardAgent yes ", ("ForwardAgent", "yes")),
+        ("ForwardAgent yes", ("ForwardAgent", "yes")),
+        (" ForwardAgent yes ", ("ForwardAgent", "yes")),
     ],
-)  # fmt: skip
+)
 def test_the_name_ends_at_the_first_sign_of_either_way(text: str, setting: tuple[str, str]) -> None:
     assert ssh_option(text) == setting
 

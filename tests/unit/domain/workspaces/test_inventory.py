@@ -13,23 +13,29 @@ STATE = json.dumps(
             {"mode": "data", "type": "coder_workspace", "name": "me", "instances": [{}]},
             {"mode": "managed", "type": "coder_agent", "name": "main", "instances": [{}]},
             {
-                "mode": "managed", "module": 'module.vm["a"]', "type": "docker_container", "name": "box",
+                "mode": "managed",
+                "module": 'module.vm["a"]',
+                "type": "docker_container",
+                "name": "box",
                 "provider": 'provider["registry.terraform.io/kreuzwerker/docker"]',
                 "instances": [{"index_key": 0, "attributes": {"id": "c0ffee", "env": ["SECRET=1"]}}],
             },
             {"mode": "managed", "type": "null_resource", "name": "x", "instances": [{"index_key": "k"}]},
         ],
     }
-).encode()  # fmt: skip
+).encode()
 
 
 def test_inventory_names_what_may_remain() -> None:
     assert read_inventory(STATE) == [
         Remainder(
-            'module.vm["a"].docker_container.box[0]', "docker_container", "box",
-            "registry.terraform.io/kreuzwerker/docker", "c0ffee",
+            'module.vm["a"].docker_container.box[0]',
+            "docker_container",
+            "box",
+            "registry.terraform.io/kreuzwerker/docker",
+            "c0ffee",
         ),
         Remainder('null_resource.x["k"]', "null_resource", "x", "", ""),
-    ]  # fmt: skip
+    ]
     assert read_inventory(b"") == []
     assert read_inventory(b"half a sta") is None

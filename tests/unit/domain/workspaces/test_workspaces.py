@@ -23,11 +23,16 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)  # a Friday
 @pytest.mark.parametrize(
     ("ttl_ms", "said"),
     [
-        (None, None), (0, None), (60_000, None), (MAX_TTL_MS, None),
-        (1, "at least one minute"), (59_999, "at least one minute"), (-1, "at least one minute"),
+        (None, None),
+        (0, None),
+        (60_000, None),
+        (MAX_TTL_MS, None),
+        (1, "at least one minute"),
+        (59_999, "at least one minute"),
+        (-1, "at least one minute"),
         (MAX_TTL_MS + 1, "at most a hundred years"),
     ],
-)  # fmt: skip
+)
 def test_a_time_to_live_is_a_minute_or_more(ttl_ms: int | None, said: str | None) -> None:
     refusal = explain_ttl(ttl_ms)
     assert (refusal is None) == (said is None)
@@ -38,10 +43,14 @@ def test_a_time_to_live_is_a_minute_or_more(ttl_ms: int | None, said: str | None
 @pytest.mark.parametrize(
     ("minutes", "latest", "said"),
     [
-        (30, None, None), (29, None, "at least 30 minutes"), (-5, None, "at least 30 minutes"),
-        (60, 60, None), (61, 60, "greater than max allowed"), (20, 10, "at least 30 minutes"),
+        (30, None, None),
+        (29, None, "at least 30 minutes"),
+        (-5, None, "at least 30 minutes"),
+        (60, 60, None),
+        (61, 60, "greater than max allowed"),
+        (20, 10, "at least 30 minutes"),
     ],
-)  # fmt: skip
+)
 def test_a_deadline_moves_half_an_hour_ahead_and_not_beyond_the_last(
     minutes: int, latest: int | None, said: str | None
 ) -> None:

@@ -8,11 +8,11 @@ from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.selector import PathState
 from coder.mesh.core.peers.path_actions import RELAY_PACKET
-from tests.kit.endpoints import REGION, World, acquainted, state
+from tests.kit.network.simulated_endpoints import REGION, SimulatedNetwork, acquainted, state
 
 
 def test_the_first_packet_takes_the_relay_and_the_path_becomes_direct() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"first")
     world.run(0.13)
@@ -28,7 +28,7 @@ def test_the_first_packet_takes_the_relay_and_the_path_becomes_direct() -> None:
 
 
 def test_bulk_batches_travel_sealed_in_place_by_both_paths() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     texts = [bytes([i]) * 1240 for i in range(20)]
     one.stack.bulk.append((two.overlay, [one.packet(two, text) for text in texts]))
@@ -43,7 +43,7 @@ def test_bulk_batches_travel_sealed_in_place_by_both_paths() -> None:
 
 
 def test_a_dying_path_gives_way_to_the_relay_within_five_seconds_and_comes_back() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     sent = 0
 
@@ -78,7 +78,7 @@ def test_a_dying_path_gives_way_to_the_relay_within_five_seconds_and_comes_back(
 def test_a_peer_that_reaches_its_relay_a_moment_later_is_not_waited_for_five_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
 
     def nobody(region: int, source: bytes, to: bytes, packets: list[bytes]) -> None:
@@ -94,7 +94,7 @@ def test_a_peer_that_reaches_its_relay_a_moment_later_is_not_waited_for_five_sec
 
 
 def test_blocked_udp_stays_on_the_relay() -> None:
-    world = World()
+    world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
     for _ in range(30):
@@ -105,7 +105,7 @@ def test_blocked_udp_stays_on_the_relay() -> None:
 
 
 def test_wireguard_from_an_address_not_learnt_by_disco_is_dropped() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(0.2)
@@ -123,7 +123,7 @@ def test_wireguard_from_an_address_not_learnt_by_disco_is_dropped() -> None:
 
 
 def test_a_coalesced_read_may_mix_everything() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(0.2)
@@ -147,7 +147,7 @@ def test_a_coalesced_read_may_mix_everything() -> None:
 
 
 def test_pings_for_callers_come_back_by_relay_when_udp_is_blocked() -> None:
-    world = World()
+    world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
     one.endpoint.ping(one.endpoint.peers[two.key], 9, 0.0)
@@ -159,7 +159,7 @@ def test_pings_for_callers_come_back_by_relay_when_udp_is_blocked() -> None:
 
 def test_call_me_maybe_opens_a_firewall_on_the_other_side() -> None:
     """Two's firewall lets in only answers; two does not know where one is until it calls."""
-    world = World()
+    world = SimulatedNetwork()
     one, two = world.add(1), world.add(2)
     opened: set[Address] = set()
 
@@ -178,7 +178,7 @@ def test_call_me_maybe_opens_a_firewall_on_the_other_side() -> None:
 
 
 def test_a_call_waits_for_fresh_endpoints() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.endpoint.set_own_endpoints([one.udp_address], 0.0, 0.0)
     one.say(two, b"hello")
@@ -189,7 +189,7 @@ def test_a_call_waits_for_fresh_endpoints() -> None:
 
 
 def test_rebinding_starts_on_the_relay_again() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(0.5)
@@ -204,7 +204,7 @@ def test_rebinding_starts_on_the_relay_again() -> None:
 
 
 def test_direct_paths_forbidden_on_one_side() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = world.add(1, direct=False), world.add(2)
     one.endpoint.set_peer(two.config(), 0.0)
     two.endpoint.set_peer(one.config(endpoints=()), 0.0)
@@ -217,7 +217,7 @@ def test_direct_paths_forbidden_on_one_side() -> None:
 
 
 def test_removed_peers_leave_nothing_behind() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(1.0)
@@ -233,7 +233,7 @@ def test_removed_peers_leave_nothing_behind() -> None:
 
 
 def test_a_peer_with_a_new_disco_key_is_probed_anew() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(1.0)
@@ -247,7 +247,7 @@ def test_a_peer_with_a_new_disco_key_is_probed_anew() -> None:
 
 
 def test_an_idle_pair_falls_silent() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(1000.0)
@@ -256,7 +256,7 @@ def test_an_idle_pair_falls_silent() -> None:
 
 
 def test_garbage_is_ignored() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(1.0)
@@ -278,7 +278,7 @@ def test_garbage_is_ignored() -> None:
 
 
 def test_a_long_relay_queue_pauses_the_peers_that_use_it() -> None:
-    world = World()
+    world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
     one.relay_is_long = True
@@ -293,7 +293,7 @@ def test_a_long_relay_queue_pauses_the_peers_that_use_it() -> None:
 
 
 def test_large_packets_take_the_relay_whatever_the_path() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     assert one.stack.mtus == {two.overlay: RELAY_PACKET}
     one.say(two, b"hello")
@@ -310,7 +310,7 @@ def test_large_packets_take_the_relay_whatever_the_path() -> None:
 
 
 def test_a_direct_path_does_not_wait_for_the_relay() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.relay_is_long = True
     one.say(two, b"hello")
@@ -321,7 +321,7 @@ def test_a_direct_path_does_not_wait_for_the_relay() -> None:
 
 
 def test_keys_are_renewed_without_losing_a_packet() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     for number in range(600):
         one.say(two, b"%d" % number)
@@ -331,7 +331,7 @@ def test_keys_are_renewed_without_losing_a_packet() -> None:
 
 
 def test_a_pair_that_was_silent_for_an_hour_begins_again_at_once() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"before")
     world.run(3600.0)

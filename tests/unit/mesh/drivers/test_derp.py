@@ -17,7 +17,7 @@ from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_queue import QUEUE_PACKETS
 from coder.mesh.drivers.pipe import PipeStream, pipe_pair
 from coder.mesh.drivers.transport import DerpTransport
-from tests.kit.hostile import join
+from tests.kit.network.middleboxes import join
 from tests.kit.paths import DATA
 
 RECORDED = DATA / "wire" / "derp.json"

@@ -11,7 +11,7 @@ import trio.testing
 from coder.mesh.core.wire import portmap as wire
 from coder.mesh.drivers import portmap
 from coder.mesh.drivers.portmap import PortMapper, is_hidden
-from tests.kit.router import Router, serve_router
+from tests.kit.network.middleboxes import Router, serve_router
 
 TABLE = """Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
 wlan0	00000000	{slow}	0003	0	0	600	00000000	0	0	0

@@ -15,7 +15,7 @@ from coder.mesh.drivers.derp_connection import RelayConnection
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_client import ConnectedClient
 from coder.mesh.drivers.framing import MANY_FRAMES, READ_SIZE, FrameBuffer
-from tests.kit.turns import counted_turns, peer_says
+from tests.kit.event_loop_probes import counted_turns, peer_says
 
 KEY, OTHER = PrivateKey(bytes(31) + b"\1"), PrivateKey(bytes(31) + b"\2")
 UNKNOWN = derp.UnknownFrame(0x77, b"").encode()

@@ -16,8 +16,8 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.stack import fragments
 from coder.mesh.core.wire import icmp, ip, rewrite, tcp, udp
 from coder.mesh.drivers.wireguard_gateway import GatewayClient, WireguardGateway, open_gateway
-from tests.kit.mesh import Pair, address, introduce, node_pair
-from tests.kit.phone import ALIAS, ELSEWHERE, PHONE, STABLE, Phone, echo
+from tests.kit.network.overlay_pair import Pair, address, introduce, node_pair
+from tests.kit.network.wireguard_devices import ALIAS, ELSEWHERE, PHONE, STABLE, Phone, echo
 
 AT_ANY_SPEED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 "A busy machine is no finding."

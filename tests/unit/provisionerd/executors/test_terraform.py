@@ -18,7 +18,7 @@ from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.proto.provisionerd_pb2 import FailedJob
 from tests.kit.paths import ROOT
-from tests.kit.provisioner_server import FakeServer, running_daemon, tar_of
+from tests.kit.provisioners.scripted_job_server import FakeServer, running_daemon, tar_of
 
 HEAD = 'terraform {\n  required_providers {\n    coder = { source = "coder/coder" }\n  }\n}\n'
 TEMPLATE = (
@@ -99,9 +99,11 @@ def world(tmp_path: Path) -> World:
 def importing(template: str | dict[str, str]) -> pd.AcquiredJob:
     files = {"main.tf": template} if isinstance(template, str) else template
     return pd.AcquiredJob(
-        job_id="j", provisioner="terraform", template_source_archive=tar_of(files),
+        job_id="j",
+        provisioner="terraform",
+        template_source_archive=tar_of(files),
         template_import=pd.AcquiredJob.TemplateImport(metadata=pb.Metadata(coder_url="http://c.test")),
-    )  # fmt: skip
+    )
 
 
 def building(
@@ -109,9 +111,12 @@ def building(
 ) -> pd.AcquiredJob:
     files = {"main.tf": template} if isinstance(template, str) else template
     metadata = pb.Metadata(
-        coder_url="http://c.test", workspace_transition=pb.WorkspaceTransition.Value(transition),
-        workspace_name="w", workspace_owner="ada", workspace_id="aaaaaaaa-0000-4000-8000-000000000001",
-    )  # fmt: skip
+        coder_url="http://c.test",
+        workspace_transition=pb.WorkspaceTransition.Value(transition),
+        workspace_name="w",
+        workspace_owner="ada",
+        workspace_id="aaaaaaaa-0000-4000-8000-000000000001",
+    )
     work = pd.AcquiredJob.WorkspaceBuild(metadata=metadata, state=state, **fields)
     return pd.AcquiredJob(
         job_id="j", provisioner="terraform", template_source_archive=tar_of(files), workspace_build=work

@@ -18,8 +18,8 @@ from coder.cli.provisioning.bundle import _bundled
 from coder.provisionerd.terraform import bundle
 from coder.provisionerd.terraform.bundle import configuration_text, required_providers
 from coder.provisionerd.terraform.provider.provider import platform_name
-from tests.kit.cli import run_cli
-from tests.kit.terraform_cases import TERRAFORM
+from tests.kit.programs.command_line import run_cli
+from tests.kit.provisioners.terraform_recordings import TERRAFORM
 
 NULL = "registry.terraform.io/hashicorp/null"
 
@@ -39,8 +39,11 @@ def test_what_a_template_needs(tmp_path: Path) -> None:
     (tmp_path / ".terraform/modules/far").mkdir(parents=True)
     (tmp_path / ".terraform/modules/far/x.tf").write_text('resource "nobody_asked" "x" {}')
     assert required_providers(tmp_path) == {
-        "hashicorp/aws": "", "hashicorp/old": "1.2.3", "hashicorp/random": "", "kreuzwerker/docker": "~> 3.0, >= 3.1",
-    }  # fmt: skip
+        "hashicorp/aws": "",
+        "hashicorp/old": "1.2.3",
+        "hashicorp/random": "",
+        "kreuzwerker/docker": "~> 3.0, >= 3.1",
+    }
     (tmp_path / "broken.tf").write_text("resource {{{")
     with pytest.raises(CoderError, match=r"broken\.tf cannot be read"):
         required_providers(tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coder.provisionerd.terraform.explain import explain_plan, explain_state, main
-from tests.kit import terraform_cases as kit
+from tests.kit.provisioners import terraform_recordings as kit
 
 _ROUNDS = [
     (name, suffix)

@@ -15,7 +15,7 @@ from coder.provisionerd.terraform.mirror import write_mirror
 from coder.provisionerd.terraform.provider.plugin import serve_plugin
 from coder.provisionerd.terraform.provider.provider import platform_name
 from tests.kit.paths import ROOT
-from tests.kit.terraform_cases import TERRAFORM
+from tests.kit.provisioners.terraform_recordings import TERRAFORM
 
 
 def test_people_are_told_what_it_is_for() -> None:

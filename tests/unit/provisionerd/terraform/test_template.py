@@ -9,7 +9,7 @@ from google.protobuf.json_format import MessageToDict
 
 from coder.provisionerd.terraform import template as reader
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit import terraform_cases as kit
+from tests.kit.provisioners import terraform_recordings as kit
 
 
 @pytest.mark.parametrize("name", kit.cases("extraction"))

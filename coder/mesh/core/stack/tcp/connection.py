@@ -82,9 +82,26 @@ class TcpSocket:
     """A connection as its application sees it. Verbs never wait; `on_event` says when to look again."""
 
     __slots__ = (
-        "__weakref__", "accepted_by", "adopted", "agreed", "builder", "error", "host", "key", "local", "local_port",
-        "on_event", "passive", "receiver", "recovery", "remote", "remote_port", "sender", "state", "timers",
-    )  # fmt: skip
+        "__weakref__",
+        "accepted_by",
+        "adopted",
+        "agreed",
+        "builder",
+        "error",
+        "host",
+        "key",
+        "local",
+        "local_port",
+        "on_event",
+        "passive",
+        "receiver",
+        "recovery",
+        "remote",
+        "remote_port",
+        "sender",
+        "state",
+        "timers",
+    )
 
     def __init__(
         self, host: Host, local: bytes, local_port: int, remote: bytes, remote_port: int, random: bytes

@@ -38,10 +38,32 @@ class Receiver:
     """Everything RFC 9293 3.3.1 calls RCV, and what is owed to the peer for it."""
 
     __slots__ = (
-        "_agreed", "_burst", "_challenges", "_challenges_at", "_delayed_ack", "_rtt", "_timers", "acks_owed",
-        "discards", "dsack", "fin_at", "irs", "last_ack_sent", "last_heard", "quick_acks", "rcv_adv", "rcv_wnd",
-        "received", "run_prefix", "run_size", "rx", "segments_in", "segments_unacked", "ts_recent", "ts_recent_at",
-    )  # fmt: skip
+        "_agreed",
+        "_burst",
+        "_challenges",
+        "_challenges_at",
+        "_delayed_ack",
+        "_rtt",
+        "_timers",
+        "acks_owed",
+        "discards",
+        "dsack",
+        "fin_at",
+        "irs",
+        "last_ack_sent",
+        "last_heard",
+        "quick_acks",
+        "rcv_adv",
+        "rcv_wnd",
+        "received",
+        "run_prefix",
+        "run_size",
+        "rx",
+        "segments_in",
+        "segments_unacked",
+        "ts_recent",
+        "ts_recent_at",
+    )
 
     def __init__(
         self, agreed: Agreement, timers: Timers, rtt: RoundTrip, burst: BurstLimit, settings: TcpSettings

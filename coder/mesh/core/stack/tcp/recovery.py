@@ -52,9 +52,26 @@ class Recovery:
     """One connection's reliability: what is believed to be in the network, and what is done when it is not."""
 
     __slots__ = (
-        "_agreed", "_builder", "_burst", "_detector", "_extra", "_sender", "_syns", "_timers", "_undo", "cubic",
-        "last_sent", "limited", "phase", "probe", "recovery_point", "retransmitted", "rtt", "scoreboard", "timeouts",
-    )  # fmt: skip
+        "_agreed",
+        "_builder",
+        "_burst",
+        "_detector",
+        "_extra",
+        "_sender",
+        "_syns",
+        "_timers",
+        "_undo",
+        "cubic",
+        "last_sent",
+        "limited",
+        "phase",
+        "probe",
+        "recovery_point",
+        "retransmitted",
+        "rtt",
+        "scoreboard",
+        "timeouts",
+    )
 
     def __init__(
         self,

@@ -20,9 +20,21 @@ class RoundTrip:
     """Samples in, timeouts out; seconds."""
 
     __slots__ = (
-        "_give_up", "_is_orphan", "_max_rto", "_min_at", "_min_rto", "_orphan_give_up", "_silence", "_stalled",
-        "_variance", "_waits_since", "minimum", "retries", "rto", "smoothed",
-    )  # fmt: skip
+        "_give_up",
+        "_is_orphan",
+        "_max_rto",
+        "_min_at",
+        "_min_rto",
+        "_orphan_give_up",
+        "_silence",
+        "_stalled",
+        "_variance",
+        "_waits_since",
+        "minimum",
+        "retries",
+        "rto",
+        "smoothed",
+    )
 
     def __init__(self, settings: TcpSettings) -> None:
         # RFC 6298 rule 2.1.

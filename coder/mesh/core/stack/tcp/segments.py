@@ -40,9 +40,20 @@ class SegmentBuilder:
     """
 
     __slots__ = (
-        "_agreed", "_full", "_head", "_local", "_ports", "_pseudo", "_receiver", "_remote", "_ts_offset", "is_plain",
-        "mss", "skip_checksums", "slot",
-    )  # fmt: skip
+        "_agreed",
+        "_full",
+        "_head",
+        "_local",
+        "_ports",
+        "_pseudo",
+        "_receiver",
+        "_remote",
+        "_ts_offset",
+        "is_plain",
+        "mss",
+        "skip_checksums",
+        "slot",
+    )
 
     def __init__(
         self, local: bytes, remote: bytes, ports: bytes, ts_offset: int, agreed: Agreement, receiver: Receiver
@@ -110,10 +121,22 @@ class SegmentBuilder:
         """A small segment with PSH, when `is_plain`: every keystroke and every small request."""
         receiver = self._receiver
         head = self._head
-        return _LONE.pack(
-            head, len(data) + 32, head[6:], seq & MASK, receiver.rx.next & MASK, _BITS_LONE, receiver.advertise(), 0,
-            _OPTION_WORD, (int(now * 1000) + self._ts_offset) & MASK, receiver.ts_recent,
-        ) + data  # fmt: skip
+        return (
+            _LONE.pack(
+                head,
+                len(data) + 32,
+                head[6:],
+                seq & MASK,
+                receiver.rx.next & MASK,
+                _BITS_LONE,
+                receiver.advertise(),
+                0,
+                _OPTION_WORD,
+                (int(now * 1000) + self._ts_offset) & MASK,
+                receiver.ts_recent,
+            )
+            + data
+        )
 
     def fill(self, buf: bytearray, stride: int, queue: SendQueue, seq: int, count: int, now: float) -> int:
         """`count` full segments from `seq` into consecutive slots; returns the next slot's offset. The hot loop."""

@@ -16,9 +16,21 @@ class Sender:
     """Bytes on their way out."""
 
     __slots__ = (
-        "_agreed", "_max_wnd", "_timers", "awaits_writable", "fin_sent", "iss", "queue", "segments_out", "snd_nxt",
-        "snd_una", "snd_wl1", "snd_wl2", "snd_wnd", "write_closed",
-    )  # fmt: skip
+        "_agreed",
+        "_max_wnd",
+        "_timers",
+        "awaits_writable",
+        "fin_sent",
+        "iss",
+        "queue",
+        "segments_out",
+        "snd_nxt",
+        "snd_una",
+        "snd_wl1",
+        "snd_wl2",
+        "snd_wnd",
+        "write_closed",
+    )
 
     def __init__(self, iss: int, agreed: Agreement, timers: Timers) -> None:
         """`iss`: unpredictable, which is what RFC 6528 is about; random where it adds a hash to a clock."""

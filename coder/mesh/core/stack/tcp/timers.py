@@ -18,9 +18,21 @@ class Timers:
     """
 
     __slots__ = (
-        "ack_at", "earliest", "keepalive", "keepalive_at", "keepalive_probes", "keepalive_sent", "persist_at",
-        "persist_count", "probe_at", "reorder_at", "rto_at", "scheduled", "syn_at", "time_wait_at",
-    )  # fmt: skip
+        "ack_at",
+        "earliest",
+        "keepalive",
+        "keepalive_at",
+        "keepalive_probes",
+        "keepalive_sent",
+        "persist_at",
+        "persist_count",
+        "probe_at",
+        "reorder_at",
+        "rto_at",
+        "scheduled",
+        "syn_at",
+        "time_wait_at",
+    )
 
     def __init__(self) -> None:
         self.syn_at = NEVER

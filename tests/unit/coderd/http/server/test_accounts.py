@@ -10,8 +10,8 @@ from coder.api.proxies.proxy_token import TOKEN_HEADER
 from coder.base.secret import Secret
 from coder.coderd.http.server.body_bounds import STRANGERS, BodyBudget
 from coder.coderd.services.audit import record_event
-from tests.kit.agents import workspace_world
-from tests.kit.coderd import FIRST_USER, running_coderd
+from tests.kit.agents.scripted_agent import workspace_world
+from tests.kit.server.coderd import FIRST_USER, running_coderd
 
 SCIM_KEY = "for the provider"
 

@@ -20,8 +20,8 @@ from coder.coderd.http.server.body_bounds import (
     BodyBudget,
     check_json,
 )
-from tests.kit.coderd import World, running_coderd
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World, running_coderd
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,12 @@ def test_every_route_that_takes_something_has_a_limit_and_strangers_a_small_one(
     assert all(one.limit > 0 for one in taking)
     large = {rule for one in taking for rule in one.rules if one.limit > 1 << 20}
     assert large == {
-        "", "/organizations/<organization>/templateversions", "/templateversions/<id:version>",
-        "/workspaces/<id:workspace>/builds", "/workspacebuilds/<id:build>/state",
-    }, "bodies of more than a megabyte: files, templates' messages, states"  # fmt: skip
+        "",
+        "/organizations/<organization>/templateversions",
+        "/templateversions/<id:version>",
+        "/workspaces/<id:workspace>/builds",
+        "/workspacebuilds/<id:build>/state",
+    }, "bodies of more than a megabyte: files, templates' messages, states"
 
 
 async def test_strangers_together_hold_what_their_budget_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +152,11 @@ async def test_a_body_of_many_elements_is_refused_by_the_server() -> None:
 
 async def test_an_address_with_too_many_parameters_is_refused_before_they_are_read() -> None:
     handshake = {
-        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
-    }  # fmt: skip
+    }
     async with running_coderd() as world:
         for path in ("/healthz", "/api/v2/users/me", "/api/v2/workspaceagents/me/rpc", "/oauth2/authorize", "/"):
             good = await world.get(f"{path}?{'a=1&' * 999}")

@@ -30,9 +30,9 @@ from coder.api.templates import template_versions as versions
 from coder.api.templates import templates as template_shapes
 from coder.api.wireguard import wireguard_clients
 from coder.api.workspaces import build_requests, workspace_requests, workspace_settings
-from tests.kit.coderd import World, running_coderd
-from tests.kit.schema import check
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.api.api_description import check
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 DOORS = {
     user_requests.CreateFirstUserRequest: "POST /users/first",
@@ -148,8 +148,9 @@ async def test_what_is_there_may_be_sent_again() -> None:
     async with workspace_world() as (world, _):
         template = (await world.get(f"/api/v2/templates/{world.extra['template']['id']}")).json()
         path = f"/api/v2/templates/{template['id']}"
-        changeable = {name: template[name] for name in template_shapes.UpdateTemplateMeta.__struct_fields__
-                      if name in template}  # fmt: skip
+        changeable = {
+            name: template[name] for name in template_shapes.UpdateTemplateMeta.__struct_fields__ if name in template
+        }
         for _ in range(2):
             assert (await world.request("PATCH", path, json=changeable)).status_code == 200
             for name, value in changeable.items():
@@ -193,18 +194,26 @@ async def test_numbers_ids_and_unknown_names_in_queries() -> None:
         ]
         cases += [
             (path, {"q": f"organization:{name}"}, status)
-            for path in ("/api/v2/templates", "/api/v2/workspaces", "/api/v2/audit?limit=1", "/api/v2/tasks",
-                         "/api/v2/connectionlog?limit=1")
+            for path in (
+                "/api/v2/templates",
+                "/api/v2/workspaces",
+                "/api/v2/audit?limit=1",
+                "/api/v2/tasks",
+                "/api/v2/connectionlog?limit=1",
+            )
             for name, status in (("coder", 200), ("nope", 400), ("11111111-1111-4111-8111-111111111111", 400))
-        ]  # fmt: skip
+        ]
         cases += [
             (path, {"limit": value}, 400)
             for path in ("/api/v2/users", "/api/v2/workspaces", "/api/v2/audit")
             for value in ("x", "-1", "1_0", " 1", "١", "1.5", str(1 << 31))
         ]
         for path, query, status in cases:
-            answer = await world.get(path + ("&" if "?" in path else "?") + str(world.client.build_request(
-                "GET", "/", params=query).url.query.decode()))  # fmt: skip
+            answer = await world.get(
+                path
+                + ("&" if "?" in path else "?")
+                + str(world.client.build_request("GET", "/", params=query).url.query.decode())
+            )
             assert answer.status_code == status, (path, query, answer.text)
 
 
@@ -248,8 +257,12 @@ async def test_users_are_made_for_logins_there_are() -> None:
     async with running_coderd(first_user=True) as world:
 
         def body(login: str) -> dict[str, Any]:
-            return {"email": f"{login}@b.c", "username": login, "login_type": login,
-                    "organization_ids": [world.organization_id]}  # fmt: skip
+            return {
+                "email": f"{login}@b.c",
+                "username": login,
+                "login_type": login,
+                "organization_ids": [world.organization_id],
+            }
 
         refused = await world.post("/api/v2/users", body("oidc"))
         assert refused.status_code == 400 and "OIDC" in refused.json()["message"]

@@ -13,7 +13,7 @@ import pytest
 from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.json import _decode, parse_body
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,16 @@ def test_ids_and_times_within_lists_are_found() -> None:
 
 
 ODD_TIMES = [
-    "2030-01-01T00:00:00", "2030-01-01 00:00:00Z", "2030-01-01t00:00:00z", "2030-01-01", "2030-13-01T00:00:00Z",
-    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "x", "",
-]  # fmt: skip
+    "2030-01-01T00:00:00",
+    "2030-01-01 00:00:00Z",
+    "2030-01-01t00:00:00z",
+    "2030-01-01",
+    "2030-13-01T00:00:00Z",
+    "0001-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59-23:59",
+    "x",
+    "",
+]
 "Without a zone, in other spellings, and with no such moment in UTC."
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from coder.coderd.http.server.middleware import _shown_path
 from coder.net.masking import SECRET_PATHS, masked
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
 
 SECRET = "kept-to-Oneself.9"
 OF_SECRETS = sorted({rule.rule for rule in application().url_map.iter_rules() if "<secret>" in rule.rule})
@@ -37,10 +37,18 @@ def test_no_other_route_is_masked() -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        "{0}", "{0}/", "{0}/more", "/nowhere{0}", "{double}", "{encoded}",
-        "{0}%0Aforged", "{0}%3F{0}", "{0};x", "{0}?x=1",
+        "{0}",
+        "{0}/",
+        "{0}/more",
+        "/nowhere{0}",
+        "{double}",
+        "{encoded}",
+        "{0}%0Aforged",
+        "{0}%3F{0}",
+        "{0};x",
+        "{0}?x=1",
     ],
-)  # fmt: skip
+)
 def test_a_secret_is_not_logged_whatever_takes_it(rule: str, written: str) -> None:
     """A route, a slash too many, nobody at all, a 405 (which no route is noted for)."""
     path = rule.replace("<secret>", SECRET)

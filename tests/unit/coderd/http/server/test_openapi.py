@@ -23,11 +23,11 @@ from coder.coderd.app import ENDPOINTS
 from coder.coderd.http.server import swagger
 from tests.conformance.scope import in_scope
 from tests.conformance.world import Populated, populated
-from tests.kit import askers
-from tests.kit.coderd import running_coderd
-from tests.kit.described_world import SAID_SO, SETTINGS, Described, described, shape
-from tests.kit.openapi import application, document, operations
-from tests.kit.strange_requests import Sender, Strange, bodies, judge, paths, queries
+from tests.kit.api import api_fuzzer
+from tests.kit.api.api_description import application, document, operations
+from tests.kit.api.api_fuzzer import Sender, Strange, bodies, judge, paths, queries
+from tests.kit.api.callable_operations import SAID_SO, SETTINGS, Described, described, shape
+from tests.kit.server.coderd import running_coderd
 
 _WORDS_OF_THEIR_OWN = {
     # (method, path): why upstream's description says something else than its recorded answers, which we follow
@@ -213,16 +213,16 @@ async def _ask_strangely(world: Populated, chance: random.Random, share: float, 
     return wrong
 
 
-async def _ask_by_schema(world: Populated, examples: int, names: set[str], number: int) -> askers.Findings:
-    found = askers.Findings()
-    known = askers.load(document())
+async def _ask_by_schema(world: Populated, examples: int, names: set[str], number: int) -> api_fuzzer.Findings:
+    found = api_fuzzer.Findings()
+    known = api_fuzzer.load(document())
     async for item in _until_late(described(world, names.__contains__)):
         allowed = {status for name, status in SAID_SO if name == item.name}
 
         def ask(item: Described = item, allowed: set[int] = allowed) -> None:
             asked = known[item.name]
             url = world.world.url
-            askers.ask(
+            api_fuzzer.ask(
                 asked, url, item.headers, found, examples=examples, known=item.values, number=number, allowed=allowed
             )
 

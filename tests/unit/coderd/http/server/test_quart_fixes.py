@@ -12,10 +12,21 @@ from quart import Response
 from coder.coderd.http.server.quart_fixes import Application, at_end, new_application
 
 SCOPE = {
-    "type": "http", "http_version": "1.1", "asgi": {"version": "3.0"}, "method": "GET", "scheme": "http", "path": "/",
-    "raw_path": b"/", "query_string": b"", "root_path": "", "headers": [(b"host", b"here")], "client": ("127.0.0.1", 1),
-    "server": ("127.0.0.1", 2), "extensions": {}, "state": {},
-}  # fmt: skip
+    "type": "http",
+    "http_version": "1.1",
+    "asgi": {"version": "3.0"},
+    "method": "GET",
+    "scheme": "http",
+    "path": "/",
+    "raw_path": b"/",
+    "query_string": b"",
+    "root_path": "",
+    "headers": [(b"host", b"here")],
+    "client": ("127.0.0.1", 1),
+    "server": ("127.0.0.1", 2),
+    "extensions": {},
+    "state": {},
+}
 
 
 def answering(closed: list[str]) -> Application:

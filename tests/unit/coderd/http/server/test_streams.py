@@ -13,7 +13,7 @@ import trio
 from coder.appproxy.http import websocket_bounds
 from coder.coderd.http.server import streams
 from coder.coderd.services.workspaces import subscriptions
-from tests.kit.agents import AgentWorld, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, workspace_world
 
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coder.coderd.services.site.compressed_programs import SMALLEST
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
 import packing  # of the build, which writes what the server reads
@@ -39,9 +39,12 @@ def shelf(tmp_path: Path) -> Path:
 async def test_what_is_handed_out_by_which_name(shelf: Path) -> None:
     async with running_coderd(site_dir=str(shelf)) as world:
         expected = {
-            NAME: SLIM_FILE, "coder-full-linux-arm64": WHOLE, "coder-linux-armv7": SLIM_FILE,
-            "coder-full-windows-amd64.exe": b"MZ" + bytes(998), "coder-linux-amd64.deb": b"!<arch>\n",
-        }  # fmt: skip
+            NAME: SLIM_FILE,
+            "coder-full-linux-arm64": WHOLE,
+            "coder-linux-armv7": SLIM_FILE,
+            "coder-full-windows-amd64.exe": b"MZ" + bytes(998),
+            "coder-linux-amd64.deb": b"!<arch>\n",
+        }
         for name, body in expected.items():
             answer = await world.get(f"/bin/{name}", token="", headers={"Accept-Encoding": "identity"})
             assert answer.status_code == 200 and answer.content == body, name
@@ -71,8 +74,10 @@ async def test_what_is_there_is_said_without_asking_for_each(shelf: Path) -> Non
     async with running_coderd(site_dir=str(shelf)) as world:
         listed = (await world.get("/api/v2/programs", token="")).json()
         assert [one["name"] for one in listed if one["available"]] == [
-            "coder-linux-arm64", "coder-linux-armv7", "coder-windows-amd64.exe",
-        ]  # fmt: skip
+            "coder-linux-arm64",
+            "coder-linux-armv7",
+            "coder-windows-amd64.exe",
+        ]
         for one in listed:
             answer = await world.request("HEAD", f"/bin/{one['name']}", token="")
             assert answer.status_code == (200 if one["available"] else 404), one
@@ -84,10 +89,15 @@ async def test_ranges_join_to_the_whole(shelf: Path) -> None:
     size = len(SLIM_FILE)
     tail = size - 10
     cases = {
-        "bytes=0-99": (0, 100), "bytes=100-": (100, size), f"bytes={tail}-{size + 99}": (tail, size),
-        "bytes=-5": (size - 5, size), f"bytes=-{size * 2}": (0, size), "bytes=90-70": (0, size), "lines=1-2": (0, size),
+        "bytes=0-99": (0, 100),
+        "bytes=100-": (100, size),
+        f"bytes={tail}-{size + 99}": (tail, size),
+        "bytes=-5": (size - 5, size),
+        f"bytes=-{size * 2}": (0, size),
+        "bytes=90-70": (0, size),
+        "lines=1-2": (0, size),
         f"bytes=4000-{size - 3}": (4000, size - 2),
-    }  # fmt: skip
+    }
     async with running_coderd(site_dir=str(shelf)) as world:
         for header, (first, end) in cases.items():
             answer = await world.get(f"/bin/{NAME}", token="", headers={"Range": header})

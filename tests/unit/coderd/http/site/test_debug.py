@@ -8,9 +8,9 @@ import tarfile
 
 import pytest
 
-from tests.kit.agents import connected_agent
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import running_coderd
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.server.coderd import running_coderd
 
 PROFILE = "/api/v2/debug/profile"
 

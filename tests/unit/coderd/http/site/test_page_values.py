@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from coder.coderd.http.site.page_values import NAMES
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 PAGE = """<!doctype html><html><head><meta property="user" content="{{ .User }}">
 <meta content='' property='build-info'/>
@@ -51,8 +51,10 @@ async def test_tags_are_filled_where_they_stand_and_added_where_they_are_missing
         assert {name for name in NAMES if not mine[name]} == {"permissions", "logo-url"}, "no logo is set"
         assert (mine["docs-url"], mine["application-name"]) == (world.ctx.config.docs_url, "Coder")
         assert (mine["ai-tasks-enabled"], mine["tasks-tab-visible"], mine["ai-gateway-enabled"]) == (
-            "true", "true", "false",
-        )  # fmt: skip
+            "true",
+            "true",
+            "false",
+        )
         world.ctx.config = replace(world.ctx.config, hide_ai_tasks=True)
         for headers in ({}, cookies):
             hidden = _values((await world.get("/", token="", headers=headers)).text)

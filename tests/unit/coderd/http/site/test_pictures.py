@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from coder.coderd.http.site import pictures
-from tests.kit.coderd import running_coderd
-from tests.kit.loopback import ROOT
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.server_process import ROOT
 
 BUILT = ROOT / "coder/dashboard/dist/pictures.zip"
 NAME = re.compile(r"/(?:icon|emojis)/[a-z0-9.-]+\.(?:svg|png)")

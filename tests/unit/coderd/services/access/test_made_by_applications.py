@@ -14,10 +14,10 @@ import trio
 
 from coder.domain.access.made_by_applications import LASTING, Fate
 from coder.rpc.errors import RpcClosed, RpcError
-from tests.kit.coderd import World
-from tests.kit.daemon import connected_daemon
-from tests.kit.push_service import push_service
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.provisioners.scripted_provisioner import connected_daemon
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_workspace, workspace_world
+from tests.kit.stand_ins.notification_receivers import push_service
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client
 
 Made = tuple[str, str, Any]
@@ -26,26 +26,40 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
     # What is made by a request: method, path, body.
     "api_key": lambda _: ("POST", "users/me/keys/tokens", {}),
     "wireguard_client": lambda _: (
-        "POST", "users/me/wireguard-clients", {"name": "d", "public_key": b64encode(os.urandom(32)).decode()}
+        "POST",
+        "users/me/wireguard-clients",
+        {"name": "d", "public_key": b64encode(os.urandom(32)).decode()},
     ),
     "provisioner_key": lambda _: ("POST", "organizations/default/provisionerkeys", {"name": "k"}),
     "workspace_proxy": lambda _: ("POST", "workspaceproxies", {"name": "p"}),
     "oauth2_provider_app_secret": lambda ids: ("POST", f"oauth2-provider/apps/{ids['app']}/secrets", None),
     "user": lambda ids: (
-        "POST", "users", {"email": "c@b.c", "username": "carol", "password": "SomeSecure123!",
-                          "organization_ids": [ids["organization"]]},
+        "POST",
+        "users",
+        {
+            "email": "c@b.c",
+            "username": "carol",
+            "password": "SomeSecure123!",
+            "organization_ids": [ids["organization"]],
+        },
     ),
     "password": lambda _: ("PUT", "users/bob/password", {"password": "Another1Secure!", "old_password": ""}),
-    "organization_member": lambda ids: ("PUT", f"organizations/default/members/{ids['bob']}/roles", {
-        "roles": ["organization-admin"]}),
+    "organization_member": lambda ids: (
+        "PUT",
+        f"organizations/default/members/{ids['bob']}/roles",
+        {"roles": ["organization-admin"]},
+    ),
     "workspace_acl": lambda ids: ("PATCH", f"workspaces/{ids['workspace']}/acl", {"user_roles": {ids["bob"]: "use"}}),
     "template_acl": lambda ids: ("PATCH", f"templates/{ids['template']}/acl", {"user_perms": {ids["bob"]: "admin"}}),
-    "port_share": lambda ids: ("POST", f"workspaces/{ids['workspace']}/port-share", {
-        "agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}),
+    "port_share": lambda ids: (
+        "POST",
+        f"workspaces/{ids['workspace']}/port-share",
+        {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"},
+    ),
     "workspace": lambda ids: ("POST", "users/me/workspaces", {"name": "w2", "template_id": ids["template"]}),
     "git_ssh_key": lambda _: ("PUT", "users/me/gitsshkey", None),
     "user_secret": lambda _: ("POST", "users/me/secrets", {"name": "s", "value": "v", "env_name": "S"}),
-}  # fmt: skip
+}
 OTHERWISE = {"provisioner_daemon", "consent", "webpush_subscription"}
 """What is not made by a request with a body known beforehand."""
 
@@ -69,8 +83,13 @@ async def test_of_what_an_application_makes_nothing_goes_on_unseen(tmp_path: Pat
         it = Client(world, app, secret, world.token)
         access = (await it.exchange(await it.code())).json()["access_token"]
         passed_on = (await world.post("/api/v2/users/me/keys/tokens", {}, token=access)).json()["key"]
-        ids = {"app": app, "bob": bob, "workspace": workspace["id"], "template": world.extra["template"]["id"],
-               "organization": world.organization_id}  # fmt: skip
+        ids = {
+            "app": app,
+            "bob": bob,
+            "workspace": workspace["id"],
+            "template": world.extra["template"]["id"],
+            "organization": world.organization_id,
+        }
         subscription = ("POST", "users/me/webpush/subscription", push.browser().subscription())
         makes: dict[str, Callable[[dict[str, str]], Made]] = {**MAKES, "webpush_subscription": lambda _: subscription}
         wrong: list[str] = []

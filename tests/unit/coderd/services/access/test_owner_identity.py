@@ -15,13 +15,12 @@ from coder.coderd.services.login.provider_tokens import LinkWaits
 from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import AgentWorld, connected_agent, eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, agent, ended, new_template, resource, working_daemon
-from tests.kit.identity_provider import identity_provider
-from tests.kit.prebuilds import make_ready, prebuilt, world_with_preset
-from tests.kit.replay import server_settings
-from tests.kit.workspaces import settled
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_template, resource, working_daemon
+from tests.kit.recordings.exchange_replay import server_settings
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
+from tests.kit.stand_ins.oidc_provider import identity_provider
 
 PROVIDER = "dev"
 
@@ -154,11 +153,13 @@ async def test_only_active_members_own_new_workspaces() -> None:
                     (f"users/{owner}/workspaces", {"template_id": template}),
                     (f"users/{found.ids[owner]}/workspaces", {"template_version_id": version}),
                     (f"organizations/elsewhere/members/{owner}/workspaces", {"template_id": template}),
-                    (f"organizations/{found.organization}/members/{found.ids[owner]}/workspaces",
-                     {"template_version_id": version}),
+                    (
+                        f"organizations/{found.organization}/members/{found.ids[owner]}/workspaces",
+                        {"template_version_id": version},
+                    ),
                     (f"tasks/{owner}", {"template_version_id": version, "input": "x"}),
                     (f"tasks/{found.ids[owner]}", {"template_version_id": version, "input": "x"}),
-                ):  # fmt: skip
+                ):
                     wanted = {"name": f"w{uuid4().hex[:12]}", **more}
                     answer = await world.post(f"/api/v2/{path}", wanted, token=found.tokens[caller])
                     if answer.status_code != expected:

@@ -20,8 +20,8 @@ from coder.coderd.services.provisioning import daemon_admission
 from coder.coderd.store.access import keys as key_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon
+from tests.kit.provisioners.scripted_provisioner import connected_daemon
+from tests.kit.server.coderd import World, running_coderd
 
 INBOX = "/api/v2/notifications/inbox/watch"
 COORDINATE = "/api/v2/tailnet?version=2.0"
@@ -164,7 +164,7 @@ async def test_streams_end_when_a_role_everybody_has_is_taken(monkeypatch: pytes
 
 
 async def test_an_event_stream_ends_when_its_readers_rights_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.kit.workspaces import new_workspace, workspace_world
+    from tests.kit.server.workspaces import new_workspace, workspace_world
 
     monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
@@ -209,7 +209,7 @@ async def test_rights_are_read_once_for_all_streams_and_again_when_they_could_no
 
 
 async def test_an_event_stream_ends_with_its_session() -> None:
-    from tests.kit.workspaces import new_workspace, workspace_world
+    from tests.kit.server.workspaces import new_workspace, workspace_world
 
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)

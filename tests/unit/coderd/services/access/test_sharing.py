@@ -16,9 +16,9 @@ from coder.coderd.services.access.workspace_access import load_workspace, reader
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from tests.kit.coderd import World
-from tests.kit.openapi import application
-from tests.kit.workspaces import build, new_workspace, workspace_world
+from tests.kit.api.api_description import application
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
 DEFAULT = "/api/v2/organizations/default"
 
@@ -236,9 +236,14 @@ async def test_sharing_ends_with_the_workspace() -> None:
         workspace = await new_workspace(world, "w")
         (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
         places = {
-            "workspace": workspace["id"], "build": workspace["latest_build"]["id"], "agent": agent["id"],
-            "user": owner, "name": "w", "number": "1", "container": workspace["id"],
-        }  # fmt: skip
+            "workspace": workspace["id"],
+            "build": workspace["latest_build"]["id"],
+            "agent": agent["id"],
+            "user": owner,
+            "name": "w",
+            "number": "1",
+            "container": workspace["id"],
+        }
         by_agent = {"agent": agent["name"]}
         roles = {"user_roles": {guest: "admin"}, "group_roles": {world.organization_id: "admin"}}
         assert (await world.patch(f"/api/v2/workspaces/{workspace['id']}/acl", roles)).status_code == 204

@@ -10,7 +10,7 @@ import pytest
 from coder.coderd.loops import last_use as loop
 from coder.coderd.services.activity import last_use
 from coder.coderd.services.activity.last_use import LastUse
-from tests.kit.agents import workspace_world
+from tests.kit.agents.scripted_agent import workspace_world
 
 
 async def test_use_is_written_once_and_never_moves_back(monkeypatch: pytest.MonkeyPatch) -> None:

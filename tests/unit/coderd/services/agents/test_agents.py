@@ -21,10 +21,18 @@ from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.domain.access.credentials import Credentials
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, agent, resource
-from tests.kit.schema import check, check_list
-from tests.kit.workspaces import TOKEN, build, build_answer, external_answer, new_workspace, parameters, workspace_world
+from tests.kit.api.api_description import check, check_list
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import (
+    TOKEN,
+    build,
+    build_answer,
+    external_answer,
+    new_workspace,
+    parameters,
+    workspace_world,
+)
 
 
 def agent_of(workspace: Any) -> Any:
@@ -246,9 +254,7 @@ async def test_answers_have_the_public_shapes() -> None:
         check("WorkspaceACL", (await world.get(f"{path}/acl")).json())
         found = agent_of(workspace)
         connection = (await world.get(f"/api/v2/workspaceagents/{found['id']}/connection")).json()
-        assert set(connection) == {
-            "derp_map", "derp_force_websockets", "disable_direct_connections", "hostname_suffix"
-        }  # fmt: skip
+        assert set(connection) == {"derp_map", "derp_force_websockets", "disable_direct_connections", "hostname_suffix"}
         offline = await world.get(f"/api/v2/workspaceagents/{found['id']}/listening-ports")
         assert offline.json() == {"message": 'Agent state is "connecting", it must be in the "connected" state.'}
         check("Response", offline.json())

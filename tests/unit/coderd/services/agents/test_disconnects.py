@@ -11,7 +11,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.agents import agent_connections as connections
 from coder.coderd.services.agents.disconnects import began_of
 from coder.coderd.store.agents import agents as agent_store
-from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
 EARLIER, LATER = (datetime.now(UTC) - timedelta(hours=hours) for hours in (2, 1))
 "Of the agent's record."

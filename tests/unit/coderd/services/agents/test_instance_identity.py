@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
 from coder.coderd.store.agents.agents import get_agent_place
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.clouds import (
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.stand_ins.certificates import (
     DAY,
     INSTANCE,
     NOW,
@@ -57,10 +57,14 @@ async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
         status, said = await ask(view_context, "google", json_web_token=google_token(), agent_name="other")
         assert (status, said["message"]) == (404, f'Instance with id "{INSTANCE}" not found.')
         for wrong in (
-            google_token(OTHER_KEY), google_token(iss="https://example.com"), google_token(exp=NOW - DAY), "", "x.y.z",
+            google_token(OTHER_KEY),
+            google_token(iss="https://example.com"),
+            google_token(exp=NOW - DAY),
+            "",
+            "x.y.z",
             google_token(aud="https://another.service"),
             jwt.encode({"iss": "accounts.google.com", "exp": NOW + DAY}, "s" * 32, "HS256", headers={"kid": "k1"}),
-        ):  # fmt: skip
+        ):
             status, said = await ask(view_context, "google", json_web_token=wrong)
             assert (status, said["message"]) == (401, "Invalid GCP identity."), wrong
         claims: tuple[Any, ...] = ({}, {"compute_engine": {}}, {"compute_engine": []}, "text")

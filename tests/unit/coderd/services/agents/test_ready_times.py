@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import AgentWorld, FakeAgent, connected_agent
-from tests.kit.coderd import World
-from tests.kit.daemon import Answers, agent, resource
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, FakeAgent, connected_agent
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 FAMILY = "coderd_template_workspace_build_duration_seconds"
 TOKENS = {name: str(uuid4()) for name in ("one", "two")}

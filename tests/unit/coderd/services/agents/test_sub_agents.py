@@ -18,7 +18,7 @@ from coder.domain.apps.app_addresses import AppRequest
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisioner_pb2
-from tests.kit.agents import AgentWorld, FakeAgent, connected_agent, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, FakeAgent, connected_agent, eventually, workspace_world
 
 pb = agent_pb2
 Request = pb.CreateSubAgentRequest
@@ -83,9 +83,12 @@ async def test_a_child_is_an_agent_of_its_own_below_its_parent() -> None:
 async def test_what_a_child_may_not_be() -> None:
     async with family() as (view, parent):
         for name, words in {
-            "": "agent name is required", "a--b": "does not match", "x\x00": "does not match",
-            "x" * 65: "64 characters", "MAIN": "already exists in this workspace",
-        }.items():  # fmt: skip
+            "": "agent name is required",
+            "a--b": "does not match",
+            "x\x00": "does not match",
+            "x" * 65: "64 characters",
+            "MAIN": "already exists in this workspace",
+        }.items():
             with pytest.raises(RpcError, match=words):
                 await _make(parent, name)
         with pytest.raises(RpcError, match="directory contains a zero byte"):
@@ -122,9 +125,14 @@ async def test_applications_are_made_or_told_of_one_by_one() -> None:
         assert changed.status_code == 200, changed.text
         made = await _make(parent, apps=apps)
         assert [(fault.index, fault.field) for fault in made.app_creation_errors] == [
-            (1, "slug"), (2, "slug"), (3, "url"), (4, "share"), (5, "open_in"),
-            (6, "url"), (7, "url"),
-        ]  # fmt: skip
+            (1, "slug"),
+            (2, "slug"),
+            (3, "url"),
+            (4, "share"),
+            (5, "open_in"),
+            (6, "url"),
+            (7, "url"),
+        ]
         (shown,) = [agent for agent in await _agents(view) if agent["parent_id"]]
         by_end = {app["slug"].partition("-")[2]: app for app in shown["apps"]}
         assert by_end.keys() == {"docs", "plain"}
@@ -132,29 +140,39 @@ async def test_applications_are_made_or_told_of_one_by_one() -> None:
         assert docs["slug"] == laws.stored_slug("api", "docs")
         assert (docs["sharing_level"], docs["open_in"], docs["health"]) == ("authenticated", "tab", "initializing")
         assert (plain["display_name"], plain["group"], plain["hidden"], plain["open_in"], plain["health"]) == (
-            "Plain", "tools", True, "slim-window", "disabled",
-        )  # fmt: skip
+            "Plain",
+            "tools",
+            True,
+            "slim-window",
+            "disabled",
+        )
 
 
 async def test_the_template_makes_the_agent_of_a_dev_container_with_parts_of_its_own() -> None:
     containers = [
         provisioner_pb2.Devcontainer(
-            id=str(uuid4()), subagent_id=str(uuid4()), name="api", workspace_folder="/w/api", config_path="dev.json",
+            id=str(uuid4()),
+            subagent_id=str(uuid4()),
+            name="api",
+            workspace_folder="/w/api",
+            config_path="dev.json",
             apps=[provisioner_pb2.App(slug="docs", url="http://x")],
             scripts=[provisioner_pb2.Script(display_name="Seed", script="seed", run_on_start=True)],
             envs=[provisioner_pb2.Env(name="A", value="1")],
         ),
         provisioner_pb2.Devcontainer(name="ui", workspace_folder="/w/ui", subagent_id=str(uuid4())),
-    ]  # fmt: skip
+    ]
     async with family(devcontainers=containers) as (view, parent):
         above, child = sorted(await _agents(view), key=lambda agent: agent["parent_id"] or "")
         # As recorded: tests/data/terraform/extraction/devcontainers/server-build.json.
         assert [source["display_name"] for source in above["log_sources"]] == [
-            "Dev Container (api)", "Dev Container (ui)",
-        ]  # fmt: skip
+            "Dev Container (api)",
+            "Dev Container (ui)",
+        ]
         assert [(one["display_name"], one["script"], one["run_on_start"]) for one in above["scripts"]] == [
-            ("Dev Container (api)", "", False), ("Dev Container (ui)", "", False),
-        ]  # fmt: skip
+            ("Dev Container (api)", "", False),
+            ("Dev Container (ui)", "", False),
+        ]
         assert (child["name"], child["parent_id"], child["directory"]) == ("api", above["id"], "/w/api")
         assert (child["display_apps"], child["environment_variables"]) == ([], {"A": "1"})
         assert [app["slug"] for app in child["apps"]] == ["docs"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.kit.agents import AgentWorld, connected_agent, eventually, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
 NOW = datetime.now(UTC).isoformat()
 

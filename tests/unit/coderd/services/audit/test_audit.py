@@ -13,13 +13,13 @@ from coder.coderd.services.foundation.afterwards import Afterwards
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.audit.audit import NAMED, TRACKED
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import connected_agent
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import World, running_coderd
-from tests.kit.greedy import routes
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.api.api_description import check
+from tests.kit.api.costly_requests import routes
 from tests.kit.paths import DATA
-from tests.kit.schema import check
-from tests.kit.workspaces import build, new_workspace, workspace_world
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import build, new_workspace, workspace_world
 
 OPERATIONS = DATA / "api" / "operations.tsv"
 ROUTES = OPERATIONS.with_name("routes.tsv")

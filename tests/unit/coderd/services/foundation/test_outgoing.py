@@ -10,7 +10,7 @@ import trio
 from coder.coderd.services.foundation.outgoing import DOCUMENT, SMALL, OutgoingReply, fetch
 from coder.net.errors import HttpError, NetError, error_from_body
 from tests.arch.test_house import ROOT, SOURCES
-from tests.kit.odd_server import odd_server, reply
+from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
 @pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])

@@ -14,7 +14,7 @@ import trio
 from coder.coderd.services.foundation import sandbox
 from coder.coderd.services.foundation.sandbox import Documents, NewFile, Sandbox, SandboxFailedError, TooMuchWorkError
 from coder.coderd.services.templates.sandbox_worker import CALLS
-from tests.kit.daemon import tar
+from tests.kit.provisioners.scripted_provisioner import tar
 
 BASE: dict[str, Any] = {"inputs": {}, "owner": {}, "variables": {}}
 MORE: Mapping[str, dict[str, Any]] = {
@@ -58,12 +58,11 @@ FILES = {
     "deep.json": "[" * 200_000 + "]" * 200_000,
     "wide.json": "[" + ",".join("{}" for _ in range(300_000)) + "]",
     "large.yaml": "\n".join(f"key{number}: [1, two, {{three: 4}}]" for number in range(25_000)),
-    "aliases.yaml": "a: &a [x]\n" + "".join(
-        f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(20)
-    ),
+    "aliases.yaml": "a: &a [x]\n"
+    + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(20)),
     "locals.tf": "locals {\n  a = [local.b, local.b]\n  b = [local.c, local.c]\n  c = [local.a, local.a]\n}\n",
     **{f"dir{number}/" + "a" * 100: "" for number in range(50)},
-}  # fmt: skip
+}
 
 
 @asynccontextmanager

@@ -20,11 +20,11 @@ from coder.base.secret import Secret
 from coder.coderd.services.login import external_auth, provider_tokens
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
 from coder.coderd.store.login import external_auth as store
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.http_client import http_client
-from tests.kit.identity_provider import IdentityProvider, identity_provider
-from tests.kit.replay import server_settings
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.http_clients import http_client
+from tests.kit.recordings.exchange_replay import server_settings
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.stand_ins.oidc_provider import IdentityProvider, identity_provider
 
 ME = "/api/v2/external-auth"
 

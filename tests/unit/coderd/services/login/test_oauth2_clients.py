@@ -41,16 +41,21 @@ async def test_a_registration_token_is_for_its_registration_alone() -> None:
         token, own = made["registration_access_token"], f"/oauth2/clients/{made['client_id']}"
         bearer = {"Authorization": f"Bearer {token}"}
         for method, path, headers, shown in (
-            ("GET", "/api/v2/users/me", bearer, ""), ("GET", "/api/v2/users/me", {}, token),
+            ("GET", "/api/v2/users/me", bearer, ""),
+            ("GET", "/api/v2/users/me", {}, token),
             ("GET", f"/api/v2/oauth2-provider/apps/{made['client_id']}", bearer, ""),
             ("POST", f"/api/v2/oauth2-provider/apps/{made['client_id']}/secrets", bearer, ""),
             ("PUT", f"/api/v2/oauth2-provider/apps/{made['client_id']}/legacy", bearer, ""),
-            ("GET", f"/oauth2/clients/{it.app_id}", bearer, ""), ("DELETE", f"/oauth2/clients/{it.app_id}", bearer, ""),
-            ("GET", own, {"Authorization": f"Basic {token}"}, ""), ("GET", own, {}, token), ("GET", own, {}, ""),
-            ("GET", own, {"Authorization": f"Bearer {token}x"}, ""), ("GET", own, {"Authorization": token}, ""),
+            ("GET", f"/oauth2/clients/{it.app_id}", bearer, ""),
+            ("DELETE", f"/oauth2/clients/{it.app_id}", bearer, ""),
+            ("GET", own, {"Authorization": f"Basic {token}"}, ""),
+            ("GET", own, {}, token),
+            ("GET", own, {}, ""),
+            ("GET", own, {"Authorization": f"Bearer {token}x"}, ""),
+            ("GET", own, {"Authorization": token}, ""),
             ("GET", f"{own}?access_token={token}", {}, ""),
             ("GET", own, {"Authorization": f"Bearer {it.user_token}"}, ""),
-        ):  # fmt: skip
+        ):
             answer = await it.world.request(method, path, headers=headers, token=shown)
             assert answer.status_code in {401, 404}, (method, path, headers, answer.text)
         form = {"grant_type": "authorization_code", "client_id": made["client_id"], "client_secret": token, "code": "x"}

@@ -32,7 +32,7 @@ from coder.coderd.store.tables.oauth2 import (
 from coder.domain.login.oauth2 import split_secret
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.overtaking import overtaken
+from tests.kit.server.race_conditions import overtaken
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client, client, refusal
 
 INBOX = "/api/v2/notifications/inbox/watch"
@@ -133,8 +133,12 @@ async def _delete_the_user(it: Client, tokens: Tokens) -> None:
     assert (await it.world.delete("/api/v2/users/alice")).status_code == 200
 
 
-OVERTAKEN = (*(end for end in ENDS if end is not _renew), _use_the_refresh_token_twice, _change_the_password,
-             _delete_the_user)  # fmt: skip
+OVERTAKEN = (
+    *(end for end in ENDS if end is not _renew),
+    _use_the_refresh_token_twice,
+    _change_the_password,
+    _delete_the_user,
+)
 
 
 @pytest.mark.parametrize("end", OVERTAKEN, ids=lambda end: end.__name__)
@@ -185,8 +189,11 @@ async def _user_gone(it: Client, tx: Any, user_id: UUID) -> None:
     await key_store.delete_keys_of(tx, user_id)
 
 
-MEETS = [(giver, end) for giver in ("renewal", "exchange")
-         for end in (_app_gone, _secret_gone, _locked_out, _no_keys, _user_gone)]  # fmt: skip
+MEETS = [
+    (giver, end)
+    for giver in ("renewal", "exchange")
+    for end in (_app_gone, _secret_gone, _locked_out, _no_keys, _user_gone)
+]
 
 
 @pytest.mark.parametrize(("giver", "end"), MEETS)

@@ -25,10 +25,10 @@ from coder.coderd.services.login.oauth2_grants import GrantError
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.domain.access.rate_budgets import REGISTRATION
-from tests.kit.coderd import World, running_coderd
-from tests.kit.forgery import forged as forge
-from tests.kit.http_client import http_client
-from tests.kit.overtaking import overtaken
+from tests.kit.api.http_clients import http_client
+from tests.kit.api.security_probes import forged as forge
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import overtaken
 
 CALLBACK = "http://localhost:19190/cb"
 VERIFIER = "v" * 60

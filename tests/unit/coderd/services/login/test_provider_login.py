@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,10 +30,10 @@ from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
 from coder.domain.login.identity import Person
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.http_client import http_client
-from tests.kit.identity_provider import CLIENT_ID, IdentityProvider, identity_provider
-from tests.kit.overtaking import overtaken
+from tests.kit.api.http_clients import http_client
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.stand_ins.oidc_provider import CLIENT_ID, IdentityProvider, identity_provider
 
 ALICE = {"sub": "s-1", "email": "alice@example.com", "email_verified": True, "preferred_username": "alice"}
 
@@ -71,28 +71,56 @@ def token_of(answer: httpx.Response) -> str:
     return str(answer.cookies["coder_session_token"])
 
 
-async def test_forged_and_foreign_tokens_open_nothing() -> None:
+def _foreign_key(idp: IdentityProvider) -> None:
+    idp.signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def _foreign_audience(idp: IdentityProvider) -> None:
+    idp.audience = "another-client"
+
+
+def _foreign_issuer(idp: IdentityProvider) -> None:
+    idp.claims["iss"] = "http://elsewhere"
+
+
+def _foreign_userinfo(idp: IdentityProvider) -> None:
+    idp.info = {"sub": "somebody-else", "email": "admin@b.c"}
+
+
+async def _has_account(world: World) -> bool:
+    return bool((await world.get("/api/v2/users?q=alice")).json()["count"])
+
+
+@pytest.mark.parametrize("forge", [_foreign_key, _foreign_audience, _foreign_issuer, _foreign_userinfo])
+async def test_login_refuses_forged_id_token(forge: Callable[[IdentityProvider], None]) -> None:
     async with deployment() as (world, idp):
-        idp.signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        forge(idp)
         assert (await sign_in(world)).status_code == 401
-        idp.signing_key = None
-        idp.audience = "another-client"
-        assert (await sign_in(world)).status_code == 401
-        idp.audience, idp.claims["iss"] = CLIENT_ID, "http://elsewhere"
-        assert (await sign_in(world)).status_code == 401
-        del idp.claims["iss"]
-        idp.info = {"sub": "somebody-else", "email": "admin@b.c"}
-        assert (await sign_in(world)).status_code == 401
-        idp.info = {}
+        assert not await _has_account(world)
+
+
+async def test_login_reports_provider_error_without_secret() -> None:
+    async with deployment() as (world, _):
         refused = await sign_in(world, code="bad")
         assert refused.status_code == 500 and "invalid_grant" in refused.json()["detail"] and "sec" not in refused.text
-        async with http_client(world.url) as stranger:
-            path = "/api/v2/users/oidc/callback?code=good"
-            assert (await stranger.get(path)).status_code == 400
-            assert (await stranger.get(path + "&state=x")).status_code == 401
-            stranger.cookies.set("oauth_state", "y")
-            assert (await stranger.get(path + "&state=x")).status_code == 401
-        assert (await world.get("/api/v2/users?q=alice")).json()["count"] == 0
+        assert not await _has_account(world)
+
+
+@pytest.mark.parametrize(
+    ("query", "cookie", "status"),
+    [("", None, 400), ("&state=x", None, 401), ("&state=x", "y", 401)],
+    ids=["without state", "without cookie", "another state"],
+)
+async def test_callback_requires_state_of_browser(query: str, cookie: str | None, status: int) -> None:
+    async with deployment() as (world, _):
+        cookies = {"oauth_state": cookie} if cookie else None
+        async with http_client(world.url, cookies=cookies) as stranger:
+            assert (await stranger.get("/api/v2/users/oidc/callback?code=good" + query)).status_code == status
+        assert not await _has_account(world)
+
+
+async def test_claims_are_visible_to_user_and_owner() -> None:
+    async with deployment() as (world, _):
         token = token_of(await sign_in(world))
         own = (await world.get("/api/v2/users/oidc-claims", token=token)).json()["claims"]
         assert own["sub"] == "s-1"

@@ -14,13 +14,13 @@ from coder.cli.workspaces import external_logins
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.session import open_session
-from tests.kit.agents import dial_link
-from tests.kit.cli import run_cli
-from tests.kit.coderd import World
-from tests.kit.daemon import Answers, agent, ended, new_template, resource
-from tests.kit.identity_provider import IdentityProvider, identity_provider
-from tests.kit.replay import server_settings
-from tests.kit.workspaces import TOKEN, build, build_answer, create, new_workspace, workspace_world
+from tests.kit.agents.scripted_agent import dial_link
+from tests.kit.programs.command_line import run_cli
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_template, resource
+from tests.kit.recordings.exchange_replay import server_settings
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import TOKEN, build, build_answer, create, new_workspace, workspace_world
+from tests.kit.stand_ins.oidc_provider import IdentityProvider, identity_provider
 from tests.unit.coderd.services.login.test_external_auth import link
 
 NEEDED = [pb.ExternalAuthProviderResource(id="fake"), pb.ExternalAuthProviderResource(id="dev", optional=True)]
@@ -128,9 +128,12 @@ async def test_an_agent_without_user_data_gets_nothing_of_its_owners(scope: str,
             assert (await world.post("/api/v2/users/me/secrets", secret)).status_code == 201
             await new_workspace(world, "w")
             for path in (
-                "gitsshkey", "external-auth?id=fake", "external-auth?id=fake&listen=1",
-                "gitauth?id=fake", "gitauth?id=fake&listen=1",
-            ):  # fmt: skip
+                "gitsshkey",
+                "external-auth?id=fake",
+                "external-auth?id=fake&listen=1",
+                "gitauth?id=fake",
+                "gitauth?id=fake&listen=1",
+            ):
                 answer = await world.get(f"/api/v2/workspaceagents/me/{path}", token=TOKEN)
                 assert answer.status_code == given, (path, answer.text)
             websocket = await dial_link(world, "/api/v2/workspaceagents/me/rpc?version=2.10", token=TOKEN)

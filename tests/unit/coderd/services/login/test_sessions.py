@@ -19,9 +19,9 @@ from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST
-from tests.kit.agents import eventually
-from tests.kit.coderd import FIRST_USER, running_coderd
-from tests.kit.overtaking import overtaken
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.server.coderd import FIRST_USER, running_coderd
+from tests.kit.server.race_conditions import overtaken
 
 
 async def test_from_empty_to_a_member() -> None:
@@ -129,8 +129,10 @@ async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monk
         monkeypatch.setattr(record_event, "record_event", recorded)
         change = {"password": "An0ther-Secret!", "one_time_passcode": "x"}
         for path, body, status in (
-            ("login", {"password": "x"}, 401), ("otp/request", {}, 204), ("otp/change-password", change, 400),
-        ):  # fmt: skip
+            ("login", {"password": "x"}, 401),
+            ("otp/request", {}, 204),
+            ("otp/change-password", change, 400),
+        ):
             with trio.fail_after(60):
                 asked = await world.post(f"/api/v2/users/{path}", {"email": "a@b.c", **body}, token="")
             assert asked.status_code == status, asked.text

@@ -29,8 +29,8 @@ from coder.net.carried_stream import (
 )
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
-from tests.kit.coderd import World, running_coderd
-from tests.kit.hostile import IdleCutter, serve_box
+from tests.kit.network.middleboxes import IdleCutter, serve_box
+from tests.kit.server.coderd import World, running_coderd
 
 
 def test_an_outbox_keeps_what_is_not_acknowledged() -> None:

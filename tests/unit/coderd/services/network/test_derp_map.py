@@ -11,8 +11,8 @@ from coder.base.errors import CoderError
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.network.derp_map import build_derp_map
 from coder.tailnet import derpmap
-from tests.kit.coderd import running_coderd
-from tests.kit.recordings import load_json
+from tests.kit.recordings.wire_recordings import load_json
+from tests.kit.server.coderd import running_coderd
 
 NO_STUN = ("disable",)
 URL = "http://127.0.0.1:7080"

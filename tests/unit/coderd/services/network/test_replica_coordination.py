@@ -24,8 +24,8 @@ from coder.domain.network.coordination import Coordination, Delivery, NodeKind, 
 from coder.domain.network.coordination_rules import CoordinatedNode, CoordinationRequest, FullAccess
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.rpc.proto import tailnet_pb2
-from tests.kit.agents import eventually
-from tests.kit.databases import fresh_database
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.server.postgres_server import fresh_database
 
 AGENT, CLIENT = UUID(int=1), UUID(int=2)
 

@@ -22,13 +22,23 @@ from coder.coderd.services.workspaces.prebuilds import reconcile
 from coder.domain.notifications.notification_templates import TEMPLATES
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import AgentWorld, connected_agent, eventually
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, agent, ended, new_version, resource
-from tests.kit.mail import Mailbox, mail_server
-from tests.kit.tasks import TASKS, TOKEN, new_task, task_world
-from tests.kit.workspaces import build, build_answer, create, parameters, settled, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_version, resource
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import (
+    TASK_TOKEN,
+    TASKS,
+    build,
+    build_answer,
+    create,
+    new_task,
+    parameters,
+    settled,
+    task_world,
+    workspace_world,
+)
+from tests.kit.stand_ins.notification_receivers import Mailbox, mail_server
 
 LEFT_OUT = ("AI ", "Chat", "User Approaching AI", "User Reached AI")
 """Listed as upstream lists them; the parts they speak of are no part of this server."""
@@ -91,10 +101,16 @@ async def _inboxes(tx: Any) -> list[tuple[UUID, str]]:
 
 
 @story(
-    "User account created", "User account suspended", "User account activated", "User account deleted",
-    "Your account has been suspended", "Your account has been activated", "One-Time Passcode",
-    "Troubleshooting Notification", "Custom Notification",
-)  # fmt: skip
+    "User account created",
+    "User account suspended",
+    "User account activated",
+    "User account deleted",
+    "Your account has been suspended",
+    "Your account has been activated",
+    "One-Time Passcode",
+    "Troubleshooting Notification",
+    "Custom Notification",
+)
 async def people(settings: dict[str, Any], box: Mailbox) -> None:
     async with running_coderd(first_user=True, **settings) as world:
         user_id, _ = await world.member("maria")
@@ -136,9 +152,14 @@ async def next_version(world: World) -> str:
 
 
 @story(
-    "Workspace Created", "Workspace Autostop Reminder", "Workspace Manually Updated", "Workspace Updated Automatically",
-    "Workspace Marked as Dormant", "Workspace Marked for Deletion", "Workspace Deleted",
-)  # fmt: skip
+    "Workspace Created",
+    "Workspace Autostop Reminder",
+    "Workspace Manually Updated",
+    "Workspace Updated Automatically",
+    "Workspace Marked as Dormant",
+    "Workspace Marked for Deletion",
+    "Workspace Deleted",
+)
 async def workspaces(settings: dict[str, Any], box: Mailbox) -> None:
     clock = FakeClock(TUESDAY)
     async with maria_world(settings, clock) as (world, _, token):
@@ -231,7 +252,10 @@ async def prebuilds(settings: dict[str, Any], box: Mailbox) -> None:
         if metadata.workspace_transition != pb.START:
             return {"state": b""}
         tokens = [one.token for one in metadata.running_agent_auth_tokens]
-        found = {"state": b"{}", "resources": [resource("box", agents=[agent(token=tokens[0] if tokens else TOKEN)])]}
+        found = {
+            "state": b"{}",
+            "resources": [resource("box", agents=[agent(token=tokens[0] if tokens else TASK_TOKEN)])],
+        }
         replaced = [pb.ResourceReplacement(resource="docker_container.box", paths=["env"])] if tokens else []
         return {**found, "resource_replacements": replaced}
 
@@ -284,7 +308,7 @@ async def _failed(world: World, count: int) -> None:
 async def _ready(world: World, workspace_id: str) -> None:
     workspace = await settled(world, workspace_id)
     agent_id = workspace["latest_build"]["resources"][0]["agents"][0]["id"]
-    async with connected_agent(AgentWorld(world, workspace, UUID(agent_id), TOKEN)) as one:
+    async with connected_agent(AgentWorld(world, workspace, UUID(agent_id), TASK_TOKEN)) as one:
         lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.READY)
         await one.call("UpdateLifecycle", agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle), agent_pb2.Lifecycle)
 
@@ -320,7 +344,7 @@ async def tasks(settings: dict[str, Any], box: Mailbox) -> None:
         task = await new_task(world, input="Fix the login")
         for state in ("idle", "working", "complete", "failure"):
             said = {"app_slug": "chat", "state": state, "message": f"now {state}", "uri": ""}
-            answer = await world.patch("/api/v2/workspaceagents/me/app-status", said, token=TOKEN)
+            answer = await world.patch("/api/v2/workspaceagents/me/app-status", said, token=TASK_TOKEN)
             assert answer.status_code == 200, answer.text
         for verb in ("pause", "resume"):
             assert (await world.post(f"{TASKS}/me/{task['id']}/{verb}")).status_code == 202

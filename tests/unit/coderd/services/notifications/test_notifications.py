@@ -28,12 +28,12 @@ from coder.coderd.store.notifications import inbox as inbox_store
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEMPLATES, TEST
-from tests.kit.agents import dial_link, eventually
-from tests.kit.certificates import Authority
-from tests.kit.coderd import World, running_coderd
-from tests.kit.mail import Mailbox, mail_server
-from tests.kit.schema import check_list
-from tests.kit.workspaces import create, settled, workspace_world
+from tests.kit.agents.scripted_agent import dial_link, eventually
+from tests.kit.api.api_description import check_list
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import create, settled, workspace_world
+from tests.kit.stand_ins.certificates import Authority
+from tests.kit.stand_ins.notification_receivers import Mailbox, mail_server
 
 _UPGRADE = {
     "Connection": "Upgrade",

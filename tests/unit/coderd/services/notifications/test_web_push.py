@@ -17,9 +17,9 @@ from coder.coderd.services.notifications import web_push
 from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.store.site import site
 from coder.domain.notifications import web_push as law
-from tests.kit.coderd import World, running_coderd
-from tests.kit.databases import fresh_database
-from tests.kit.push_service import push_service
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.postgres_server import fresh_database
+from tests.kit.stand_ins.notification_receivers import push_service
 
 URL = "/api/v2/users/me/webpush/subscription"
 KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
@@ -28,12 +28,23 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
 @pytest.mark.parametrize(
     ("address", "public"),
     [
-        ("93.184.216.34", True), ("2606:4700::1111", True), ("127.0.0.1", False), ("10.1.2.3", False),
-        ("169.254.169.254", False), ("100.64.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False),
-        ("::1", False), ("fd00::1", False), ("fe80::1%eth0", False), ("::ffff:10.0.0.1", False),
-        ("64:ff9b::a00:1", False), ("2002:7f00:1::", False), ("::ffff:93.184.216.34", True),
+        ("93.184.216.34", True),
+        ("2606:4700::1111", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),
+        ("224.0.0.1", False),
+        ("::1", False),
+        ("fd00::1", False),
+        ("fe80::1%eth0", False),
+        ("::ffff:10.0.0.1", False),
+        ("64:ff9b::a00:1", False),
+        ("2002:7f00:1::", False),
+        ("::ffff:93.184.216.34", True),
     ],
-)  # fmt: skip
+)
 def test_only_the_public_internet_is_dialled(address: str, public: bool) -> None:
     assert web_push.is_public(address) is public
 

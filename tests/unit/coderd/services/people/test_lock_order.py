@@ -31,9 +31,9 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.login.identity import Person
 from coder.domain.login.oauth2 import split_secret
-from tests.kit.coderd import World, running_coderd
-from tests.kit.overtaking import Pause, meeting
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import Pause, meeting
+from tests.kit.server.workspaces import new_workspace, workspace_world
 from tests.unit.coderd.services.login.test_oauth2_provider import client
 from tests.unit.coderd.services.people.test_locked_changes import ROLE
 

@@ -19,9 +19,9 @@ from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site as site_store
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import new_template, new_version
-from tests.kit.overtaking import filled, overtaken
+from tests.kit.provisioners.scripted_provisioner import new_template, new_version
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.race_conditions import filled, overtaken
 
 ROLE = {
     "name": "helper",
@@ -164,11 +164,13 @@ PUT_IN = {
     "user": (
         "/api/v2/users",
         {
-            "username": "late", "email": "late@example.com", "password": "SomeSecurePassword!1",
+            "username": "late",
+            "email": "late@example.com",
+            "password": "SomeSecurePassword!1",
             "organization_ids": ["{organization}"],
         },
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("thing", list(PUT_IN))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coder.base.secret import Secret
-from tests.kit.coderd import World, running_coderd
+from tests.kit.server.coderd import World, running_coderd
 
 KEY = Secret("scim-key-of-the-provider")
 BEARER = {"Authorization": "Bearer scim-key-of-the-provider"}
@@ -31,8 +31,12 @@ async def test_a_user_comes_and_goes_with_the_provider() -> None:
         assert made.status_code == 200 and made.headers["content-type"] == "application/scim+json"
         user = (await world.get("/api/v2/users/ada-l")).json()
         assert (user["id"], user["email"], user["name"], user["login_type"], user["status"]) == (
-            made.json()["id"], "ada@example.com", "Ada L", "oidc", "dormant",
-        )  # fmt: skip
+            made.json()["id"],
+            "ada@example.com",
+            "Ada L",
+            "oidc",
+            "dormant",
+        )
         assert user["organization_ids"] == [world.organization_id]
         assert (await ask(world, "POST", body=ADA)).json()["id"] == user["id"]
         path = f"{USERS}/{user['id']}"
@@ -76,38 +80,94 @@ _SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 _OPERATION: dict[str, Any] = {"op": "replace", "path": "active", "value": False}
 ENDS: tuple[dict[str, Any], ...] = (
     # every way in which a provider says that somebody is not to come in any more
-    {"active": False}, {"Active": False}, {"ACTIVE": False}, {f"{_SCHEMA}:active": False}, {"active": "False"},
-    {_SCHEMA: {"active": False}}, {"operations": [_OPERATION]}, {"OPERATIONS": [{"OP": "Replace", "PATH": "active",
-    "Value": False}]},
-    *[{"Operations": [{**_OPERATION, **more}]} for more in (
-        {}, {"op": "Replace"}, {"op": "ADD"}, {"value": "False"}, {"value": "false"}, {"path": "Active"},
-        {"path": f"{_SCHEMA}:active"}, {"path": f"{_SCHEMA.upper()}:Active"}, {"path": "", "value": {"active": False}},
-        {"path": None, "value": {"Active": "False"}}, {"path": None, "value": {f"{_SCHEMA}:active": False}})],
+    {"active": False},
+    {"Active": False},
+    {"ACTIVE": False},
+    {f"{_SCHEMA}:active": False},
+    {"active": "False"},
+    {_SCHEMA: {"active": False}},
+    {"operations": [_OPERATION]},
+    {"OPERATIONS": [{"OP": "Replace", "PATH": "active", "Value": False}]},
+    *[
+        {"Operations": [{**_OPERATION, **more}]}
+        for more in (
+            {},
+            {"op": "Replace"},
+            {"op": "ADD"},
+            {"value": "False"},
+            {"value": "false"},
+            {"path": "Active"},
+            {"path": f"{_SCHEMA}:active"},
+            {"path": f"{_SCHEMA.upper()}:Active"},
+            {"path": "", "value": {"active": False}},
+            {"path": None, "value": {"Active": "False"}},
+            {"path": None, "value": {f"{_SCHEMA}:active": False}},
+        )
+    ],
     {"Operations": [{"op": "replace", "path": "displayName", "value": "x"}, _OPERATION]},
     {"Operations": [{**_OPERATION, "value": True}, _OPERATION]},
-)  # fmt: skip
+)
 _NEITHER: tuple[Any, ...] = ("no", "", 0, [], {}, "False ", [False])
 NONSENSE: tuple[Any, ...] = (
     # said of somebody's being active, and not to be understood: refused rather than passed over
-    {"active": "no"}, {"active": 0}, {"active": []}, {"active": {}}, [], "x", 1, None, [{"active": False}],
-    {"active": True, "Active": False}, {"operations": [{**_OPERATION, "value": 1}]},
+    {"active": "no"},
+    {"active": 0},
+    {"active": []},
+    {"active": {}},
+    [],
+    "x",
+    1,
+    None,
+    [{"active": False}],
+    {"active": True, "Active": False},
+    {"operations": [{**_OPERATION, "value": 1}]},
     *[{"Operations": [{**_OPERATION, "value": value}]} for value in (*_NEITHER, None)],
-    *[{"Operations": [{**_OPERATION, **more}]} for more in (
-        {"op": "remove"}, {"op": "Remove", "path": f"{_SCHEMA}:active"}, {"op": "move"}, {"op": ""},
-        {"op": "remove", "path": None}, {"path": 'active[value eq "' + "(" * 5000})],
-)  # fmt: skip
+    *[
+        {"Operations": [{**_OPERATION, **more}]}
+        for more in (
+            {"op": "remove"},
+            {"op": "Remove", "path": f"{_SCHEMA}:active"},
+            {"op": "move"},
+            {"op": ""},
+            {"op": "remove", "path": None},
+            {"path": 'active[value eq "' + "(" * 5000},
+        )
+    ],
+)
 IGNORED: tuple[dict[str, Any], ...] = (
     # what may not change anybody: names, addresses, ways to log in, roles
-    {}, {"userName": "admin"}, {"emails": [{"value": "a@b.c", "primary": True}]}, {"id": "x"}, {"roles": ["owner"]},
-    {"login_type": "none"}, {"password": "SomeSecure123!"}, {"groups": [{"value": "owner"}]}, {"deleted": True},
-    {"Operations": 1}, {"Operations": []}, {"Operations": [1, None, "x", []]}, {"Operations": [{}]},
-    *[{"Operations": [{"op": op, "path": path, "value": value}]} for op, path, value in (
-        ("replace", "userName", "admin"), ("replace", "USERNAME", "admin"), ("add", "emails", [{"value": "a@b.c"}]),
-        ("replace", 'emails[type eq "work"].value', "a@b.c"), ("replace", "roles", ["owner"]), ("remove", "emails", 1),
-        ("replace", "password", "SomeSecure123!"), ("move", "emails", 1),
-        ("replace", {"active": 1}, False), ("replace", ["active"], False), ("replace", "x" * 9000, False),
-        ("replace", 'emails[value eq "' + "(" * 5000, False), ("add", "groups", [{"value": "owner"}]))],
-)  # fmt: skip
+    {},
+    {"userName": "admin"},
+    {"emails": [{"value": "a@b.c", "primary": True}]},
+    {"id": "x"},
+    {"roles": ["owner"]},
+    {"login_type": "none"},
+    {"password": "SomeSecure123!"},
+    {"groups": [{"value": "owner"}]},
+    {"deleted": True},
+    {"Operations": 1},
+    {"Operations": []},
+    {"Operations": [1, None, "x", []]},
+    {"Operations": [{}]},
+    *[
+        {"Operations": [{"op": op, "path": path, "value": value}]}
+        for op, path, value in (
+            ("replace", "userName", "admin"),
+            ("replace", "USERNAME", "admin"),
+            ("add", "emails", [{"value": "a@b.c"}]),
+            ("replace", 'emails[type eq "work"].value', "a@b.c"),
+            ("replace", "roles", ["owner"]),
+            ("remove", "emails", 1),
+            ("replace", "password", "SomeSecure123!"),
+            ("move", "emails", 1),
+            ("replace", {"active": 1}, False),
+            ("replace", ["active"], False),
+            ("replace", "x" * 9000, False),
+            ("replace", 'emails[value eq "' + "(" * 5000, False),
+            ("add", "groups", [{"value": "owner"}]),
+        )
+    ],
+)
 FILTERS = ('userName eq "admin"', "active eq true", "(" * 3000, '" or 1 eq 1', "\x00", "x" * 9000, "id pr", "é" * 500)
 
 

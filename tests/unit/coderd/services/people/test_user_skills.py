@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kit.coderd import running_coderd
-from tests.kit.schema import check, check_list
+from tests.kit.api.api_description import check, check_list
+from tests.kit.server.coderd import running_coderd
 
 PATH = "/api/experimental/users/me/skills"
 

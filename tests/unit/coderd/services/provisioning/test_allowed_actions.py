@@ -13,8 +13,8 @@ from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.provisioning.allowed_actions import SILENT_AFTER
 from coder.domain.provisioning.jobs import HUNG_AFTER
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import FakeDaemon, connected_daemon, ended, new_template
+from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, ended, new_template
+from tests.kit.server.coderd import World, running_coderd
 
 BOX = {"attributes": {"id": "c0ffee", "env": ["SECRET=1"]}}
 STATE = json.dumps(

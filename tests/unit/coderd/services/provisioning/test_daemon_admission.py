@@ -17,9 +17,9 @@ from coder.coderd.services.provisioning import daemon_admission
 from coder.coderd.store.provisioning import provisioners as store
 from coder.domain.provisioning.jobs import REVOKED_ERROR
 from coder.rpc.errors import RpcError
-from tests.kit.agents import eventually
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import FakeDaemon, connected_daemon, new_version
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, new_version
+from tests.kit.server.coderd import World, running_coderd
 
 KEYS = "/api/v2/organizations/default/provisionerkeys"
 TakeAway = Callable[[], Awaitable[None]]

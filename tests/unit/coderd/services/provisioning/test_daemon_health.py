@@ -22,8 +22,8 @@ from coder.rpc.errors import RpcError
 from coder.rpc.proto import overlay_pb2, tailnet_pb2
 from coder.rpc.session import open_session
 from coder.tailnet.controller import COORDINATE
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, new_version, serve_path
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version, serve_path
+from tests.kit.server.coderd import World, running_coderd
 
 HEALTH = "/api/v2/organizations/default/provisionerdaemons/health"
 

@@ -25,10 +25,10 @@ from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
 from coder.domain.provisioning.queue import Offer, pick
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, new_version, upload
-from tests.kit.databases import fresh_database
-from tests.kit.http_client import http_client
+from tests.kit.api.http_clients import http_client
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version, upload
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.postgres_server import fresh_database
 
 NOW = datetime.now(UTC)
 "The servers here go by the system's clock, and their reaper ends what has waited for half an hour."

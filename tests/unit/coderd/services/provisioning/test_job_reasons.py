@@ -28,8 +28,14 @@ from coder.coderd.store.templates.files import FileRow
 from coder.domain.provisioning.jobs import PENDING_AFTER
 from coder.domain.provisioning.provisioners import BUILT_IN_KEY
 from coder.domain.provisioning.tags import normalize_tags
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, ended, new_template, new_version, working_daemon
+from tests.kit.provisioners.scripted_provisioner import (
+    connected_daemon,
+    ended,
+    new_template,
+    new_version,
+    working_daemon,
+)
+from tests.kit.server.coderd import World, running_coderd
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -63,13 +69,26 @@ async def some_daemon(world: World, choose: random.Random) -> DaemonRow:
 async def some_job(world: World, choose: random.Random, file_id: UUID, workers: list[DaemonRow]) -> JobRow:
     running = choose.random() < 0.25
     job = JobRow(
-        id=new_uuid(), created_at=NOW + timedelta(seconds=choose.randrange(9)), updated_at=NOW,
-        started_at=NOW if running else None, completed_at=None, canceled_at=None, error="", error_code="",
-        organization_id=UUID(world.organization_id), initiator_id=UUID(world.user_id),
-        provisioner=choose.choice(["terraform", "echo"]), file_id=file_id, type="template_version_import",
-        input={"template_version_id": str(new_uuid())}, worker_id=choose.choice(workers).id if running else None,
-        tags=some_tags(choose), priority=choose.choice([0, 0, 1]), logs_length=0, logs_overflowed=False,
-    )  # fmt: skip
+        id=new_uuid(),
+        created_at=NOW + timedelta(seconds=choose.randrange(9)),
+        updated_at=NOW,
+        started_at=NOW if running else None,
+        completed_at=None,
+        canceled_at=None,
+        error="",
+        error_code="",
+        organization_id=UUID(world.organization_id),
+        initiator_id=UUID(world.user_id),
+        provisioner=choose.choice(["terraform", "echo"]),
+        file_id=file_id,
+        type="template_version_import",
+        input={"template_version_id": str(new_uuid())},
+        worker_id=choose.choice(workers).id if running else None,
+        tags=some_tags(choose),
+        priority=choose.choice([0, 0, 1]),
+        logs_length=0,
+        logs_overflowed=False,
+    )
     await world.ctx.db.run(insert_job, job)
     return job
 
@@ -89,9 +108,14 @@ async def undone(world: World, act: Any) -> Any:
 
 async def take(tx: Any, row: DaemonRow, *, strict: bool) -> UUID | None:
     job = await acquire_job(
-        tx, organization_id=row.organization_id, provisioners=row.provisioners, tags=row.tags,
-        worker_id=row.id, now=NOW, strict=strict,
-    )  # fmt: skip
+        tx,
+        organization_id=row.organization_id,
+        provisioners=row.provisioners,
+        tags=row.tags,
+        worker_id=row.id,
+        now=NOW,
+        strict=strict,
+    )
     return job.id if job else None
 
 

@@ -11,9 +11,9 @@ from coder.coderd.services.provisioning import resources
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import agent, connected_daemon, ended, new_version, resource
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.provisioners.scripted_provisioner import agent, connected_daemon, ended, new_version, resource
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 
 async def test_an_app_whose_id_is_anothers_gets_one_of_its_own_which_speaks_for_the_task() -> None:

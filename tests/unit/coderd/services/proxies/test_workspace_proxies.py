@@ -25,9 +25,9 @@ from coder.net.websocket import connect_websocket
 from coder.rpc.errors import RpcClosed, RpcError
 from coder.rpc.proto import tailnet_pb2
 from coder.rpc.session import open_session
-from tests.kit.coderd import World, running_coderd
-from tests.kit.forgery import forged as forge
-from tests.kit.schema import check, check_list
+from tests.kit.api.api_description import check, check_list
+from tests.kit.api.security_probes import forged as forge
+from tests.kit.server.coderd import World, running_coderd
 
 PATH = "/api/v2/workspaceproxies"
 

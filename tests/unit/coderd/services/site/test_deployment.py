@@ -7,15 +7,18 @@ from typing import Any
 from coder.api.base import codec
 from coder.coderd.services.site import deployment
 from coder.coderd.store.site import site
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 PATH = "/api/v2/appearance"
 
 
 def _look(**banner: Any) -> dict[str, Any]:
     return {
-        "application_name": "", "logo_url": "", "service_banner": {"enabled": False}, "announcement_banners": [banner],
-    }  # fmt: skip
+        "application_name": "",
+        "logo_url": "",
+        "service_banner": {"enabled": False},
+        "announcement_banners": [banner],
+    }
 
 
 async def test_a_new_banner_needs_a_colour() -> None:

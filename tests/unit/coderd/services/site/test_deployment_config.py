@@ -85,10 +85,14 @@ def test_the_tree_is_as_recorded() -> None:
 
 def test_what_is_given_is_told_and_secrets_are_not() -> None:
     given = options(
-        CODER_SAMESITE_AUTH_COOKIE="none", CODER_OIDC_CLIENT_SECRET="hush", CODER_SESSION_DURATION="90m",
-        CODER_OIDC_GROUP_MAPPING='{"a": "b"}', CODER_EXPERIMENTS="one,two", CODER_NOTIFICATIONS_EMAIL_FROM="a@b.c",
+        CODER_SAMESITE_AUTH_COOKIE="none",
+        CODER_OIDC_CLIENT_SECRET="hush",
+        CODER_SESSION_DURATION="90m",
+        CODER_OIDC_GROUP_MAPPING='{"a": "b"}',
+        CODER_EXPERIMENTS="one,two",
+        CODER_NOTIFICATIONS_EMAIL_FROM="a@b.c",
         **PROVIDER,
-    )  # fmt: skip
+    )
     assert given["samesite-auth-cookie"]["value"] == {"Choices": ["lax", "none"], "Value": "none"}
     assert given["session-duration"]["value"] == 5_400_000_000_000
     assert given["session-duration"]["value_source"] == "env"

@@ -24,13 +24,13 @@ from coder.coderd.services.telemetry.metrics_endpoint import MetricsEndpoint
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import connected_agent
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import running_coderd
-from tests.kit.http_client import http_client
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.api.api_description import check
+from tests.kit.api.http_clients import http_client
 from tests.kit.paths import DATA, ROOT
-from tests.kit.schema import check
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 SHAPES = {
     "access_url": "AccessURLReport",
@@ -232,12 +232,14 @@ def test_the_text_form() -> None:
 async def test_metrics_of_agents_are_forwarded_where_they_are_asked_for(collect: bool) -> None:
     async with agent_world(prometheus_collect_agent_stats=collect) as machine:
         sent = agent_pb2.Stats.Metric(
-            name="agent_sessions_total", type=agent_pb2.Stats.Metric.COUNTER, value=3,
+            name="agent_sessions_total",
+            type=agent_pb2.Stats.Metric.COUNTER,
+            value=3,
             labels=[
                 agent_pb2.Stats.Metric.Label(name="magic_type", value="ssh"),
                 agent_pb2.Stats.Metric.Label(name="pty", value="yes"),
             ],
-        )  # fmt: skip
+        )
         unknown = agent_pb2.Stats.Metric(name="no_kind", value=3)
         request = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(metrics=[sent, unknown]))
         async with connected_agent(machine) as one:

@@ -50,8 +50,10 @@ async def test_a_silent_node_costs_no_other_its_report(autojump_clock: None) -> 
     _, found = await look("silent", "gone", "silent")
     reports = found.report.node_reports
     assert [report.error for report in reports] == [
-        "no answer within 20 s", "nobody is there", "no answer within 20 s",
-    ]  # fmt: skip
+        "no answer within 20 s",
+        "nobody is there",
+        "no answer within 20 s",
+    ]
     assert [cast("Any", report.node)["Name"] for report in reports] == ["silent", "gone", "silent"]
     assert trio.current_time() < 30, "side by side, and before the section's time is over"
     assert not found.report.healthy

@@ -15,14 +15,13 @@ from coder.coderd.store.tasks import tasks as task_store
 from coder.domain.access.policy import SYSTEM
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import agent_pb2
-from tests.kit.agentapi import SAID_AT, fake_app
-from tests.kit.agents import AgentWorld, connected_agent, eventually
-from tests.kit.coderd import World
-from tests.kit.daemon import Answers
-from tests.kit.schema import check
-from tests.kit.tasks import APP, TASKS, TOKEN, new_task, task_world
-from tests.kit.whole_agent import running_agent
-from tests.kit.workspaces import settled
+from tests.kit.agents.real_agent import running_agent
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
+from tests.kit.api.api_description import check
+from tests.kit.provisioners.scripted_provisioner import Answers
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import APP, TASK_TOKEN, TASKS, new_task, settled, task_world
+from tests.kit.stand_ins.scripted_http_servers import SAID_AT, fake_app
 
 DEFAULT = "/api/v2/organizations/default"
 
@@ -44,7 +43,7 @@ async def test_a_conversation(tmp_path: Path) -> None:
         told = answers.seen[-1].workspace_build.metadata
         assert (told.task_id, told.task_prompt) == (task["id"], "Fix the login")
         assert (await world.post(f"{path}/send", {"input": "more"})).status_code == 409
-        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TOKEN)
+        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TASK_TOKEN)
         async with running_agent(view_context, DialPolicy(world.url), tmp_path / "agent"):
 
             async def active() -> Any:
@@ -91,7 +90,7 @@ async def _progress(world: World, path: str) -> None:
         ("failure", "failed"),
     ):
         said = {"app_slug": "chat", "state": state, "message": f"now {state}", "uri": "https://example.com"}
-        answer = await world.patch("/api/v2/workspaceagents/me/app-status", said, token=TOKEN)
+        answer = await world.patch("/api/v2/workspaceagents/me/app-status", said, token=TASK_TOKEN)
         assert answer.status_code == 200, answer.text
         current = (await world.get(path)).json()["current_state"]
         assert (current["state"], current["message"], current["uri"]) == (shown, f"now {state}", "https://example.com")
@@ -107,16 +106,16 @@ async def _pause_and_resume(world: World, answers: Answers, path: str, task: Any
     left = {"messages": [{"id": 4, "role": "agent", "content": "so far", "time": SAID_AT}]}
     snapshot = f"/api/v2/workspaceagents/me/tasks/{task['id']}/log-snapshot"
     assert (await world.post(f"{snapshot}?format=agentapi", left)).status_code == 401, "people are no agents"
-    assert (await world.post(snapshot, left, token=TOKEN)).status_code == 400
+    assert (await world.post(snapshot, left, token=TASK_TOKEN)).status_code == 400
     big = {"messages": [{"id": 4, "role": "agent", "content": "x" * 70_000}]}
-    assert (await world.post(f"{snapshot}?format=agentapi", big, token=TOKEN)).status_code == 413
+    assert (await world.post(f"{snapshot}?format=agentapi", big, token=TASK_TOKEN)).status_code == 413
     bad = {"messages": [{"id": "four"}]}
-    assert (await world.post(f"{snapshot}?format=agentapi", bad, token=TOKEN)).status_code == 400
+    assert (await world.post(f"{snapshot}?format=agentapi", bad, token=TASK_TOKEN)).status_code == 400
     other = f"/api/v2/workspaceagents/me/tasks/{uuid4()}/log-snapshot?format=agentapi"
-    assert (await world.post(other, left, token=TOKEN)).status_code == 404
+    assert (await world.post(other, left, token=TASK_TOKEN)).status_code == 404
     odd = {"messages": [{"id": 1, "content": "a\0b", "role": "ag\0ent", "time": SAID_AT}]}
-    assert (await world.post(f"{snapshot}?format=agentapi", odd, token=TOKEN)).status_code == 204
-    assert (await world.post(f"{snapshot}?format=agentapi", left, token=TOKEN)).status_code == 204
+    assert (await world.post(f"{snapshot}?format=agentapi", odd, token=TASK_TOKEN)).status_code == 204
+    assert (await world.post(f"{snapshot}?format=agentapi", left, token=TASK_TOKEN)).status_code == 204
     paused = await world.post(f"{path}/pause")
     assert (paused.status_code, paused.json()["workspace_build"]["reason"]) == (202, "task_manual_pause")
     await settled(world, task["workspace_id"])
@@ -176,8 +175,12 @@ async def test_who_may_see_and_do() -> None:
         assert [item["field"] for item in refused.json()["validations"]] == ["owner", "status", "colour"]
         hidden = await world.get(TASKS, params={"q": "owner:alice"}, token=bob)
         assert hidden.status_code == 400
-        asked = {"mine": {"action": "delete", "object": {"resource_type": "task", "owner_id": alice,
-                                                          "organization_id": world.organization_id}}}  # fmt: skip
+        asked = {
+            "mine": {
+                "action": "delete",
+                "object": {"resource_type": "task", "owner_id": alice, "organization_id": world.organization_id},
+            }
+        }
         for who, expected in ((token, True), (bob, False)):
             assert (await world.post("/api/v2/authcheck", {"checks": asked}, token=who)).json() == {"mine": expected}
 
@@ -185,18 +188,33 @@ async def test_who_may_see_and_do() -> None:
 CONVERSATION: dict[str, dict[str, tuple[int, int]]] = {
     # state: caller -> what send and logs answer
     "initializing": {
-        "owner": (409, 200), "organization-admin": (404, 404), "alice": (409, 200), "task-key": (404, 404),
-        "connect-key": (409, 200), "read-key": (403, 404), "bob": (404, 404),
+        "owner": (409, 200),
+        "organization-admin": (404, 404),
+        "alice": (409, 200),
+        "task-key": (404, 404),
+        "connect-key": (409, 200),
+        "read-key": (403, 404),
+        "bob": (404, 404),
     },
     "active": {
-        "owner": (204, 200), "organization-admin": (404, 404), "alice": (204, 200), "task-key": (404, 404),
-        "connect-key": (204, 200), "read-key": (403, 404), "bob": (404, 404),
+        "owner": (204, 200),
+        "organization-admin": (404, 404),
+        "alice": (204, 200),
+        "task-key": (404, 404),
+        "connect-key": (204, 200),
+        "read-key": (403, 404),
+        "bob": (404, 404),
     },
     "paused": {
-        "owner": (409, 200), "organization-admin": (404, 404), "alice": (409, 200), "task-key": (404, 404),
-        "connect-key": (409, 200), "read-key": (403, 404), "bob": (404, 404),
+        "owner": (409, 200),
+        "organization-admin": (404, 404),
+        "alice": (409, 200),
+        "task-key": (404, 404),
+        "connect-key": (409, 200),
+        "read-key": (403, 404),
+        "bob": (404, 404),
     },
-}  # fmt: skip
+}
 
 
 async def _speakers(world: World) -> dict[str, str]:
@@ -237,7 +255,7 @@ async def test_a_conversation_asks_for_application_connect(tmp_path: Path) -> No
             return bool((await world.get(path)).json()["status"] == "active")
 
         await ask("initializing")
-        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TOKEN)
+        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TASK_TOKEN)
         async with running_agent(view_context, DialPolicy(world.url), tmp_path / "agent"):
             await eventually(active)
             await ask("active")
@@ -352,7 +370,7 @@ async def test_an_idle_task_pauses_by_itself() -> None:
 async def test_an_agent_that_is_gone() -> None:
     async with task_world() as (world, _):
         task = await new_task(world)
-        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TOKEN)
+        view_context = AgentWorld(world, None, UUID(task["workspace_agent_id"]), TASK_TOKEN)
         async with connected_agent(view_context) as link:
             ready = agent_pb2.UpdateLifecycleRequest(lifecycle=agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.READY))
             await link.call("UpdateLifecycle", ready, agent_pb2.Lifecycle)

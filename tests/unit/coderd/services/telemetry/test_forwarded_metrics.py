@@ -25,7 +25,7 @@ from coder.coderd.services.telemetry.forwarded_metrics import (
 )
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.agents.forwarded_families import KNOWN
-from tests.kit.coderd import running_coderd
+from tests.kit.server.coderd import running_coderd
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PLACE = ("main", "docker", "ada", "dev")
@@ -56,12 +56,19 @@ def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
 @pytest.mark.parametrize(
     ("name", "labels"),
     [
-        ("coderd_api_total_user_count", {}), ("", {}), ("a b", {}), ("x\n# TYPE y counter", {}), ("a" * 300, {}),
-        ("ok_total", {"agent_name": "somebody"}), ("ok_total", {"le": "1"}), ("ok_total", {"bad name": "x"}),
-        ("ok_total", {"__name__": "x"}), ("ok_total", {"x": "y" * 1000}),
+        ("coderd_api_total_user_count", {}),
+        ("", {}),
+        ("a b", {}),
+        ("x\n# TYPE y counter", {}),
+        ("a" * 300, {}),
+        ("ok_total", {"agent_name": "somebody"}),
+        ("ok_total", {"le": "1"}),
+        ("ok_total", {"bad name": "x"}),
+        ("ok_total", {"__name__": "x"}),
+        ("ok_total", {"x": "y" * 1000}),
         ("ok_total", {f"label_{number}": "" for number in range(40)}),
     ],
-)  # fmt: skip
+)
 def test_what_breaks_a_rule_is_left_out(name: str, labels: dict[str, str]) -> None:
     found = ForwardedMetrics(own={"coderd_api_total_user_count": None})
     found.take(uuid4(), PLACE, [sample(name, 1, **labels), sample("good_total")], NOW)

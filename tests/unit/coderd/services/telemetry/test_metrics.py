@@ -22,10 +22,10 @@ from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import agent_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import AgentWorld, connected_agent, eventually, start_workspace
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, new_template
-from tests.kit.overlay import exchange, running_agent
+from tests.kit.agents.real_agent import exchange, running_overlay_agent
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, start_workspace
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_template
+from tests.kit.server.coderd import World, running_coderd
 
 
 @dataclass
@@ -79,10 +79,16 @@ async def a_workspace_is_built(scene: Scene) -> AsyncIterator[None]:
 @asynccontextmanager
 async def its_agent_reports(scene: Scene) -> AsyncIterator[None]:
     stats = agent_pb2.Stats(
-        connection_count=1, connection_median_latency_ms=7, rx_bytes=3, tx_bytes=4, session_count_ssh=1,
-        session_count_vscode=1, session_count_jetbrains=1, session_count_reconnecting_pty=1,
+        connection_count=1,
+        connection_median_latency_ms=7,
+        rx_bytes=3,
+        tx_bytes=4,
+        session_count_ssh=1,
+        session_count_vscode=1,
+        session_count_jetbrains=1,
+        session_count_reconnecting_pty=1,
         connections_by_proto={"TCP": 1},
-    )  # fmt: skip
+    )
     async with connected_agent(scene.started) as one:
         await one.call("UpdateStats", agent_pb2.UpdateStatsRequest(stats=stats), agent_pb2.UpdateStatsResponse)
         for state in (agent_pb2.Lifecycle.STARTING, agent_pb2.Lifecycle.READY):
@@ -102,7 +108,7 @@ def _now() -> Any:
 
 @asynccontextmanager
 async def its_agent_is_dialled(scene: Scene) -> AsyncIterator[None]:
-    async with running_agent(scene.started):
+    async with running_overlay_agent(scene.started):
         with trio.fail_after(60):
             dialer = scene.world.ctx.agent_dialer
             assert dialer is not None
@@ -203,22 +209,44 @@ ELSEWHERE = {
         "test_connections_to_the_database_are_counted",
     ),
     **dict.fromkeys(
-        (f"process_{name}" for name in (
-            "cpu_seconds_total", "max_fds", "network_receive_bytes_total", "network_transmit_bytes_total", "open_fds",
-            "resident_memory_bytes", "start_time_seconds", "virtual_memory_bytes", "virtual_memory_max_bytes",
-        )),
+        (
+            f"process_{name}"
+            for name in (
+                "cpu_seconds_total",
+                "max_fds",
+                "network_receive_bytes_total",
+                "network_transmit_bytes_total",
+                "open_fds",
+                "resident_memory_bytes",
+                "start_time_seconds",
+                "virtual_memory_bytes",
+                "virtual_memory_max_bytes",
+            )
+        ),
         "the kernel's figures, there at every scrape",
     ),
     **dict.fromkeys(
-        (f"{DERP}{name}" for name in (
-            "clients_remote", "got_ping_total", "home_moves_out_total", "packets_dropped_reason_total",
-            "packets_dropped_total", "packets_dropped_type_total", "packets_forwarded_in_total",
-            "packets_forwarded_out_total", "peer_gone_disconnected_total", "peer_gone_not_here_total",
-            "sent_pong_total", "unknown_frames_total", "watchers",
-        )),
+        (
+            f"{DERP}{name}"
+            for name in (
+                "clients_remote",
+                "got_ping_total",
+                "home_moves_out_total",
+                "packets_dropped_reason_total",
+                "packets_dropped_total",
+                "packets_dropped_type_total",
+                "packets_forwarded_in_total",
+                "packets_forwarded_out_total",
+                "peer_gone_disconnected_total",
+                "peer_gone_not_here_total",
+                "sent_pong_total",
+                "unknown_frames_total",
+                "watchers",
+            )
+        ),
         "counted by the relay: tests/unit/mesh/drivers/test_derp_server.py and test_derp.py",
     ),
-}  # fmt: skip
+}
 """The others, each with its reason."""
 
 

@@ -22,10 +22,10 @@ from coder.coderd.store.workspaces import builds as build_store
 from coder.net.dial import DialPolicy
 from coder.net.websocket import WebSocketStream, connect_websocket
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import connected_daemon, ended, new_version, tar, upload
+from tests.kit.api.api_description import check
 from tests.kit.paths import DATA
-from tests.kit.schema import check
+from tests.kit.provisioners.scripted_provisioner import connected_daemon, ended, new_version, tar, upload
+from tests.kit.server.coderd import World, running_coderd
 
 CASES = DATA / "terraform" / "parameters"
 _RECORDINGS = {"inputs.json", "expected.json", "websocket.json"}

@@ -15,11 +15,11 @@ import pytest
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateSearch
-from tests.kit.coderd import World
-from tests.kit.daemon import ended, new_version, upload
-from tests.kit.overtaking import filled, overtaken
-from tests.kit.routes import changing
-from tests.kit.workspaces import workspace_world
+from tests.kit.api.api_description import changing
+from tests.kit.provisioners.scripted_provisioner import ended, new_version, upload
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import filled, overtaken
+from tests.kit.server.workspaces import workspace_world
 
 _TEMPLATE = "/api/v2/templates/<id:template>"
 _VERSION = "/api/v2/templateversions/<id:version>"
@@ -37,7 +37,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     f"POST {_VERSION}/archive": (None,),
     f"POST {_VERSION}/unarchive": (None,),
     _NEW_VERSION: (_NEW,),
-}  # fmt: skip
+}
 NO_CHANGES = {
     "PUT /api/v2/notifications/templates/<id:template>/method": "a notification's template",
     f"PATCH {_VERSION}/dry-run/<id:job>/cancel": "as private as a workspace: never anybody else's",

@@ -2,8 +2,8 @@
 
 import trio
 
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import ended, new_version, working_daemon
+from tests.kit.provisioners.scripted_provisioner import ended, new_version, working_daemon
+from tests.kit.server.coderd import running_coderd
 
 
 async def test_import_from_upload_to_resources() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from typing import Any
 
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import ended, new_template, new_version, upload, working_daemon
 from tests.kit.paths import DATA
+from tests.kit.provisioners.scripted_provisioner import ended, new_template, new_version, upload, working_daemon
+from tests.kit.server.coderd import World, running_coderd
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 ORGANIZATION_ROLES = "admin auditor template-admin user-admin workspace-creation-ban".split()

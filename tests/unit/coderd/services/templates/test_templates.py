@@ -12,10 +12,17 @@ from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
 from coder.rpc.proto import provisioner_pb2
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, ended, new_template, new_version, upload, working_daemon
-from tests.kit.replay import load_area
-from tests.kit.schema import check, check_list
+from tests.kit.api.api_description import check, check_list
+from tests.kit.provisioners.scripted_provisioner import (
+    Answers,
+    ended,
+    new_template,
+    new_version,
+    upload,
+    working_daemon,
+)
+from tests.kit.recordings.exchange_replay import load_area
+from tests.kit.server.coderd import World, running_coderd
 
 ORG = "/api/v2/organizations/default"
 NOBODY = "11111111-1111-4111-8111-111111111111"
@@ -178,9 +185,13 @@ async def test_versions_of_a_template() -> None:
         renamed = await world.patch(f"/api/v2/templateversions/{second['id']}", {"name": listed[0]["name"]})
         assert renamed.status_code == 409
         taken = {
-            "storage_method": "file", "provisioner": "echo", "tags": {},
-            "template_id": made["id"], "name": "v2.0.1-rc.1", "file_id": await upload(world, {"a": "b"}),
-        }  # fmt: skip
+            "storage_method": "file",
+            "provisioner": "echo",
+            "tags": {},
+            "template_id": made["id"],
+            "name": "v2.0.1-rc.1",
+            "file_id": await upload(world, {"a": "b"}),
+        }
         assert (await world.post(f"{ORG}/templateversions", taken)).status_code == 409
 
 
@@ -223,13 +234,23 @@ async def test_what_an_import_found() -> None:
 
     def found(job: Any) -> dict[str, Any]:
         region = pb.RichParameter(
-            name="region", description="Where *it* runs", type="string", default_value="eu", order=2,
-            form_type=pb.RADIO, options=[pb.RichParameterOption(name="Europe", value="eu")],
-        )  # fmt: skip
+            name="region",
+            description="Where *it* runs",
+            type="string",
+            default_value="eu",
+            order=2,
+            form_type=pb.RADIO,
+            options=[pb.RichParameterOption(name="Europe", value="eu")],
+        )
         cpu = pb.RichParameter(
-            name="cpu", type="number", order=1, validation_min=0, validation_max=8,
-            validation_monotonic="increasing", form_type=pb.SLIDER,
-        )  # fmt: skip
+            name="cpu",
+            type="number",
+            order=1,
+            validation_min=0,
+            validation_max=8,
+            validation_monotonic="increasing",
+            form_type=pb.SLIDER,
+        )
         small = pb.Preset(name="Small", default=True, parameters=[pb.PresetParameter(name="cpu", value="1")])
         big = pb.Preset(name="Big", prebuild=pb.Prebuild(instances=2))
         return {"rich_parameters": [region, cpu], "presets": [small, big]}
@@ -269,7 +290,7 @@ async def test_values_of_the_active_version_are_kept() -> None:
         async with working_daemon(world, answers):
             made = await new_template(world)
             await ended(world, f"/api/v2/templateversions/{made['active_version_id']}")
-        from tests.kit.daemon import connected_daemon
+        from tests.kit.provisioners.scripted_provisioner import connected_daemon
 
         async with connected_daemon(world) as daemon:
             given = [{"name": "image", "value": "debian"}]

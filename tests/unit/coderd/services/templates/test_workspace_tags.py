@@ -20,9 +20,9 @@ from coder.provisionerd.config import DaemonConfig, TerraformConfig
 from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.terraform import TerraformExecutor
 from coder.rpc.session import Session, open_session
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import ended, new_version, serve_path, upload
-from tests.kit.workspaces import settled
+from tests.kit.provisioners.scripted_provisioner import ended, new_version, serve_path, upload
+from tests.kit.server.coderd import World, running_coderd
+from tests.kit.server.workspaces import settled
 
 pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="terraform is not installed")
 

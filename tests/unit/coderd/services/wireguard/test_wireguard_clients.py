@@ -19,8 +19,8 @@ from coder.coderd.services.wireguard.wireguard_gateway import WireguardService, 
 from coder.domain.network.overlay import agent_address, workspace_address
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.drivers.wireguard_gateway import GatewayClient
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.coderd import World, running_coderd
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.server.coderd import World, running_coderd
 
 PATH = "/api/v2/users/{}/wireguard-clients"
 
@@ -102,8 +102,11 @@ async def test_a_client_is_added_listed_limited_and_removed() -> None:
         entries = (await world.get("/api/v2/audit?limit=50")).json()["audit_logs"]
         found = [entry for entry in entries if "wireguard_client" in (entry["additional_fields"] or {})]
         assert [(entry["action"], entry["resource_target"]) for entry in found] == [
-            ("delete", "phone"), ("create", "nothing"), ("create", "limited"), ("create", "phone"),
-        ]  # fmt: skip
+            ("delete", "phone"),
+            ("create", "nothing"),
+            ("create", "limited"),
+            ("create", "phone"),
+        ]
         assert found[-1]["diff"]["public_key"]["new"] == client["public_key"]
         assert (await world.get(PATH.format("me") + "/limited")).json()["name"] == "limited"
 

@@ -20,9 +20,9 @@ from coder.coderd.services.wireguard.wireguard_gateway import WireguardService
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 from coder.mesh.core.wire import icmp
-from tests.kit.agents import AgentWorld, eventually, workspace_world
-from tests.kit.coderd import World, running_coderd
-from tests.kit.phone import ELSEWHERE, Phone, echo
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.network.wireguard_devices import ELSEWHERE, Phone, echo
+from tests.kit.server.coderd import World, running_coderd
 from tests.unit.coderd.services.wireguard.test_wireguard_clients import (
     PATH,
     add,

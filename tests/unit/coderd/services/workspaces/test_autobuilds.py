@@ -18,10 +18,10 @@ from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import agent_pb2
-from tests.kit.agents import connected_agent
-from tests.kit.agents import workspace_world as agent_world
-from tests.kit.coderd import World
-from tests.kit.workspaces import build, create, new_workspace, settled, workspace_world
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.agents.scripted_agent import workspace_world as agent_world
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import build, create, new_workspace, settled, workspace_world
 
 TUESDAY = datetime(2026, 1, 6, 8, 0, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -235,7 +235,7 @@ async def test_days_of_starts_hold_for_all_workspaces_by_one_statement() -> None
 
 
 async def test_quiet_hours_of_others_and_where_they_are_fixed() -> None:
-    from tests.kit.coderd import running_coderd
+    from tests.kit.server.coderd import running_coderd
 
     async with running_coderd(first_user=True, allow_custom_quiet_hours=False) as world:
         _, token = await world.member()
@@ -260,7 +260,7 @@ async def test_a_suspended_owner_is_stopped_and_not_started() -> None:
 
 @pytest.mark.parametrize("updates", ["always", "never"])
 async def test_automatic_updates(updates: str) -> None:
-    from tests.kit.daemon import ended, new_version
+    from tests.kit.provisioners.scripted_provisioner import ended, new_version
 
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):

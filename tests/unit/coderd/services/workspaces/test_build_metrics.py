@@ -7,11 +7,19 @@ import re
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.build_metrics import FAMILY
 from coder.coderd.services.workspaces.prebuilds import reconcile
-from tests.kit.agents import eventually
-from tests.kit.coderd import World
-from tests.kit.prebuilds import prebuilt, world_with_preset
-from tests.kit.tasks import TASKS, new_task, task_world
-from tests.kit.workspaces import build, new_workspace, settled, workspace_world
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import (
+    TASKS,
+    build,
+    new_task,
+    new_workspace,
+    prebuilt,
+    settled,
+    task_world,
+    workspace_world,
+    world_with_preset,
+)
 
 
 async def counted(world: World) -> dict[tuple[str, ...], int]:

@@ -20,10 +20,10 @@ from coder.domain.access.policy import Resource
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
-from tests.kit.agents import eventually
-from tests.kit.coderd import World
-from tests.kit.schema import check
-from tests.kit.workspaces import new_workspace, settled, workspace_world
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import check
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import new_workspace, settled, workspace_world
 
 PATH = "/api/experimental/watch-all-workspacebuilds"
 
@@ -91,9 +91,13 @@ async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pyt
         policy = DialPolicy(world.url, token=Secret(world.token))
         moves = world.ctx.part(BuildMoves)
         update = WorkspaceBuildUpdate(
-            workspace_id=UUID(int=1), workspace_name="", build_id=UUID(int=2), transition="start", job_status="running",
+            workspace_id=UUID(int=1),
+            workspace_name="",
+            build_id=UUID(int=2),
+            transition="start",
+            job_status="running",
             build_number=1,
-        )  # fmt: skip
+        )
         move = _Move(Resource("workspace"), update)
         async with await connect_websocket(policy, PATH) as stream:
             await _watching(world, 1)

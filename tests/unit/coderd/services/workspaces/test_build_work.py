@@ -13,8 +13,17 @@ from coder.domain.provisioning.jobs import MAX_ERROR
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
-from tests.kit.coderd import World, running_coderd
-from tests.kit.daemon import Answers, FakeDaemon, agent, connected_daemon, ended, new_template, resource, working_daemon
+from tests.kit.provisioners.scripted_provisioner import (
+    Answers,
+    FakeDaemon,
+    agent,
+    connected_daemon,
+    ended,
+    new_template,
+    resource,
+    working_daemon,
+)
+from tests.kit.server.coderd import World, running_coderd
 
 pb = provisioner_pb2
 

@@ -12,10 +12,10 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.token_generations import Generation, good
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2 as pb
-from tests.kit.agents import AgentWorld, connected_agent
-from tests.kit.coderd import World
-from tests.kit.daemon import Answers, agent, resource
-from tests.kit.workspaces import TOKEN, build, external_answer, new_workspace, workspace_world
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import TOKEN, build, external_answer, new_workspace, workspace_world
 
 
 def _import(job: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from tests.kit.coderd import World
-from tests.kit.overtaking import overtaken
-from tests.kit.routes import changing
-from tests.kit.workspaces import new_workspace, without_daemon, workspace_world
+from tests.kit.api.api_description import changing
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.workspaces import new_workspace, without_daemon, workspace_world
 
 _STATE = base64.b64encode(b"foreign").decode()
 CHANGES: dict[str, Any] = {

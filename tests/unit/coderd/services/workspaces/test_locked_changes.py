@@ -12,23 +12,31 @@ import httpx
 
 from coder.coderd.store.workspaces import port_shares
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from tests.kit.coderd import World
-from tests.kit.overtaking import overtaken
-from tests.kit.routes import changing
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.api.api_description import changing
+from tests.kit.server.coderd import World
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 _SHARE = {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}
 _OPEN = {**_SHARE, "port": 9090}
 CHANGES: tuple[tuple[str, str, Any], ...] = (
-    ("PATCH", "", {"name": "stolen"}), ("PUT", "/autostart", {"schedule": "CRON_TZ=UTC 30 9 * * 1-5"}),
-    ("PUT", "/ttl", {"ttl_ms": 3_600_000}), ("PUT", "/extend", {"deadline": "2026-01-01T20:00:00Z"}),
-    ("PUT", "/favorite", None), ("DELETE", "/favorite", None), ("PUT", "/autoupdates", {"automatic_updates": "always"}),
-    ("PUT", "/dormant", {"dormant": True}), ("POST", "/usage", {"agent_id": str(UUID(int=1)), "app_name": "ssh"}),
-    ("POST", "/port-share", _SHARE), ("DELETE", "/port-share", {"agent_name": "main", "port": 9090}),
-    ("PATCH", "/acl", {"user_roles": {"{friend}": "admin"}}), ("DELETE", "/acl", None),
-    ("POST", "/builds", {"transition": "stop"}), ("POST", "/builds", {"transition": "delete"}),
+    ("PATCH", "", {"name": "stolen"}),
+    ("PUT", "/autostart", {"schedule": "CRON_TZ=UTC 30 9 * * 1-5"}),
+    ("PUT", "/ttl", {"ttl_ms": 3_600_000}),
+    ("PUT", "/extend", {"deadline": "2026-01-01T20:00:00Z"}),
+    ("PUT", "/favorite", None),
+    ("DELETE", "/favorite", None),
+    ("PUT", "/autoupdates", {"automatic_updates": "always"}),
+    ("PUT", "/dormant", {"dormant": True}),
+    ("POST", "/usage", {"agent_id": str(UUID(int=1)), "app_name": "ssh"}),
+    ("POST", "/port-share", _SHARE),
+    ("DELETE", "/port-share", {"agent_name": "main", "port": 9090}),
+    ("PATCH", "/acl", {"user_roles": {"{friend}": "admin"}}),
+    ("DELETE", "/acl", None),
+    ("POST", "/builds", {"transition": "stop"}),
+    ("POST", "/builds", {"transition": "delete"}),
     ("POST", "/abandon", {}),
-)  # fmt: skip
+)
 
 
 ELSEWHERE = {"POST /external-agent/<agent>/rotate-token": "wants an external agent: test_external_agents.py"}

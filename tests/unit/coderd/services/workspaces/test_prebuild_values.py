@@ -8,9 +8,9 @@ import trio
 
 from coder.coderd.services.workspaces.prebuilds import Reconciled, reconcile
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import Answers, ended, new_version, upload, working_daemon
-from tests.kit.workspaces import parameters
+from tests.kit.provisioners.scripted_provisioner import Answers, ended, new_version, upload, working_daemon
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import parameters
 
 CONDITIONAL = """
 data "coder_parameter" "region" {

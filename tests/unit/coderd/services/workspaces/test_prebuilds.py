@@ -18,11 +18,10 @@ from coder.coderd.services.workspaces.subscriptions import ClaimWaiter, watch_cl
 from coder.coderd.store.site.site import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents import eventually
-from tests.kit.coderd import running_coderd
-from tests.kit.prebuilds import listens, make_ready, prebuilt, world_with_preset
-from tests.kit.schema import check
-from tests.kit.workspaces import TOKEN, settled
+from tests.kit.agents.scripted_agent import eventually
+from tests.kit.api.api_description import check
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import TOKEN, listens, make_ready, prebuilt, settled, world_with_preset
 
 
 async def test_made_claimed_and_made_again() -> None:

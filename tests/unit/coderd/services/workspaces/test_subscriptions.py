@@ -17,7 +17,7 @@ from coder.coderd.services.workspaces.change_feed import Watch, WorkspaceChangeF
 from coder.coderd.services.workspaces.subscriptions import Snapshots, follow_logs, watch_metadata, watch_workspace
 from coder.coderd.store.agents.agent_logs import NewAgentLog, append_logs
 from coder.coderd.store.workspaces.change_feed import Change, parse_change
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 
 def _seen(told: Any) -> Workspace:

@@ -6,9 +6,9 @@ import csv
 from typing import Any
 from uuid import uuid4
 
-from tests.kit.coderd import World
 from tests.kit.paths import DATA
-from tests.kit.workspaces import create, settled, workspace_world
+from tests.kit.server.coderd import World
+from tests.kit.server.workspaces import create, settled, workspace_world
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 ORGANIZATION_ROLES = "admin auditor template-admin user-admin workspace-creation-ban".split()

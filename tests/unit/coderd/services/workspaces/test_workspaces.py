@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
 from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.coderd import running_coderd
-from tests.kit.daemon import agent, resource
-from tests.kit.workspaces import build, create, new_workspace, without_daemon, workspace_world
+from tests.kit.provisioners.scripted_provisioner import agent, resource
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.workspaces import build, create, new_workspace, without_daemon, workspace_world
 
 
 async def test_first_answer_is_pending_and_the_result_is_complete() -> None:
@@ -220,8 +220,9 @@ async def test_refusals_around_builds_say_what_is_meant() -> None:
         unknown = "11111111-1111-4111-8111-111111111111"
         answer = await world.get(path, params={"after_id": unknown})
         assert (answer.status_code, answer.json()) == (
-            400, {"message": f'Record at "after_id" ("{unknown}") does not exist.'},
-        )  # fmt: skip
+            400,
+            {"message": f'Record at "after_id" ("{unknown}") does not exist.'},
+        )
 
 
 async def test_ports() -> None:

@@ -22,7 +22,7 @@ from coder.coderd.store.engine import backup, postgres
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import known_revisions, migrate
 from coder.coderd.store.engine.postgres import run_postgres
-from tests.kit.cli import run_cli
+from tests.kit.programs.command_line import run_cli
 
 
 @pytest.fixture(scope="module")

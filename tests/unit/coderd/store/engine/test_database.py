@@ -16,7 +16,7 @@ from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.metadata import metadata
 from coder.coderd.store.engine.migrate import MIGRATION_LOCK, known_revisions, migrate
 from coder.coderd.store.engine.pubsub import notify
-from tests.kit.databases import fresh_database, shared_postgres
+from tests.kit.server.postgres_server import fresh_database, shared_postgres
 
 
 async def _insert(tx: Tx, key: str) -> None:

@@ -23,11 +23,11 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.store.engine import backup
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import known_revisions, migrate
-from tests.kit.agents import AgentWorld, connected_agent
-from tests.kit.cli import run_cli
-from tests.kit.coderd import FIRST_USER, World
-from tests.kit.databases import fresh_database
-from tests.kit.http_client import http_client
+from tests.kit.agents.scripted_agent import AgentWorld, connected_agent
+from tests.kit.api.http_clients import http_client
+from tests.kit.programs.command_line import run_cli
+from tests.kit.server.coderd import FIRST_USER, World
+from tests.kit.server.postgres_server import fresh_database
 
 BEHIND = 15
 """Revisions the schema may be ahead of the newest that is kept: what each migrates is data only in a database that had
@@ -50,9 +50,12 @@ async def restored(kept: Path, folder: Path) -> AsyncIterator[str]:
 @asynccontextmanager
 async def running(url: str) -> AsyncIterator[World]:
     config = ServerConfig(
-        http_address="127.0.0.1:0", postgres_url=Secret(url), provisioner_daemons=0, dangerous_disable_rate_limits=True,
+        http_address="127.0.0.1:0",
+        postgres_url=Secret(url),
+        provisioner_daemons=0,
+        dangerous_disable_rate_limits=True,
         derp_server_stun_addresses=("disable",),
-    )  # fmt: skip
+    )
     async with open_server(config, None) as server, http_client(server.url) as client:
         yield World(server, client)
 

@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 
 from coder.coderd.store.engine.names import as_id, find_group, find_organization, find_user
-from tests.kit.coderd import FIRST_USER, World, running_coderd
-from tests.kit.daemon import new_template
-from tests.kit.openapi import application
+from tests.kit.api.api_description import application
 from tests.kit.paths import ROOT
-from tests.kit.tasks import TASKS, new_task, task_world
+from tests.kit.provisioners.scripted_provisioner import new_template
+from tests.kit.server.coderd import FIRST_USER, World, running_coderd
+from tests.kit.server.workspaces import TASKS, new_task, task_world
 
 IDENTITY = UUID("6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11")
 

@@ -22,7 +22,7 @@ from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.postgres import run_postgres
-from tests.kit.agents import eventually
+from tests.kit.agents.scripted_agent import eventually
 
 
 @pytest.fixture

@@ -67,9 +67,11 @@ async def test_rows_are_made_and_written_some_at_a_time() -> None:
 
 def _resources() -> list[provisioner_pb2.Resource]:
     agent = provisioner_pb2.Agent(
-        name="main", apps=[provisioner_pb2.App(slug=f"a{number}") for number in range(100)],
-        scripts=[provisioner_pb2.Script()] * 100, metadata=[provisioner_pb2.Agent.Metadata(key="k")] * 100,
-    )  # fmt: skip
+        name="main",
+        apps=[provisioner_pb2.App(slug=f"a{number}") for number in range(100)],
+        scripts=[provisioner_pb2.Script()] * 100,
+        metadata=[provisioner_pb2.Agent.Metadata(key="k")] * 100,
+    )
     first = provisioner_pb2.Resource(name="first", agents=[agent])
     return [first, *(provisioner_pb2.Resource(name=f"r{number}") for number in range(MANY))]
 

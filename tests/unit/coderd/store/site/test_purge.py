@@ -16,8 +16,8 @@ from coder.coderd.store.tables.large_nodes import large_nodes
 from coder.coderd.store.tables.node_keys import node_keys
 from coder.coderd.store.tables.workspaces import workspace_port_shares
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
-from tests.kit.overtaking import overtaken
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.race_conditions import overtaken
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 LIMIT = datetime(2026, 1, 1, tzinfo=UTC)
 OLD, NEW = LIMIT - timedelta(days=1), LIMIT + timedelta(days=1)

@@ -18,8 +18,8 @@ from coder.coderd.services.notifications import web_push
 from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from coder.coderd.store.site import site
-from tests.kit.coderd import running_coderd
-from tests.kit.databases import fresh_database
+from tests.kit.server.coderd import running_coderd
+from tests.kit.server.postgres_server import fresh_database
 
 SEALER = Sealer.of_keys({})
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -16,7 +16,7 @@ from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch
 from coder.domain.agents.agents import STATUSES
 from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES
-from tests.kit.workspaces import new_workspace, workspace_world
+from tests.kit.server.workspaces import new_workspace, workspace_world
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 EVERYBODY = WorkspaceReaders(True, (), UUID(int=0), ())
@@ -31,12 +31,17 @@ JOBS = [
     for started, completed, canceled, error in product((None, NOW), (None, NOW), (None, NOW), ("", "oops"))
 ]
 AGENTS = [
-    {"created_at": created, "first_connected_at": last, "last_connected_at": last, "disconnected_at": gone,
-     "connection_timeout_seconds": timeout}
+    {
+        "created_at": created,
+        "first_connected_at": last,
+        "last_connected_at": last,
+        "disconnected_at": gone,
+        "connection_timeout_seconds": timeout,
+    }
     for created, last, gone, timeout in product(
         (ago(10), ago(120), ago(500)), (None, ago(1), ago(29), ago(30), ago(31)), (None, ago(0.5), ago(30)), (0, 120)
     )
-]  # fmt: skip
+]
 
 
 async def test_every_kind_of_build_and_agent_is_found_under_its_own_status() -> None:

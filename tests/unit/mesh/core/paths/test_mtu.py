@@ -11,7 +11,7 @@ from coder.mesh.core.paths.mtu import ETHERNET, FLOOR, JUMBO, RAISE_AFTER, STAND
 from coder.mesh.core.paths.outstanding_pings import SendPing
 from coder.mesh.core.paths.probing import PeerPaths
 from coder.mesh.core.paths.selector import Measured, PathState, Selector, is_better
-from tests.kit.endpoints import Machine, World, acquainted, state
+from tests.kit.network.simulated_endpoints import Machine, SimulatedNetwork, acquainted, state
 
 
 def search_until_quiet(search: MtuSearch, width: int, now: float) -> tuple[float, int]:
@@ -115,7 +115,7 @@ def inner(machine: Machine, peer: Machine) -> int | None:
     [(548, 512), (1200, 1168), (1232, 1184), (1312, None), (1400, 1344), (1452, 1420), (9000, 8920)],
 )
 def test_every_width_is_used(width: int, packets: int | None) -> None:
-    world = World()
+    world = SimulatedNetwork()
     world.largest = width
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -134,7 +134,7 @@ def test_every_width_is_used(width: int, packets: int | None) -> None:
 
 
 def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     sizes: list[int] = []
     world.passes = lambda source, to, datagram: bool(sizes.append(len(datagram)) or True)
@@ -146,7 +146,7 @@ def test_a_standard_path_is_used_at_once_and_costs_no_small_pings() -> None:
 
 def test_a_path_that_becomes_narrow_is_noticed_within_five_seconds() -> None:
     """A black hole: small datagrams pass, so the path looks alive to everybody but the data."""
-    world = World()
+    world = SimulatedNetwork()
     world.largest = 9000
     one, two = acquainted(world)
     for second in range(5):
@@ -167,7 +167,7 @@ def test_a_path_that_becomes_narrow_is_noticed_within_five_seconds() -> None:
 
 def test_datagrams_our_own_system_refuses_narrow_the_path_at_once() -> None:
     """The kernel has learnt of a smaller MTU by ICMP: it refuses instead of losing."""
-    world = World()
+    world = SimulatedNetwork()
     world.largest = 1452
     one, two = acquainted(world)
     for second in range(2):
@@ -212,7 +212,7 @@ def test_a_path_found_while_we_had_nothing_to_send_is_measured_when_we_have() ->
 
 
 def test_probes_stop_when_a_session_falls_silent() -> None:
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(120.0)
@@ -225,7 +225,7 @@ def test_probes_stop_when_a_session_falls_silent() -> None:
 @pytest.mark.parametrize("width", [600, 1232, 1312, 1452, 9000])
 def test_a_transfer_uses_what_the_path_carries_and_survives_its_narrowing(width: int) -> None:
     """Real TCP above it, so that what the endpoint tells the stack is what travels."""
-    world = World()
+    world = SimulatedNetwork()
     world.largest = width
     one, two = acquainted(world, real=True)
     sizes: list[int] = []

@@ -13,7 +13,7 @@ from coder.mesh.core.paths.netcheck import own_endpoints
 from coder.mesh.core.paths.portmapping import ASK_AGAIN, LIFETIME, TABLE, MappingEvent, MappingState, PortMapping
 from coder.mesh.core.wire import portmap
 from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMap, PmpMapped, Refused
-from tests.kit.router import Router
+from tests.kit.network.middleboxes import Router
 
 OURS, OUTSIDE = "192.168.1.7", "203.0.113.5"
 NONCE = bytes(range(12))
@@ -22,9 +22,17 @@ NONCE = bytes(range(12))
 def test_requests_have_the_bytes_of_the_standards() -> None:
     mapped = "00000000000000000000ffff"
     assert PcpMap(NONCE, OURS, 41000, 7200, 41000).encode().hex() == (
-        "02010000" + "00001c20" + mapped + "c0a80107"  # version 2, MAP, two hours, us
-        + NONCE.hex() + "11000000" + "a028" + "a028" + mapped + "00000000"
-    )  # fmt: skip
+        "02010000"
+        + "00001c20"
+        + mapped
+        + "c0a80107"  # version 2, MAP, two hours, us
+        + NONCE.hex()
+        + "11000000"
+        + "a028"
+        + "a028"
+        + mapped
+        + "00000000"
+    )
     assert PmpAskAddress().encode().hex() == "0000"
     assert PmpMap(41000, 7200, 41001).encode().hex() == "00010000" + "a028a029" + "00001c20"
 

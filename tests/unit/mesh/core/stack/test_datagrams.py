@@ -10,7 +10,7 @@ from coder.mesh.core.stack.datagrams import UdpDatagram
 from coder.mesh.core.stack.events import EchoReply, TooBig, TsmpAnswer, Unreachable
 from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.wire import icmp, ip, tcp, udp
-from tests.kit.tcpnet import A, B, Link, Transfer, World
+from tests.kit.network.simulated_tcp_link import A, B, Link, LinkedStacks, Transfer
 
 ROUTER = bytes.fromhex("fd7a" + 27 * "0" + "9")
 
@@ -22,7 +22,7 @@ def valid(packet: bytes) -> bool:
 
 
 def test_datagrams_both_ways() -> None:
-    world = World()
+    world = LinkedStacks()
     packets = []
     world.filter = lambda _sender, packet: packets.append(packet) or True
     server = world.b.udp_bind(53)
@@ -49,7 +49,7 @@ def test_datagrams_both_ways() -> None:
 
 
 def test_fallback_gets_datagrams_for_all_other_ports() -> None:
-    world = World()
+    world = LinkedStacks()
     got: list[Any] = []
     world.b.set_udp_fallback(got.append)
     world.a.udp_bind(9000).send_nowait(b"x" * 1400, B, 1234)
@@ -58,7 +58,7 @@ def test_fallback_gets_datagrams_for_all_other_ports() -> None:
 
 
 def test_large_datagrams_travel_in_fragments_in_any_order() -> None:
-    world = World(9, Link(reorder=0.5), Link())
+    world = LinkedStacks(9, Link(reorder=0.5), Link())
     sizes = []
     world.filter = lambda _sender, packet: sizes.append(len(packet)) or True
     server = world.b.udp_bind(53)
@@ -74,7 +74,7 @@ def test_large_datagrams_travel_in_fragments_in_any_order() -> None:
 
 
 def test_fragments_that_overlap_or_never_end_are_dropped() -> None:
-    world = World()
+    world = LinkedStacks()
     server = world.b.udp_bind(53)
     packet = udp.Datagram(1, 53, bytes(3000)).encode(A, B)
     first, second, third = fragments.split(packet, 1280, 7)
@@ -155,7 +155,7 @@ def test_slow_readers_lose_datagrams_not_memory() -> None:
 
 
 def test_ping_is_answered_and_reported() -> None:
-    world = World()
+    world = LinkedStacks()
     events: list[Any] = []
     world.a.set_event_hook(events.append)
     world.a.icmp_echo(B, 7, 1, b"payload")
@@ -196,7 +196,7 @@ def test_datagrams_shrink_to_what_a_router_takes_and_grow_again_after_ten_minute
 
 
 def test_a_transfer_shrinks_to_what_a_router_takes() -> None:
-    world = World(mtu=1420, settings=TcpSettings(skip_checksums=False))
+    world = LinkedStacks(mtu=1420, settings=TcpSettings(skip_checksums=False))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(300_000), world.random)
 
@@ -215,7 +215,7 @@ def test_a_transfer_shrinks_to_what_a_router_takes() -> None:
 
 def test_errors_about_packets_that_are_not_under_way_are_ignored() -> None:
     """RFC 5927: whoever does not see our packets cannot quote a number that is outstanding."""
-    world = World(mtu=1420)
+    world = LinkedStacks(mtu=1420)
     mine, _ = world.connect()
     before = mine.mss
     fake = tcp.Segment(mine.local_port, mine.remote_port, mine.sender.snd_una + 70_000, 0, tcp.ACK, 1).encode()

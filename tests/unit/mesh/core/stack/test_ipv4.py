@@ -14,17 +14,17 @@ from coder.mesh.core.paths.selector import PathState
 from coder.mesh.core.stack.events import EchoReply, TooBig, Unreachable
 from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.wire import icmp, ip, ip4, udp
-from tests.kit.endpoints import World as Network
-from tests.kit.endpoints import acquainted, state
-from tests.kit.tcpnet import PORT, Link, Transfer, World
-from tests.kit.wireguard_pair import Pair
+from tests.kit.network.simulated_endpoints import SimulatedNetwork as Network
+from tests.kit.network.simulated_endpoints import acquainted, state
+from tests.kit.network.simulated_tcp_link import PORT, Link, LinkedStacks, Transfer
+from tests.kit.network.wireguard_devices import Pair
 
 A4, B4 = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))
 A, B = ip4.address16(A4), ip4.address16(B4)
 
 
-def world(**options: object) -> World:
-    made = World(addresses=(A4, B4), **options)  # type: ignore[arg-type]
+def world(**options: object) -> LinkedStacks:
+    made = LinkedStacks(addresses=(A4, B4), **options)  # type: ignore[arg-type]
     made.filter = lambda _sender, packet: check(packet)
     return made
 

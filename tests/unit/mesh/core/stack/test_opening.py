@@ -8,14 +8,14 @@ from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.interface import Stack, TcpSettings
 from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.wire.tcp import ACK, RST, SYN, Options
-from tests.kit.puppet import MODERN, PUPPET, Puppet
-from tests.kit.tcpnet import A, B, Transfer, World
+from tests.kit.network.scripted_tcp_peer import MODERN, PEER, ScriptedTcpPeer
+from tests.kit.network.simulated_tcp_link import A, B, LinkedStacks, Transfer
 
 
 def test_syn_offers_what_modern_hosts_offer() -> None:
-    puppet = Puppet()
-    puppet.stack.tcp_connect(PUPPET, 80, puppet.now)
-    (syn,) = puppet.collect()
+    peer = ScriptedTcpPeer()
+    peer.stack.tcp_connect(PEER, 80, peer.now)
+    (syn,) = peer.collect()
     assert syn.flags == SYN
     options = syn.options
     assert (options.mss, options.window_scale, options.sack_permitted) == (1220, 7, True)
@@ -24,35 +24,35 @@ def test_syn_offers_what_modern_hosts_offer() -> None:
 
 
 def test_answer_offers_only_what_was_asked_for() -> None:
-    puppet = Puppet(options=Options(mss=536))
-    puppet.stack.tcp_listen(22)
-    (answer,) = puppet.send(SYN, options=puppet.options)
+    peer = ScriptedTcpPeer(options=Options(mss=536))
+    peer.stack.tcp_listen(22)
+    (answer,) = peer.send(SYN, options=peer.options)
     assert answer.options == Options(mss=1220)
 
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=536), Options(), Options(mss=1000, sack_permitted=True)])
 def test_data_flows_with_any_options(options: Options) -> None:
-    puppet = Puppet(options=options)
-    socket = puppet.accepted()
-    puppet.send(payload=b"hello")
+    peer = ScriptedTcpPeer(options=options)
+    socket = peer.accepted()
+    peer.send(payload=b"hello")
     assert socket.read_nowait() == b"hello"
     socket.write_nowait(b"x" * 3000)
-    segments = puppet.collect()
+    segments = peer.collect()
     assert b"".join(bytes(s.payload) for s in segments) == b"x" * 3000
     assert max(len(s.payload) for s in segments) <= (options.mss or 536)
 
 
 def test_same_stack_peers_leave_checksums_out_and_strangers_get_them() -> None:
-    world = World()
+    world = LinkedStacks()
     mine, theirs = world.connect()
     assert mine.stats.skips_checksums
     assert theirs.stats.skips_checksums
-    assert not Puppet().accepted().stats.skips_checksums
-    assert not Puppet().connected().stats.skips_checksums
+    assert not ScriptedTcpPeer().accepted().stats.skips_checksums
+    assert not ScriptedTcpPeer().connected().stats.skips_checksums
 
 
 def test_simultaneous_open() -> None:
-    world = World()
+    world = LinkedStacks()
     a = world.a.tcp_connect(B, 2000, world.now, source_port=1000)
     b = world.b.tcp_connect(A, 1000, world.now, source_port=2000)
     world.run(lambda: a.connected and b.connected)
@@ -62,7 +62,7 @@ def test_simultaneous_open() -> None:
 
 
 def test_connecting_to_a_closed_port_is_refused() -> None:
-    world = World()
+    world = LinkedStacks()
     socket = world.a.tcp_connect(B, 9, world.now)
     world.run(lambda: socket.closed)
     assert socket.error is not None
@@ -72,91 +72,91 @@ def test_connecting_to_a_closed_port_is_refused() -> None:
 
 
 def test_silence_ends_in_a_timeout() -> None:
-    puppet = Puppet(TcpSettings(syn_retries=3))
-    socket = puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
-    syns = puppet.advance(100)
+    peer = ScriptedTcpPeer(TcpSettings(syn_retries=3))
+    socket = peer.stack.tcp_connect(PEER, 9, peer.now)
+    syns = peer.advance(100)
     assert [s.flags for s in syns] == [SYN] * 4
     assert socket.error is not None
     assert socket.error.code == "timeout"
-    assert not puppet.stack.connections
+    assert not peer.stack.connections
 
 
 def test_nobody_answers_for_a_minute() -> None:
-    puppet = Puppet()
-    puppet.stack.tcp_connect(PUPPET, 9, puppet.now)
-    assert len(puppet.advance(62)) == 6
-    assert puppet.stack.connections
-    assert puppet.advance(2) == []
-    assert not puppet.stack.connections
+    peer = ScriptedTcpPeer()
+    peer.stack.tcp_connect(PEER, 9, peer.now)
+    assert len(peer.advance(62)) == 6
+    assert peer.stack.connections
+    assert peer.advance(2) == []
+    assert not peer.stack.connections
 
 
 def test_lost_answer_is_sent_again_when_the_syn_comes_again() -> None:
-    puppet = Puppet()
-    puppet.stack.tcp_listen(22)
-    (first,) = puppet.send(SYN, options=MODERN)
-    (second,) = puppet.send(SYN, options=MODERN, seq=5000)
+    peer = ScriptedTcpPeer()
+    peer.stack.tcp_listen(22)
+    (first,) = peer.send(SYN, options=MODERN)
+    (second,) = peer.send(SYN, options=MODERN, seq=5000)
     assert (first.flags, first.seq) == (second.flags, second.seq)
 
 
 def test_backlog_bounds_half_open_connections() -> None:
-    puppet = Puppet()
-    listener = puppet.stack.tcp_listen(22, backlog=3)
+    peer = ScriptedTcpPeer()
+    listener = peer.stack.tcp_listen(22, backlog=3)
     answers = []
     for port in range(100, 110):
-        puppet.own_port = port
-        answers += puppet.send(SYN, options=MODERN, seq=1)
+        peer.own_port = port
+        answers += peer.send(SYN, options=MODERN, seq=1)
     assert len(answers) == 3
-    assert len(puppet.stack.connections) == 3
-    puppet.advance(200)
-    assert not puppet.stack.connections
+    assert len(peer.stack.connections) == 3
+    peer.advance(200)
+    assert not peer.stack.connections
     assert listener.opening == 0
 
 
 def test_held_syn_is_answered_after_the_decision_only() -> None:
-    puppet = Puppet()
+    peer = ScriptedTcpPeer()
     held: list[Any] = []
-    puppet.stack.set_tcp_fallback(held.append)
-    assert puppet.send(SYN, options=MODERN) == []
-    assert puppet.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
+    peer.stack.set_tcp_fallback(held.append)
+    assert peer.send(SYN, options=MODERN) == []
+    assert peer.send(SYN, options=MODERN, seq=5000) == []  # the retransmission asks nobody again
     (pending,) = held
-    assert (pending.source, pending.port) == (PUPPET, 22)
+    assert (pending.source, pending.port) == (PEER, 22)
     socket = pending.accept()
-    (answer,) = puppet.collect()
+    (answer,) = peer.collect()
     assert answer.flags == SYN | ACK
-    puppet.ack = answer.seq + 1
-    puppet.send(payload=b"early")
+    peer.ack = answer.seq + 1
+    peer.send(payload=b"early")
     assert socket.read_nowait() == b"early"
     assert pending.accept() is None
 
 
 def test_held_syn_can_be_refused_or_expires() -> None:
-    puppet = Puppet()
+    peer = ScriptedTcpPeer()
     held: list[Any] = []
-    puppet.stack.set_tcp_fallback(held.append)
-    puppet.send(SYN, options=MODERN)
+    peer.stack.set_tcp_fallback(held.append)
+    peer.send(SYN, options=MODERN)
     held[0].reset()
-    (answer,) = puppet.collect()
+    (answer,) = peer.collect()
     assert answer.flags == RST | ACK
     assert answer.ack == 5001
-    puppet.send(SYN, options=MODERN)
-    puppet.now += 100
-    puppet.stack.on_timer(puppet.now)
+    peer.send(SYN, options=MODERN)
+    peer.now += 100
+    peer.stack.on_timer(peer.now)
     assert held[1].expired
     assert held[1].accept() is None
 
 
 def test_held_syns_are_bounded() -> None:
-    puppet = Puppet(TcpSettings(max_held_syns=5))
+    peer = ScriptedTcpPeer(TcpSettings(max_held_syns=5))
     held: list[Any] = []
-    puppet.stack.set_tcp_fallback(held.append)
+    peer.stack.set_tcp_fallback(held.append)
     for port in range(100, 120):
-        puppet.own_port = port
-        puppet.send(SYN, options=MODERN, seq=1)
+        peer.own_port = port
+        peer.send(SYN, options=MODERN, seq=1)
     assert len(held) == 5
 
 
 def test_syn_reuses_addresses_in_time_wait() -> None:
-    world = World()
+    world = LinkedStacks()
     mine, theirs = world.connect()
     mine.shutdown_write()
     world.run(lambda: theirs.eof)
@@ -168,10 +168,10 @@ def test_syn_reuses_addresses_in_time_wait() -> None:
 
 
 def test_stray_segments_are_reset() -> None:
-    puppet = Puppet()
-    (answer,) = puppet.send(ACK, b"who are you", seq=1, ack=77)
+    peer = ScriptedTcpPeer()
+    (answer,) = peer.send(ACK, b"who are you", seq=1, ack=77)
     assert (answer.flags, answer.seq) == (RST, 77)
-    assert puppet.send(RST, seq=1) == []
+    assert peer.send(RST, seq=1) == []
 
 
 def test_ports() -> None:
@@ -185,27 +185,27 @@ def test_ports() -> None:
 
 def test_ecn_is_tolerated_and_not_agreed_to() -> None:
     """RFC 3168 6.1.1: a peer may offer it; marks on packets and echoes in segments then mean nothing to us."""
-    puppet = Puppet()
-    listener = puppet.stack.tcp_listen(22)
-    (answer,) = puppet.send(SYN | 0xC0, options=puppet.options)
+    peer = ScriptedTcpPeer()
+    listener = peer.stack.tcp_listen(22)
+    (answer,) = peer.send(SYN | 0xC0, options=peer.options)
     assert answer.flags == SYN | ACK, "no ECE: not agreed"
-    puppet.ack = answer.seq + 1
-    puppet.send(ACK | 0xC0)
+    peer.ack = answer.seq + 1
+    peer.send(ACK | 0xC0)
     socket = listener.accept_nowait()
     assert socket is not None
     for flags in (ACK, ACK | 0x40, ACK | 0x80, ACK | 0xC0):
-        puppet.send(flags, payload=b"x" * 1000)
+        peer.send(flags, payload=b"x" * 1000)
     assert socket.unread == 4000
     socket.write_nowait(b"y" * 10_000)
-    sent = sum(len(s.payload) for s in puppet.collect())
+    sent = sum(len(s.payload) for s in peer.collect())
     window = socket.recovery.cubic.window
-    puppet.ack += sent
-    puppet.send(ACK | 0x40)
+    peer.ack += sent
+    peer.send(ACK | 0x40)
     assert socket.recovery.cubic.window >= window
 
 
 def test_marked_packets_of_a_run_are_taken_like_others() -> None:
-    world = World()
+    world = LinkedStacks()
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)
 

@@ -4,95 +4,95 @@ import pytest
 
 from coder.mesh.core.stack.interface import TcpSettings
 from coder.mesh.core.wire.tcp import ACK, Options
-from tests.kit.puppet import Puppet
-from tests.kit.tcpnet import Link, Transfer, World
+from tests.kit.network.scripted_tcp_peer import ScriptedTcpPeer
+from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 
 PLAIN = Options(mss=1220)
 
 
 def test_zero_window_is_probed_until_it_opens() -> None:
-    puppet = Puppet(options=PLAIN)
-    socket = puppet.accepted()
-    puppet.send(window=0)
+    tcp_peer = ScriptedTcpPeer(options=PLAIN)
+    socket = tcp_peer.accepted()
+    tcp_peer.send(window=0)
     socket.write_nowait(b"x" * 3000)
-    assert puppet.collect() == []
-    probes = puppet.advance(60)
+    assert tcp_peer.collect() == []
+    probes = tcp_peer.advance(60)
     assert 4 <= len(probes) <= 10
-    assert all(p.seq == puppet.ack - 1 and not p.payload for p in probes)
-    segments = puppet.send(window=5000)
+    assert all(p.seq == tcp_peer.ack - 1 and not p.payload for p in probes)
+    segments = tcp_peer.send(window=5000)
     assert sum(len(s.payload) for s in segments) == 3000
 
 
 def test_small_window_is_used_after_a_while_and_not_at_once() -> None:
-    puppet = Puppet(options=PLAIN)
-    socket = puppet.accepted()
-    puppet.send(window=40_000)
-    puppet.send(window=100)
+    tcp_peer = ScriptedTcpPeer(options=PLAIN)
+    socket = tcp_peer.accepted()
+    tcp_peer.send(window=40_000)
+    tcp_peer.send(window=100)
     socket.write_nowait(b"x" * 3000)
-    assert puppet.collect() == []
-    segments = puppet.advance(3)
+    assert tcp_peer.collect() == []
+    segments = tcp_peer.advance(3)
     assert [len(s.payload) for s in segments if s.payload][:1] == [100]
 
 
 def test_two_segments_are_acknowledged_at_once_and_one_after_a_moment() -> None:
-    puppet = Puppet()
-    socket = puppet.accepted()
+    tcp_peer = ScriptedTcpPeer()
+    socket = tcp_peer.accepted()
     socket.receiver.quick_acks = 0
-    assert puppet.send(payload=b"x" * 600) == []
-    (answer,) = puppet.send(payload=b"x" * 600)
-    assert answer.ack == puppet.seq
-    assert puppet.send(payload=b"x" * 600) == []
-    (answer,) = puppet.advance(0.05)
-    assert answer.ack == puppet.seq
+    assert tcp_peer.send(payload=b"x" * 600) == []
+    (answer,) = tcp_peer.send(payload=b"x" * 600)
+    assert answer.ack == tcp_peer.seq
+    assert tcp_peer.send(payload=b"x" * 600) == []
+    (answer,) = tcp_peer.advance(0.05)
+    assert answer.ack == tcp_peer.seq
 
 
 def test_data_carries_the_acknowledgement() -> None:
-    puppet = Puppet()
-    socket = puppet.accepted()
+    tcp_peer = ScriptedTcpPeer()
+    socket = tcp_peer.accepted()
     socket.receiver.quick_acks = 0
-    puppet.send(payload=b"ping")
+    tcp_peer.send(payload=b"ping")
     socket.write_nowait(b"pong")
-    (segment,) = puppet.collect()
-    assert segment.ack == puppet.seq
+    (segment,) = tcp_peer.collect()
+    assert segment.ack == tcp_peer.seq
     assert bytes(segment.payload) == b"pong"
-    puppet.ack += 4
-    puppet.send()
-    assert puppet.advance(1) == []
+    tcp_peer.ack += 4
+    tcp_peer.send()
+    assert tcp_peer.advance(1) == []
 
 
 def test_holes_are_reported_at_once_and_for_every_segment() -> None:
-    puppet = Puppet()
-    puppet.accepted()
-    base = puppet.seq
-    (first,) = puppet.send(payload=b"b" * 1000, seq=base + 1000)
+    tcp_peer = ScriptedTcpPeer()
+    tcp_peer.accepted()
+    base = tcp_peer.seq
+    (first,) = tcp_peer.send(payload=b"b" * 1000, seq=base + 1000)
     assert first.options.sack == ((base + 1000, base + 2000),)
-    (second,) = puppet.send(payload=b"d" * 1000, seq=base + 3000)
+    (second,) = tcp_peer.send(payload=b"d" * 1000, seq=base + 3000)
     assert second.options.sack == ((base + 3000, base + 4000), (base + 1000, base + 2000))
-    (third,) = puppet.send(payload=b"b" * 1000, seq=base + 1000)
+    (third,) = tcp_peer.send(payload=b"b" * 1000, seq=base + 1000)
     assert third.ack == base
-    (last,) = puppet.send(payload=b"a" * 1000, seq=base)
+    (last,) = tcp_peer.send(payload=b"a" * 1000, seq=base)
     assert last.ack == base + 2000
-    (duplicate,) = puppet.send(payload=b"a" * 1000, seq=base)
+    (duplicate,) = tcp_peer.send(payload=b"a" * 1000, seq=base)
     assert duplicate.options.sack[0] == (base, base + 1000)  # RFC 2883
 
 
 def test_window_closes_with_unread_data_and_opens_again() -> None:
-    puppet = Puppet(TcpSettings(receive_buffer=10_000), options=PLAIN)
-    socket = puppet.accepted()
+    tcp_peer = ScriptedTcpPeer(TcpSettings(receive_buffer=10_000), options=PLAIN)
+    socket = tcp_peer.accepted()
     for _ in range(10):
-        puppet.send(payload=b"x" * 1000)
-    (answer,) = puppet.send(payload=b"x")
+        tcp_peer.send(payload=b"x" * 1000)
+    (answer,) = tcp_peer.send(payload=b"x")
     assert answer.window == 0
     assert socket.unread == 10_000
     socket.read_nowait(1000)
-    assert puppet.collect() == []  # a thousand bytes are not worth a segment
+    assert tcp_peer.collect() == []  # a thousand bytes are not worth a segment
     socket.read_nowait(5000)
-    (update,) = puppet.collect()
+    (update,) = tcp_peer.collect()
     assert update.window == 6000
 
 
 def test_burst_limit_bounds_flight_and_window_on_fast_paths() -> None:
-    world = World(there=Link(delay=0.0001), back=Link(delay=0.0001))
+    world = LinkedStacks(there=Link(delay=0.0001), back=Link(delay=0.0001))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(3_000_000), world.random)
@@ -109,7 +109,7 @@ def test_burst_limit_bounds_flight_and_window_on_fast_paths() -> None:
 
 
 def test_burst_limit_is_a_rate_on_slow_paths() -> None:
-    world = World(there=Link(delay=0.05), back=Link(delay=0.05))
+    world = LinkedStacks(there=Link(delay=0.05), back=Link(delay=0.05))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, bytes(8_000_000), world.random)
@@ -120,14 +120,14 @@ def test_burst_limit_is_a_rate_on_slow_paths() -> None:
 
 
 def test_keepalive_finds_a_dead_peer_and_spares_a_living_one() -> None:
-    puppet = Puppet()
-    socket = puppet.accepted()
+    tcp_peer = ScriptedTcpPeer()
+    socket = tcp_peer.accepted()
     socket.set_keepalive(10, interval=1, probes=3)
-    (probe,) = puppet.advance(10.5)
-    assert probe.seq == puppet.ack - 1
-    puppet.send()
-    assert len(puppet.advance(9)) == 0
-    sent = puppet.advance(10)
+    (probe,) = tcp_peer.advance(10.5)
+    assert probe.seq == tcp_peer.ack - 1
+    tcp_peer.send()
+    assert len(tcp_peer.advance(9)) == 0
+    sent = tcp_peer.advance(10)
     assert len(sent) == 4  # three probes and a RST
     assert socket.error is not None
     assert socket.error.code == "timeout"
@@ -135,24 +135,24 @@ def test_keepalive_finds_a_dead_peer_and_spares_a_living_one() -> None:
 
 def test_late_timers_do_not_turn_answered_probes_into_silence() -> None:
     """The answer comes within a millisecond, the timer a little later than asked for: again and again."""
-    puppet = Puppet()
-    socket = puppet.accepted()
+    tcp_peer = ScriptedTcpPeer()
+    socket = tcp_peer.accepted()
     socket.set_keepalive(10, interval=10, probes=2)
     for _ in range(8):
-        assert len(puppet.advance(10.2)) == 1
-        puppet.send()
+        assert len(tcp_peer.advance(10.2)) == 1
+        tcp_peer.send()
     assert socket.error is None
 
 
 def test_keepalive_probes_are_answered() -> None:
-    puppet = Puppet()
-    puppet.accepted()
-    (answer,) = puppet.send(seq=puppet.seq - 1)
-    assert (answer.flags, answer.ack) == (ACK, puppet.seq)
+    tcp_peer = ScriptedTcpPeer()
+    tcp_peer.accepted()
+    (answer,) = tcp_peer.send(seq=tcp_peer.seq - 1)
+    assert (answer.flags, answer.ack) == (ACK, tcp_peer.seq)
 
 
 def test_a_peer_that_takes_small_packets_only() -> None:
-    world = World()
+    world = LinkedStacks()
     mine, theirs = world.connect()
     world.a.set_mtu_to(mine.remote, 1280)
     assert mine.mss == 1208
@@ -165,7 +165,7 @@ def test_a_peer_that_takes_small_packets_only() -> None:
 
 
 def test_timers_of_busy_and_dead_connections_do_not_pile_up() -> None:
-    world = World()
+    world = LinkedStacks()
     for _ in range(30):
         mine, theirs = world.connect()
         mine.set_keepalive(72 * 3600.0)
@@ -182,52 +182,52 @@ def test_timers_of_busy_and_dead_connections_do_not_pile_up() -> None:
 
 def test_a_window_taken_back_does_not_stop_acknowledgements_or_what_it_still_takes() -> None:
     """A Linux peer short of memory forgets what it promised and drops every segment beyond the new edge."""
-    puppet = Puppet(options=PLAIN)
-    socket = puppet.accepted()
-    puppet.send(window=20_000)
+    tcp_peer = ScriptedTcpPeer(options=PLAIN)
+    socket = tcp_peer.accepted()
+    tcp_peer.send(window=20_000)
     socket.write_nowait(b"x" * 10_000)
-    assert sum(len(s.payload) for s in puppet.collect()) == 10_000
-    puppet.send(window=500)  # all ten thousand were dropped
-    (answer,) = puppet.send(payload=b"y" * 600, window=500)
-    assert answer.seq == puppet.ack + 500, "the peer looks at nothing beyond its edge"
-    assert answer.ack == puppet.seq
-    again = [s for s in puppet.advance(2) if s.payload]
-    assert {(s.seq, len(s.payload)) for s in again} == {(puppet.ack, 500)}
-    puppet.ack += 500
-    puppet.send(window=0)
-    probes = [s for s in puppet.advance(20) if s.payload]
-    assert probes and all(s.seq == puppet.ack for s in probes), "the window's new edge is probed by what lies there"
+    assert sum(len(s.payload) for s in tcp_peer.collect()) == 10_000
+    tcp_peer.send(window=500)  # all ten thousand were dropped
+    (answer,) = tcp_peer.send(payload=b"y" * 600, window=500)
+    assert answer.seq == tcp_peer.ack + 500, "the peer looks at nothing beyond its edge"
+    assert answer.ack == tcp_peer.seq
+    again = [s for s in tcp_peer.advance(2) if s.payload]
+    assert {(s.seq, len(s.payload)) for s in again} == {(tcp_peer.ack, 500)}
+    tcp_peer.ack += 500
+    tcp_peer.send(window=0)
+    probes = [s for s in tcp_peer.advance(20) if s.payload]
+    assert probes and all(s.seq == tcp_peer.ack for s in probes), "the window's new edge is probed by what lies there"
     assert socket.error is None
     received = 500
     for _ in range(50):
-        for segment in puppet.send(window=20_000) + puppet.advance(0.3):
-            if segment.payload and segment.seq == puppet.ack:
-                puppet.ack += len(segment.payload)
+        for segment in tcp_peer.send(window=20_000) + tcp_peer.advance(0.3):
+            if segment.payload and segment.seq == tcp_peer.ack:
+                tcp_peer.ack += len(segment.payload)
                 received += len(segment.payload)
     assert received == 10_000
 
 
 def test_a_closed_window_that_answers_is_waited_for_however_long() -> None:
-    puppet = Puppet(settings=TcpSettings(give_up=60), options=PLAIN)
-    socket = puppet.accepted()
-    puppet.send(window=5000)
+    tcp_peer = ScriptedTcpPeer(settings=TcpSettings(give_up=60), options=PLAIN)
+    socket = tcp_peer.accepted()
+    tcp_peer.send(window=5000)
     socket.write_nowait(b"x" * 3000)
-    assert puppet.collect()
+    assert tcp_peer.collect()
     for _ in range(60):
-        for segment in puppet.advance(10):
+        for segment in tcp_peer.advance(10):
             if segment.payload:
-                puppet.send(window=0)
+                tcp_peer.send(window=0)
     assert socket.error is None
 
 
 @pytest.mark.parametrize("size", [4, 600])
 def test_data_that_was_overtaken_brings_back_no_old_window(size: int) -> None:
     """RFC 9293 section 3.10.7.4, SND.WL1: also on the quick ways, of a keystroke and of a run."""
-    puppet = Puppet()
-    socket = puppet.accepted()
+    tcp_peer = ScriptedTcpPeer()
+    socket = tcp_peer.accepted()
     for _ in range(2):
-        puppet.send(payload=b"x" * size)
-    puppet.send(seq=puppet.seq + size, window=2000)
-    puppet.send(payload=b"x" * size, window=10)
+        tcp_peer.send(payload=b"x" * size)
+    tcp_peer.send(seq=tcp_peer.seq + size, window=2000)
+    tcp_peer.send(payload=b"x" * size, window=10)
     assert socket.unread == 3 * size
     assert socket.sender.snd_wnd == 2000 << 7

@@ -15,7 +15,7 @@ from coder.mesh.core.crypto import handshake_cookie
 from coder.mesh.core.tunnel import constants, keypairs
 from coder.mesh.core.tunnel.events import HandshakeCompleted, HandshakeGaveUp, KeysExpired, Roamed
 from coder.mesh.core.wire.wireguard import TRANSPORT_OVERHEAD
-from tests.kit.wireguard_pair import Pair, Side
+from tests.kit.network.wireguard_devices import Pair, Side
 
 INITIATION, RESPONSE, COOKIE, TRANSPORT = 1, 2, 3, 4
 KEEPALIVE = TRANSPORT_OVERHEAD

@@ -12,7 +12,7 @@ from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.tunnel.events import HandshakeGaveUp, KeysExpired, Roamed
 from coder.mesh.core.wire import wireguard
 from coder.mesh.core.wire.batch import Batch, TxBuf
-from tests.kit.wireguard_pair import WALL, Pair, Seeded, ip_packet
+from tests.kit.network.wireguard_devices import WALL, Pair, Seeded, ip_packet
 
 INITIATION, RESPONSE, COOKIE, TRANSPORT = 1, 2, 3, 4
 

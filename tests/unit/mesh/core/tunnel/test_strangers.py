@@ -14,8 +14,8 @@ from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.tunnel.device import Device
 from coder.mesh.core.wire import disco
 from coder.mesh.core.wire.address import UdpAddress
-from tests.kit.endpoints import World, acquainted
-from tests.kit.wireguard_pair import WALL, Pair, Seeded
+from tests.kit.network.simulated_endpoints import SimulatedNetwork, acquainted
+from tests.kit.network.wireguard_devices import WALL, Pair, Seeded
 
 FLOOD = 2000
 
@@ -39,8 +39,12 @@ def weight(root: object) -> int:
             total += len(item)  # type: ignore[arg-type]
             queue += list(item)  # type: ignore[call-overload]
         elif type(item).__module__.startswith("coder."):
-            queue += [getattr(item, name) for cls in type(item).__mro__ for name in getattr(cls, "__slots__", ())
-                      if hasattr(item, name)]  # fmt: skip
+            queue += [
+                getattr(item, name)
+                for cls in type(item).__mro__
+                for name in getattr(cls, "__slots__", ())
+                if hasattr(item, name)
+            ]
             queue += list(getattr(item, "__dict__", {}).values())
     return total
 
@@ -109,7 +113,7 @@ def test_strangers_with_keys_of_their_own_leave_nothing_behind() -> None:
 
 def test_a_whole_node_remembers_no_stranger() -> None:
     """Disco, WireGuard and noise by UDP and by relay, from addresses and keys nobody introduced."""
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(2.0)
@@ -130,9 +134,17 @@ def test_a_whole_node_remembers_no_stranger() -> None:
         lambda: noise(random, 96, 4),
         lambda: random.randbytes(random.randrange(1, 200)),
     ]
-    parts: list[Any] = [endpoint.device, endpoint.peers, endpoint.routes, endpoint._by_address,
-                        endpoint._disco._by_disco, endpoint._actions.timer_queue, endpoint._inbound,
-                        endpoint._actions._waiting_calls, endpoint._relay._paused]  # fmt: skip
+    parts: list[Any] = [
+        endpoint.device,
+        endpoint.peers,
+        endpoint.routes,
+        endpoint._by_address,
+        endpoint._disco._by_disco,
+        endpoint._actions.timer_queue,
+        endpoint._inbound,
+        endpoint._actions._waiting_calls,
+        endpoint._relay._paused,
+    ]
     before = weight(parts)
     sent = two.sent_udp + two.sent_relay
     for number in range(1400):
@@ -148,7 +160,7 @@ def test_a_whole_node_remembers_no_stranger() -> None:
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
 def test_from_where_a_peer_is_only_what_it_signed_is_read(size: int, kind: int) -> None:
     """Forged handshakes end at their mac1; answers of a STUN server, which begin alike, are not taken for such."""
-    world = World()
+    world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(2.0)

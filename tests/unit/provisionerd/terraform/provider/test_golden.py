@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coder.provisionerd.terraform.provider import serving
-from tests.kit import terraform_cases as kit
+from tests.kit.provisioners import terraform_recordings as kit
 
 _DROPPED = ("timestamp", "relevant_attributes", "checks", "configuration")
 

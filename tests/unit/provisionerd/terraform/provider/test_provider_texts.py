@@ -14,9 +14,22 @@ from coder.provisionerd.terraform.provider.go_json import GoJsonError, decode_li
 
 @pytest.mark.parametrize(
     "text",
-    ["", "/icon/x.svg", "https://a.b/c?d=e#f", "http://[::1]:80/", "mailto:a@b", "https://u:p@h/", "a/b:c", "http://h/%41",
-     "https://[fe80::1%25en0]/", "//host/path", "*", "javascript:alert(1)", "http://h:"],
-)  # fmt: skip
+    [
+        "",
+        "/icon/x.svg",
+        "https://a.b/c?d=e#f",
+        "http://[::1]:80/",
+        "mailto:a@b",
+        "https://u:p@h/",
+        "a/b:c",
+        "http://h/%41",
+        "https://[fe80::1%25en0]/",
+        "//host/path",
+        "*",
+        "javascript:alert(1)",
+        "http://h:",
+    ],
+)
 def test_urls_that_parse(text: str) -> None:
     assert url_problem(text) == ""
 
@@ -87,10 +100,18 @@ def test_regular_expressions_are_re2(pattern: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "fine"),
     [
-        ("number", "1e3", True), ("number", "0x1p-2", True), ("number", " 1", False), ("number", "inf", True),
-        ("number", "", False), ("bool", "T", True), ("bool", "yes", False), ("list(string)", '["a"]', True),
-        ("list(string)", "null", True), ("list(string)", "[1]", False), ("string", "anything", True),
+        ("number", "1e3", True),
+        ("number", "0x1p-2", True),
+        ("number", " 1", False),
+        ("number", "inf", True),
+        ("number", "", False),
+        ("bool", "T", True),
+        ("bool", "yes", False),
+        ("list(string)", '["a"]', True),
+        ("list(string)", "null", True),
+        ("list(string)", "[1]", False),
+        ("string", "anything", True),
     ],
-)  # fmt: skip
+)
 def test_types(kind: str, value: str, fine: bool) -> None:
     assert (type_problem(kind, value) == "") is fine

@@ -12,150 +12,150 @@ from coder.mesh.core.stack.tcp.rtt import RoundTrip
 from coder.mesh.core.stack.tcp.scoreboard import Scoreboard
 from coder.mesh.core.wire import ip
 from coder.mesh.core.wire.tcp import ACK, SYN, Options
-from tests.kit.puppet import MODERN, PUPPET, Puppet
-from tests.kit.tcpnet import B, Link, Transfer, World
+from tests.kit.network.scripted_tcp_peer import MODERN, PEER, ScriptedTcpPeer
+from tests.kit.network.simulated_tcp_link import B, Link, LinkedStacks, Transfer
 
 SEGMENT = 1208
 
 
-def sending(options: Options | None = None) -> tuple[Puppet, TcpSocket]:
-    """A puppet that was sent ten segments, one round trip of 50 ms ago."""
-    puppet = Puppet() if options is None else Puppet(options=options)
-    socket = puppet.accepted()
+def sending(options: Options | None = None) -> tuple[ScriptedTcpPeer, TcpSocket]:
+    """A peer that was sent ten segments, one round trip of 50 ms ago."""
+    peer = ScriptedTcpPeer() if options is None else ScriptedTcpPeer(options=options)
+    socket = peer.accepted()
     socket.write_nowait(b"a" * 100)
-    puppet.collect()
-    puppet.now += 0.05
-    puppet.ack += 100
-    puppet.send()
+    peer.collect()
+    peer.now += 0.05
+    peer.ack += 100
+    peer.send()
     socket.write_nowait(b"".join(bytes([n]) * socket.mss for n in range(10)))
-    segments = puppet.collect()
+    segments = peer.collect()
     assert len(segments) == 10
-    puppet.now += 0.05
-    return puppet, socket
+    peer.now += 0.05
+    return peer, socket
 
 
 def test_three_segments_beyond_a_hole_make_it_lost() -> None:
-    puppet, socket = sending()
-    base = puppet.ack
-    assert puppet.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
+    peer, socket = sending()
+    base = peer.ack
+    assert peer.send(sack=((base + SEGMENT, base + 2 * SEGMENT),)) == []
     assert socket.recovery.phase is Phase.OPEN
-    (again, *_) = puppet.send(sack=((base + SEGMENT, base + 4 * SEGMENT),))
+    (again, *_) = peer.send(sack=((base + SEGMENT, base + 4 * SEGMENT),))
     assert again.seq == base
     assert socket.recovery.phase is Phase.RECOVERY
-    puppet.ack = base + 10 * SEGMENT
-    puppet.send()
+    peer.ack = base + 10 * SEGMENT
+    peer.send()
     assert socket.recovery.phase is Phase.OPEN
     assert socket.stats.retransmitted == SEGMENT
 
 
 def test_only_the_holes_are_sent_again() -> None:
-    puppet, _ = sending()
-    base = puppet.ack
+    peer, _ = sending()
+    base = peer.ack
     sack = ((base + SEGMENT, base + 4 * SEGMENT), (base + 6 * SEGMENT, base + 9 * SEGMENT))
-    sent = puppet.send(sack=sack)
+    sent = peer.send(sack=sack)
     assert [(s.seq - base) // SEGMENT for s in sent] == [0, 4, 5]
 
 
 def test_reordering_within_a_quarter_round_trip_is_no_loss() -> None:
-    puppet, socket = sending()
-    base = puppet.ack
-    puppet.send(sack=((base + SEGMENT, base + 3 * SEGMENT),))
-    puppet.now += 0.005
-    puppet.ack = base + 10 * SEGMENT
-    puppet.send()
+    peer, socket = sending()
+    base = peer.ack
+    peer.send(sack=((base + SEGMENT, base + 3 * SEGMENT),))
+    peer.now += 0.005
+    peer.ack = base + 10 * SEGMENT
+    peer.send()
     assert socket.stats.retransmitted == 0
     assert socket.recovery.scoreboard.reordered
 
 
 def test_tail_loss_is_probed_before_the_timeout() -> None:
-    puppet, socket = sending()
-    base = puppet.ack
-    puppet.ack = base + 8 * SEGMENT
-    puppet.send()
-    (probe, *_) = puppet.advance(0.2)
+    peer, socket = sending()
+    base = peer.ack
+    peer.ack = base + 8 * SEGMENT
+    peer.send()
+    (probe, *_) = peer.advance(0.2)
     assert probe.seq == base + 9 * SEGMENT
     assert socket.stats.timeouts == 0
-    repaired = puppet.send(sack=((base + 9 * SEGMENT, base + 10 * SEGMENT),)) + puppet.advance(0.1)
+    repaired = peer.send(sack=((base + 9 * SEGMENT, base + 10 * SEGMENT),)) + peer.advance(0.1)
     assert [s.seq for s in repaired] == [base + 8 * SEGMENT]
 
 
 def test_a_probe_that_repaired_a_loss_costs_window_and_a_needless_one_does_not() -> None:
     for needless in (False, True):
-        puppet, socket = sending()
+        peer, socket = sending()
         window = socket.recovery.cubic.window
-        assert puppet.last is not None and puppet.last.options.timestamps is not None
-        echo = puppet.last.options.timestamps[0]
-        (probe, *_) = puppet.advance(0.2)
-        puppet.ack += 10 * SEGMENT
-        puppet.stamp += 1
+        assert peer.last is not None and peer.last.options.timestamps is not None
+        echo = peer.last.options.timestamps[0]
+        (probe, *_) = peer.advance(0.2)
+        peer.ack += 10 * SEGMENT
+        peer.stamp += 1
         assert probe.options.timestamps is not None
         echo = echo if needless else probe.options.timestamps[0]
-        puppet.send(options=Options(timestamps=(puppet.stamp, echo)))
+        peer.send(options=Options(timestamps=(peer.stamp, echo)))
         assert (socket.recovery.cubic.window < window) is not needless
         assert socket.recovery.phase is Phase.OPEN
 
 
 def test_silence_is_answered_with_ever_slower_retransmissions() -> None:
-    puppet, socket = sending()
-    sent = puppet.advance(60)
+    peer, socket = sending()
+    sent = peer.advance(60)
     assert len(sent) == 9
-    assert sent[0].seq == puppet.ack + 9 * SEGMENT  # the probe of the tail
-    assert all(s.seq == puppet.ack for s in sent[1:])
+    assert sent[0].seq == peer.ack + 9 * SEGMENT  # the probe of the tail
+    assert all(s.seq == peer.ack for s in sent[1:])
     assert socket.recovery.cubic.window == SEGMENT
     assert socket.stats.timeouts == 8
 
 
 def test_unanswered_data_ends_in_a_timeout() -> None:
-    puppet = Puppet(TcpSettings(give_up=100))
-    socket = puppet.accepted()
+    peer = ScriptedTcpPeer(TcpSettings(give_up=100))
+    socket = peer.accepted()
     socket.write_nowait(b"x")
-    puppet.advance(250)
+    peer.advance(250)
     assert socket.error is not None
     assert socket.error.code == "timeout"
 
 
 def test_spurious_timeout_is_undone() -> None:
-    puppet, socket = sending()
+    peer, socket = sending()
     first = socket.recovery.cubic.window
-    assert puppet.last is not None and puppet.last.options.timestamps is not None
-    echo = puppet.last.options.timestamps[0]
-    puppet.advance(1)
+    assert peer.last is not None and peer.last.options.timestamps is not None
+    echo = peer.last.options.timestamps[0]
+    peer.advance(1)
     assert socket.recovery.phase is Phase.LOSS
-    puppet.stamp += 1
-    puppet.ack += 10 * SEGMENT
-    puppet.send(options=Options(timestamps=(puppet.stamp, echo)))  # the originals had arrived
+    peer.stamp += 1
+    peer.ack += 10 * SEGMENT
+    peer.send(options=Options(timestamps=(peer.stamp, echo)))  # the originals had arrived
     assert socket.recovery.phase is Phase.OPEN
     assert socket.recovery.cubic.window >= first
 
 
 def test_reno_peer_recovers_by_duplicate_acknowledgements() -> None:
-    puppet, socket = sending(Options(mss=1220))
-    base, mss = puppet.ack, socket.mss
-    assert puppet.send() == []
-    assert puppet.send() == []
-    (again, *_) = puppet.send()
+    peer, socket = sending(Options(mss=1220))
+    base, mss = peer.ack, socket.mss
+    assert peer.send() == []
+    assert peer.send() == []
+    (again, *_) = peer.send()
     assert again.seq == base
-    puppet.ack = base + 4 * mss
-    (partial, *_) = puppet.send()
+    peer.ack = base + 4 * mss
+    (partial, *_) = peer.send()
     assert partial.seq == base + 4 * mss
-    puppet.ack = base + 10 * mss
-    puppet.send()
+    peer.ack = base + 10 * mss
+    peer.send()
     assert socket.recovery.phase is Phase.OPEN
 
 
 def test_receiver_that_forgets_its_reports_is_survived() -> None:
-    puppet, socket = sending()
-    base = puppet.ack
-    puppet.send(sack=((base, base + 2 * SEGMENT),))  # reneging: the first byte is reported but never acknowledged
-    sent = puppet.advance(5)
+    peer, socket = sending()
+    base = peer.ack
+    peer.send(sack=((base, base + 2 * SEGMENT),))  # reneging: the first byte is reported but never acknowledged
+    sent = peer.advance(5)
     assert base in [s.seq for s in sent]
-    puppet.ack = base + 10 * SEGMENT
-    puppet.send()
+    peer.ack = base + 10 * SEGMENT
+    peer.send()
     assert socket.recovery.scoreboard.runs == []
 
 
 def test_path_change_ends_the_wait_at_once() -> None:
-    world = World()
+    world = LinkedStacks()
     mine, theirs = world.connect()
     dark = {"on": True}
     world.filter = lambda _sender, _packet: not dark["on"]
@@ -170,7 +170,7 @@ def test_path_change_ends_the_wait_at_once() -> None:
 
 
 def test_loss_of_one_percent_keeps_most_of_the_rate() -> None:
-    world = World(5, Link(delay=0.01, loss=0.001, rate=12.5e6), Link(delay=0.01))
+    world = LinkedStacks(5, Link(delay=0.01, loss=0.001, rate=12.5e6), Link(delay=0.01))
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(10_000_000), world.random)
     world.on_step = transfer.step
@@ -183,7 +183,7 @@ def test_loss_of_one_percent_keeps_most_of_the_rate() -> None:
 
 def test_corrupt_sizes_never_confuse_prediction() -> None:
     """A run of full segments, one of them shorter by its header: the careful way takes it."""
-    world = World()
+    world = LinkedStacks()
     mine, theirs = world.connect()
     cut: list[Any] = []
 
@@ -205,35 +205,35 @@ def test_corrupt_sizes_never_confuse_prediction() -> None:
 
 def test_hours_of_sleep_are_no_silence() -> None:
     """A laptop wakes after two hours and finds its network half a minute later: the connection is still there."""
-    puppet = Puppet()
-    socket = puppet.accepted()
+    peer = ScriptedTcpPeer()
+    socket = peer.accepted()
     socket.write_nowait(b"x" * 1000)
-    (segment,) = puppet.collect()
-    puppet.now += 7200
-    assert puppet.advance(40)
+    (segment,) = peer.collect()
+    peer.now += 7200
+    assert peer.advance(40)
     assert socket.error is None
-    puppet.ack += len(segment.payload)
-    puppet.send()
+    peer.ack += len(segment.payload)
+    peer.send()
     assert socket.unacked == 0
     socket.write_nowait(b"x" * 1000)
-    puppet.advance(3000)
+    peer.advance(3000)
     assert socket.error is not None, "but silence while awake ends it"
 
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=1220)], ids=["timestamps", "neither timestamps nor SACK"])
 def test_a_path_slower_than_its_timeout_is_measured(options: Options) -> None:
     """RFC 6298 section 5 and RFC 7323 section 4.1: else each segment would be sent again before its answer can come."""
-    puppet = Puppet(options=options)
-    socket = puppet.accepted()
+    peer = ScriptedTcpPeer(options=options)
+    socket = peer.accepted()
     copies = []
     for delay in [0.05] * 10 + [1.0] * 10:
         socket.write_nowait(b"x")
-        (first,) = puppet.collect()
-        copies.append(len(puppet.advance(delay)))
-        puppet.ack += 1
-        puppet.stamp += 1
+        (first,) = peer.collect()
+        copies.append(len(peer.advance(delay)))
+        peer.ack += 1
+        peer.stamp += 1
         stamps = first.options.timestamps
-        puppet.send(options=Options(timestamps=(puppet.stamp, stamps[0]) if stamps else None))
+        peer.send(options=Options(timestamps=(peer.stamp, stamps[0]) if stamps else None))
     assert not any(copies[:10])
     assert copies[10] > 0
     assert not any(copies[-3:])
@@ -241,32 +241,32 @@ def test_a_path_slower_than_its_timeout_is_measured(options: Options) -> None:
 
 def test_a_lost_syn_makes_the_first_data_patient() -> None:
     """RFC 6298 section 5, rule 5.7."""
-    puppet = Puppet()
-    socket = puppet.stack.tcp_connect(PUPPET, puppet.own_port, puppet.now, source_port=puppet.port)
-    puppet.collect()
-    (again,) = puppet.advance(1.5)
-    puppet.ack = again.seq + 1
-    puppet.send(SYN | ACK, options=MODERN)
+    peer = ScriptedTcpPeer()
+    socket = peer.stack.tcp_connect(PEER, peer.own_port, peer.now, source_port=peer.port)
+    peer.collect()
+    (again,) = peer.advance(1.5)
+    peer.ack = again.seq + 1
+    peer.send(SYN | ACK, options=MODERN)
     assert socket.connected
     assert socket.recovery.rtt.timeout() == 3.0
     socket.write_nowait(b"x" * 100)
-    puppet.collect()
-    (probe,) = puppet.advance(1.1)  # RFC 8985 section 7.2: a second where nothing was measured
+    peer.collect()
+    (probe,) = peer.advance(1.1)  # RFC 8985 section 7.2: a second where nothing was measured
     assert bytes(probe.payload) == b"x" * 100
     assert socket.stats.timeouts == 1, "the SYN's"
 
 
 def test_a_syn_that_went_out_twice_measures_nothing() -> None:
     """RFC 6298 section 3: the peer's own repetition, not a timeout of ours, had us answer once more."""
-    puppet = Puppet()
-    puppet.stack.tcp_listen(22)
-    (answer,) = puppet.send(SYN, options=MODERN)
-    puppet.now += 0.9
-    assert len(puppet.send(SYN, options=MODERN, seq=5000)) == 1
-    puppet.now += 0.05
-    puppet.ack = answer.seq + 1
-    puppet.send()
-    (socket,) = puppet.stack.connections
+    peer = ScriptedTcpPeer()
+    peer.stack.tcp_listen(22)
+    (answer,) = peer.send(SYN, options=MODERN)
+    peer.now += 0.9
+    assert len(peer.send(SYN, options=MODERN, seq=5000)) == 1
+    peer.now += 0.05
+    peer.ack = answer.seq + 1
+    peer.send()
+    (socket,) = peer.stack.connections
     assert socket.connected
     assert socket.recovery.rtt.smoothed == 0.0
     assert socket.recovery.rtt.timeout() == 1.0
@@ -290,16 +290,16 @@ def test_patience_ends_sixteen_repairs_after_the_last_duplicate() -> None:
 
 def test_copies_of_a_needless_timeout_are_no_loss() -> None:
     """RFC 6582 section 3.2, step 2: each brings a duplicate acknowledgement, from a peer without SACK."""
-    puppet, socket = sending(Options(mss=1220))
+    peer, socket = sending(Options(mss=1220))
     mss = socket.mss
-    puppet.advance(1)
+    peer.advance(1)
     assert socket.recovery.phase is Phase.LOSS
-    puppet.ack += 10 * mss
-    puppet.send()  # the originals were late
+    peer.ack += 10 * mss
+    peer.send()  # the originals were late
     socket.write_nowait(b"y" * 3 * mss)
-    puppet.collect()
+    peer.collect()
     again = socket.stats.retransmitted
     for _ in range(4):
-        puppet.send()
+        peer.send()
     assert socket.recovery.phase is Phase.OPEN
     assert socket.stats.retransmitted == again

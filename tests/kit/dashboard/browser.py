@@ -1,0 +1,184 @@
+"""Debian's chromium by Playwright, and the checks that every page of the dashboard has to pass."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page
+
+from tests.kit.server.server_process import ROOT
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SOON = 60_000  # milliseconds; a limit for slow machines, not a wait
+LAYOUT_MS = SOON
+AXE = ROOT / "coder/dashboard/node_modules/axe-core/axe.min.js"
+WIDE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+
+
+def missing() -> str:
+    """What this machine lacks for a browser; "" for nothing."""
+    if not CHROMIUM.exists():
+        return "chromium is not installed"
+    if shutil.which("terraform") is None:
+        return "terraform is not on PATH"
+    return "" if (ROOT / "coder/dashboard/dist/index.html").is_file() else "the dashboard is not built"
+
+
+def launched(*flags: str) -> Iterator[Browser]:
+    """For a fixture; `flags` of its command line besides the usual. Skips where Playwright's event loop cannot run."""
+    import pytest
+    from playwright.sync_api import expect, sync_playwright
+
+    if "trio_asyncio" in sys.modules:
+        pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=SOON)
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
+        yield found
+        found.close()
+
+
+# How many of the page's questions are not answered yet, and every sentence it told people in passing: messages in a
+# corner are gone after some seconds, and a look every second may find none of them.
+_WATCH = """(() => {
+    const asked = window.fetch;
+    window.__asking = 0;
+    window.fetch = async (...given) => {
+        window.__asking += 1;
+        const answered = () => setTimeout(() => { window.__asking -= 1; });  // after those who wait for it
+        try {
+            const answer = await asked(...given);
+            answer.clone().arrayBuffer().then(answered, answered);
+            return answer;
+        } catch (error) {
+            answered();
+            throw error;
+        }
+    };
+    window.__told = [];
+    new MutationObserver(changes => {
+        const live = "[aria-live], [role=status], [role=alert]";
+        for (const { target, addedNodes } of changes) {
+            const one = target.nodeType === Node.ELEMENT_NODE ? target : target.parentElement;
+            const inside = [...addedNodes].flatMap(node => [...(node.querySelectorAll?.(live) ?? [])]);
+            window.__told.push(...[one?.closest(live), ...inside].filter(Boolean).map(found => found.innerText));
+        }
+    }).observe(document, { childList: true, characterData: true, subtree: true });
+})()"""
+_TOLD = "text => window.__told?.some(one => one.includes(text))"
+# There is a heading, nothing is on its way or loads, and it was so in three looks, between which the page had time for
+# whatever it still had to do.
+_SETTLED = """async () => {
+    const places = () => `${location.pathname} ${document.querySelectorAll("a[href]").length}`;
+    let looks = 0, before = "";
+    while (looks < 3) {
+        await new Promise(done => requestIdleCallback(done));
+        await new Promise(done => setTimeout(done, 30));
+        const loads = document.querySelector("[aria-label^=Loading], [role=main] [aria-busy=true]") !== null;
+        const there = document.querySelector("h1, [data-testid=terminal]") !== null;
+        const now = places();
+        looks = there && !loads && window.__asking === 0 && now === before ? looks + 1 : 0;
+        before = now;
+    }
+    return true;
+}"""
+
+
+def visitor(browser: Browser, address: str, token: str = "", **options: Any) -> BrowserContext:
+    """Somebody's browser at a server: whoever the token is of, or a stranger. Its pages know `settled` and `told`."""
+    context = browser.new_context(base_url=address, **options)
+    context.set_default_timeout(SOON)
+    context.add_init_script(_WATCH)
+    if token:
+        context.add_cookies([{"name": "coder_session_token", "value": token, "url": address}])
+    return context
+
+
+def told(page: Page, text: str) -> None:
+    """Waits until the page has said so, be it for a moment, since it was loaded."""
+    page.wait_for_function(_TOLD, arg=text)
+
+
+def settled(page: Page) -> None:
+    """Waits until the page shows what it will show for now: every answer is there."""
+    page.wait_for_function(_SETTLED)
+
+
+def element(within: Page | Locator, kind: str, name: str) -> Locator:
+    """By what the contract calls its kind: a role with its name, or one of the other ways something is found."""
+    match kind:
+        case "testid":
+            return within.get_by_test_id(name)
+        case "label":
+            return within.get_by_label(name)
+        case "placeholder":
+            return within.get_by_placeholder(name)
+        case "text":
+            return within.get_by_text(name)
+        case _:
+            return within.get_by_role(kind, name=name)  # type: ignore[arg-type]
+
+
+def is_error(said: ConsoleMessage) -> bool:
+    """What a page says went wrong."""
+    return said.type == "error"
+
+
+# A theme is a set of colours and nothing else: in the second, the rules about colours are those that can differ.
+THEMES: dict[str, dict[str, object]] = {
+    "light": {},
+    "dark": {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
+}
+# The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
+SWITCH = """async theme => {
+    document.documentElement.dataset.theme = theme;
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const running = document.getAnimations().filter(one => one instanceof CSSTransition);
+    await Promise.allSettled(running.map(one => one.finished));
+}"""
+TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def excess(page: Page, measure: str) -> int:
+    """What a function gives once the page has laid itself out anew: nothing beyond 0, or so much for good.
+
+    A function and no expression: asking an expression again would be `eval`, which the page forbids.
+    """
+    from playwright.sync_api import TimeoutError as Missed
+
+    with contextlib.suppress(Missed):
+        page.wait_for_function(f"() => ({measure})() <= 0", timeout=LAYOUT_MS)
+    return int(page.evaluate(measure))
+
+
+def faults(page: Page) -> list[str]:
+    """What is wrong with the page as it stands: serious findings of axe-core in either theme, width on a phone."""
+    found: list[str] = []
+    page.evaluate(AXE.read_text())
+    for theme, rules in THEMES.items():
+        page.evaluate(SWITCH, theme)
+        said = page.evaluate("given => axe.run(document, { resultTypes: ['violations'], ...given })", rules)
+        found += [
+            f"{theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
+            for one in said["violations"]
+            if one["impact"] in {"serious", "critical"}
+        ]
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    over = excess(page, TOO_WIDE)
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    return [*found, *[f"{over} px wider than a phone"][: over > 0]]

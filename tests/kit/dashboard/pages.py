@@ -1,0 +1,277 @@
+"""Every page of the dashboard, its visitor, the deployment that fills it, and the files it loads.
+
+`tests/data/dashboard_pages/contract.tsv` is the one list: texts of a page, axe-core's findings, whether it fits a
+phone, pictures and measurements all take their pages from there. The showcase is a deployment with people, templates,
+workspaces, devices, tokens and messages, all made through the API. `page_files` are what a browser loads before a page
+shows: the files index.html names, and the page's own part with its imports, without what loads later (menus of the
+frame, charts, editors).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.kit.server.server_process import ROOT, Loopback, open_loopback
+
+FOLDER = ROOT / "tests/data/dashboard_pages"
+NO_ACCOUNT = ("first", "nobody")
+"""Who is signed out: before there is any account, and after."""
+OPTIONS = ("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s", "--experiments=oauth2")
+TASK = {"name": "mend-it", "display_name": "Mend it", "input": "Mend the build."}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One page as one person sees it, after something was opened on it."""
+
+    who: str
+    page: str
+    opened: str
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.page}" + ("" if self.opened == "-" else f" {self.opened}")
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """What is pressed, one after the other: (kind, name)."""
+        parts = [] if self.opened == "-" else self.opened.split(" > ")
+        return [(kind, name) for kind, _, name in (part.partition(":") for part in parts)]
+
+
+def _read() -> dict[Visit, list[tuple[str, str]]]:
+    found: dict[Visit, list[tuple[str, str]]] = {}
+    for line in (FOLDER / "contract.tsv").read_text().splitlines():
+        if line and not line.startswith("#"):
+            who, page, opened, kind, name = line.split("\t")
+            found.setdefault(Visit(who, page, opened), []).append((kind, name))
+    return found
+
+
+CONTRACT = _read()
+"""What stands where: (kind, name) of each visit."""
+PAGES = tuple(visit for visit in CONTRACT if not visit.steps)
+"""Each page once for everybody whom the table names, as it stands when nothing was pressed."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What addresses and names of the table call `{so}`, in one deployment."""
+
+    version: str
+    app: str
+
+    def filled(self, text: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda found: str(getattr(self, found[1])), text)
+
+
+def names(made: Showcase) -> Names:
+    return Names(active(made)["name"], made.api("GET", "/oauth2-provider/apps")[0]["id"])
+
+
+def active(made: Showcase) -> dict[str, Any]:
+    """The version workspaces of the template with everything are made with."""
+    version = made.api("GET", "/organizations/default/templates/everything")["active_version_id"]
+    found: dict[str, Any] = made.api("GET", f"/templateversions/{version}")
+    return found
+
+
+def with_provider(server: Loopback) -> None:
+    """An account elsewhere that people could link: nothing answers there, and nothing is asked before somebody does.
+
+    Nor does anything take the mail; that some is set up is enough for the form of those who forgot their password.
+    """
+    link, forge = "CODER_EXTERNAL_AUTH_0_", "https://forge.example.com"
+    server.variables = {
+        "CODER_EMAIL_SMARTHOST": "127.0.0.1:9",
+        f"{link}ID": "forge",
+        f"{link}TYPE": "custom",
+        f"{link}DISPLAY_NAME": "Forge",
+        f"{link}CLIENT_ID": "coder",
+        f"{link}CLIENT_SECRET": "a secret of ours",
+        f"{link}AUTH_URL": f"{forge}/auth",
+        f"{link}TOKEN_URL": f"{forge}/token",
+        f"{link}VALIDATE_URL": f"{forge}/me",
+    }
+
+
+@contextlib.contextmanager
+def open_empty() -> Iterator[Loopback]:
+    """Where nobody has an account yet; `furnish` is what comes next."""
+    with open_loopback(*OPTIONS, before=with_provider) as found:
+        yield found
+
+
+def furnish(server: Loopback) -> Showcase:
+    """Lived in, with one workspace of a template that has everything, and with people of every role."""
+    made = fill(server)
+    _give_roles(made)
+    template = server.folder / "everything"
+    shutil.copytree(server.folder / "local-process", template)
+    (template / "everything.tf").write_text((FOLDER / "everything.tf").read_text())
+    given = (f"coder_binary={server.folder / 'coder'}", f"data_dir={server.folder / 'workspaces'}")
+    variables = [word for one in given for word in ("--variable", one)]
+    push = functools.partial(server.coder, "templates", "push", "everything", "-d", str(template), "-y", *variables)
+    push()
+    server.coder("create", "whole", "--template=everything", "-y", "--use-parameter-defaults")
+    push()  # a second version: there is something to update to, and to promote
+    made.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
+    made.api("POST", "/organizations/coder/provisionerkeys", {"name": "builders", "tags": {"os": "linux"}})
+    server.coder("ssh", "whole", "--", "true")
+    made.api("POST", "/tasks/me", {"template_version_id": active(made)["id"], **TASK})
+    server.coder("ssh", str(made.api("GET", f"/tasks/me/{TASK['name']}")["workspace_name"]), "--", "true")
+    return made
+
+
+def _give_roles(made: Showcase) -> None:
+    """Ana owns the deployment, Ben administers its organization, Chloé is an auditor, Dmitri a member."""
+    made.api("PUT", "/organizations/coder/members/ben/roles", {"roles": ["organization-admin"]})
+    made.api("PUT", "/users/chloe/roles", {"roles": ["auditor"]})
+    template = made.api("GET", "/organizations/default/templates/externally-managed-workspace")["id"]
+    made.api("POST", "/users/dmitri/workspaces", {"template_id": template, "name": "dmitris-machine"})
+
+
+def session(server: Loopback, who: str) -> str:
+    """The token of a person of the showcase; "" for who is signed out."""
+    if who in NO_ACCOUNT:
+        return ""
+    login: dict[str, Any] = {"email": f"{who}@example.com", "password": PASSWORD}
+    return str(server.request("POST", "/api/v2/users/login", login)["session_token"])
+
+
+EMAIL = "ana@example.com"
+PASSWORD = "Showcase-Password-7-very-long"
+DAY_NS = 86_400 * 10**9
+PEOPLE = (("ben", "Ben Okafor"), ("chloe", "Chloé Martin"), ("dmitri", "Dmitri Ivanov"), ("emi", "Emi Tanaka"))
+BUILT = ("backend", "docs-site", "data-pipeline")
+MACHINES = ("build-server", "gpu-box")
+SOON = 90.0
+
+
+@dataclass
+class Showcase:
+    server: Loopback
+    external: str = MACHINES[0]
+    "An external machine whose agent runs."
+    built: str = BUILT[0]
+    "A workspace of the server's own machine."
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def api(self, method: str, path: str, body: object = None) -> Any:
+        return self.server.request(method, f"/api/v2{path}", body, self.server.token)
+
+
+@contextlib.contextmanager
+def open_showcase(*options: str) -> Iterator[Showcase]:
+    usual = ("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s")
+    with open_loopback(*usual, *options) as server:
+        yield fill(server)
+
+
+def fill(server: Loopback) -> Showcase:
+    user = {"email": EMAIL, "username": "ana", "name": "Ana Santos", "password": PASSWORD, "trial": False}
+    server.request("POST", "/api/v2/users/first", user)
+    server.sign_in(EMAIL, PASSWORD)
+    made = Showcase(server)
+    organization = made.api("GET", "/organizations")[0]["id"]
+    _people(made, organization)
+    _personal(made)
+    server.push_external_template()
+    server.push_local_template()
+    for name in MACHINES:
+        server.create_external(name)
+    for name in BUILT:
+        server.coder("create", name, "--template=local-process", "-y")
+    server.coder("stop", BUILT[1], "-y")
+    server.coder("favorite", BUILT[0])
+    _attach(made)
+    return made
+
+
+def _people(made: Showcase, organization: str) -> None:
+    for name, full in PEOPLE:
+        body = {"email": f"{name}@example.com", "username": name, "name": full, "password": PASSWORD}
+        made.api("POST", "/users", {**body, "organization_ids": [organization]})
+    group = made.api("POST", f"/organizations/{organization}/groups", {"name": "backend", "display_name": "Backend"})
+    ids = [made.api("GET", f"/users/{name}")["id"] for name in ("ana", "ben", "chloe")]
+    made.api("PATCH", f"/groups/{group['id']}", {"add_users": ids, "remove_users": []})
+
+
+def _personal(made: Showcase) -> None:
+    for name, days, scopes in (("ci", 7, ["coder:templates.build"]), ("backup-script", 2, ["all"])):
+        made.api("POST", "/users/me/keys/tokens", {"token_name": name, "lifetime": days * DAY_NS, "scopes": scopes})
+    npm = {"name": "npm-token", "value": "x", "env_name": "NPM_TOKEN", "description": "Private registry"}
+    made.api("POST", "/users/me/secrets", npm)
+    key = "HIgo9xNzJMWLKASShiTqIybxZ0U3wGLiUeJ1PKf8ykw="
+    made.api("POST", "/users/me/wireguard-clients", {"name": "phone", "public_key": key, "lifetime_seconds": 2_592_000})
+    for title, text in (
+        ("Maintenance on Sunday", "Workspaces are stopped from **02:00** to 03:00 UTC. Save your work before."),
+        ("New template", "`gpu-training` is ready to use. It has CUDA 12 and 80 GB of memory."),
+    ):
+        made.api("POST", "/notifications/custom", {"content": {"title": title, "message": text}})
+
+
+def _attach(made: Showcase) -> None:
+    """The machine's agent connects and writes some of a log."""
+    import re
+
+    shown = made.server.coder("external-workspaces", "agent-instructions", made.external, "--output=text")
+    found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', shown)
+    assert found is not None, shown
+    made.server.start_agent(found[1])
+    for line in ("installing tools", "\x1b[32mgit\x1b[0m 2.47", "\x1b[32mnode\x1b[0m 22.11", "ready"):
+        made.server.write_agent_log(found[1], line)
+    limit = time.monotonic() + SOON
+    while agent_status(made, made.external) != "connected":
+        assert time.monotonic() < limit, made.server.log_ends()
+        time.sleep(0.2)
+
+
+def agent_status(made: Showcase, workspace: str) -> str:
+    found = made.api("GET", f"/users/me/workspace/{workspace}")
+    return str(found["latest_build"]["resources"][0]["agents"][0]["status"])
+
+
+DIST = ROOT / "coder/dashboard/dist"
+LIMIT_KB = 220
+"""JavaScript and CSS before the first list is there, in thousands of bytes after gzip."""
+_NAMED = re.compile(r"""(?:src|href)="/(assets/[^"]+\.(?:js|css))\"""")
+# `import"./a.js"`, `import{b}from"./a.js"`; `import("./a.js")` waits until somebody needs it.
+_IMPORTED = re.compile(r"""(?:\bfrom|\bimport)\s*["']\./([^"']+\.js)["']""")
+
+
+def shared_files(dist: Path = DIST) -> set[str]:
+    """What every page loads: paths below `dist`."""
+    return _with_imports(dist, set(_NAMED.findall((dist / "index.html").read_text())))
+
+
+def page_files(page: str, dist: Path = DIST) -> set[str]:
+    """What one page adds. `page` is the name of its module."""
+    [part] = dist.glob(f"assets/{page}-*.js")
+    return _with_imports(dist, {f"assets/{part.name}"}) - shared_files(dist)
+
+
+def kilobytes(files: set[str], dist: Path = DIST) -> float:
+    """Thousands of bytes, each file on its own as a server sends it."""
+    return sum(len(gzip.compress((dist / name).read_bytes(), 6)) for name in files) / 1000
+
+
+def _with_imports(dist: Path, files: set[str]) -> set[str]:
+    found, waiting = set[str](), set(files)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        if name.endswith(".js"):
+            waiting |= {f"assets/{other}" for other in _IMPORTED.findall((dist / name).read_text())} - found
+    return found
