@@ -122,7 +122,7 @@ def test_sacks_of_single_bytes_cut_nothing() -> None:
 
 def test_acknowledged_bytes_cut_nothing_without_sack() -> None:
     """RFC 6582 section 3.2: a partial acknowledgement has the next hole sent again, which is one segment."""
-    peer = Tcp_peer(options=Options(mss=1220))
+    peer = ScriptedTcpPeer(options=Options(mss=1220))
     socket = peer.accepted()
     socket.write_nowait(b"x" * 10_000)
     peer.collect()
