@@ -111,6 +111,11 @@ class Reassembly:
     def _note(self, left: int, right: int) -> None:
         """Put the range [left, right), joined with what it touches, in front of the blocks."""
         lefts, rights = self._lefts, self._rights
+        # What nearly always comes behind a hole: the next segment.
+        if rights and left == rights[-1] and self.blocks[0][1] == left < right:
+            rights[-1] = right
+            self.blocks[0] = (lefts[-1], right)
+            return
         # Touching counts as overlapping: RFC 2018 section 3 wants each block to be a contiguous range, with holes
         # around. Searched and not walked: a peer may open thousands of holes.
         first = bisect_left(rights, left)
@@ -149,6 +154,9 @@ class Reassembly:
             gone = bisect_right(self._rights, self.next)
             del self._lefts[:gone]
             del self._rights[:gone]
+            if self._lefts and not self.blocks:
+                # Older news than `_RECENT`, yet all there is to report.
+                self.blocks = self.held[:_RECENT]
         return self.next - before
 
     @property

@@ -69,6 +69,18 @@ def test_a_byte_between_many_holes_is_found_by_halving() -> None:
     assert looks <= 100 * 3 * (HOLES.bit_length() + 4)
 
 
+def test_older_blocks_are_reported_when_newer_ones_are_delivered() -> None:
+    rx = Reassembly(0)
+    for hole in range(20, 0, -1):
+        rx.insert(2 * hole, b"x")
+    assert rx.blocks == [(2 * hole, 2 * hole + 1) for hole in range(1, 9)]
+    rx.insert(0, b"y" * 18)
+    assert rx.next == 19
+    assert rx.blocks == rx.held[:8] != []
+    rx.insert(41, b"z")
+    assert rx.blocks[0] == (40, 42)
+
+
 def ranges(numbers: list[int]) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     for number in numbers:
