@@ -1,0 +1,26 @@
+"""What the end of an import leaves: nothing of the modules that its daemon uploaded."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from coder.coderd.services.templates.module_files import ModuleFiles
+from coder.coderd.services.templates.version_jobs import ImportJobs
+
+JOB = UUID(int=7)
+
+
+async def test_import_end_drops_uploaded_modules() -> None:
+    files: Any = ModuleFiles(None)  # type: ignore[arg-type]
+    ctx: Any = SimpleNamespace(part=lambda _kind: files)
+    worker: Any = SimpleNamespace(id=UUID(int=1))
+    archive = io.BytesIO()
+    files.put(worker, b"1", archive, object())
+    jobs = ImportJobs(ctx)
+    await jobs.ended(JOB)  # reaped: another job of the daemon may have begun
+    assert not archive.closed
+    await jobs.ended(JOB, worker)
+    assert archive.closed

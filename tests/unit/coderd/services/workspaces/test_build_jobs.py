@@ -1,0 +1,30 @@
+"""What the end of a build's job is told about: the build, and the resources it had to replace."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from coder.coderd.services.workspaces import build_events
+from coder.coderd.services.workspaces.build_jobs import BuildJobs
+from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
+
+JOB = UUID(int=7)
+
+
+async def test_build_end_names_replaced_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[Any, ...]] = []
+
+    async def build_over(*words: Any) -> None:
+        told.append(words)
+
+    monkeypatch.setattr(build_events, "build_over", build_over)
+    ctx: Any = object()
+    jobs = BuildJobs(ctx)
+    replaced = provisioner_pb2.ResourceReplacement(resource="docker_container.dev", paths=["env"])
+    build = provisionerd_pb2.CompletedJob.WorkspaceBuild(resource_replacements=[replaced])
+    await jobs.ended(JOB, None, provisionerd_pb2.CompletedJob(workspace_build=build))
+    await jobs.ended(JOB)
+    assert told == [(ctx, JOB, {"docker_container.dev": ["env"]}), (ctx, JOB, {})]
