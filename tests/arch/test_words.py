@@ -36,7 +36,7 @@ GUIDES = (
     *sorted((ROOT / "coder/coderd/examples").glob("*/README.md")),
 )
 PAGES = ROOT / "coder/dashboard/src"
-TEXT = re.compile(r'"([^"\n]*\s[^"\n]*)"|`([^`\n]*\s[^`\n]*)`|>([^<>{}\n]+)<')
+TEXT = re.compile(r'"([^"\n]*\s[^"\n]*)"|`([^`\n]*\s[^`\n]*)`|(?<!=)>([^<>{};]+)<')
 CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)\n]*\)|Docker daemon", re.DOTALL)
 
 
@@ -63,7 +63,7 @@ def prose_of(tree: ast.Module) -> Iterator[str]:
 def texts(source: str) -> list[str]:
     """What stands in quotation marks or between tags, without comments and values."""
     lines = (re.sub(r"(?:^|\s)//.*$", "", line) for line in source.splitlines())
-    found = ("".join(match.groups("")) for line in lines for match in TEXT.finditer(line))
+    found = (" ".join("".join(match.groups("")).split()) for match in TEXT.finditer("\n".join(lines)))
     plain = (re.sub(r"\$\{[^}]*\}", "", text) for text in found if not text.startswith("/"))
     return [text for text in plain if not re.search(r"[<>={}]", text)]  # code between two strings is none
 
@@ -91,6 +91,7 @@ def test_guides_say_provisioner(path: Path) -> None:
     ("source", "found"),
     [
         ("<p>No daemon is here</p>", ["No daemon is here"]),
+        ("<p>\n  No daemon\n  is here\n</p>", ["No daemon is here"]),
         ('title="A daemon waits"', ["A daemon waits"]),
         ("title={`${name}: a daemon waits`}", [": a daemon waits"]),
         ("const daemons = useQuery(keyDaemons); // the daemons of a key", []),
