@@ -3,8 +3,12 @@
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 
-const sources = import.meta.glob<string>(["../**/*.{ts,tsx}", "!../**/*.test.{ts,tsx}", "!../test/**"], { query: "?raw", import: "default", eager: true });
-const textOf = (file: string) => sources[`../${file}`] ?? sources[`./${file.replace("api/", "")}`] ?? "";
+const sources = import.meta.glob<string>(
+  ["../**/*.{ts,tsx}", "!../**/*.test.{ts,tsx}", "!../test/**"],
+  { query: "?raw", import: "default", eager: true },
+);
+const textOf = (file: string) =>
+  sources[`../${file}`] ?? sources[`./${file.replace("api/", "")}`] ?? "";
 
 /** One's own things and what is open to everybody: whoever is signed in may, or the page comes before signing in. */
 const OWN = "own";
@@ -140,37 +144,59 @@ const ASKED_BY: Readonly<Record<string, string>> = {
   "pages/workspace/settings/ParametersPage.tsx": "pages/workspace/settings/SettingsLayout.tsx",
 };
 
-const rows = TABLE.trim().split("\n").map((line) => {
-  const [file = "", call = "", right = "", asker = file] = line.split(" | ");
-  return { file, call, right, asker };
-});
+const rows = TABLE.trim()
+  .split("\n")
+  .map((line) => {
+    const [file = "", call = "", right = "", asker = file] = line.split(" | ");
+    return { file, call, right, asker };
+  });
 
-const VERBS: Readonly<Record<string, string>> = { post: "POST", put: "PUT", patch: "PATCH", remove: "DELETE", upload: "UPLOAD" };
+const VERBS: Readonly<Record<string, string>> = {
+  post: "POST",
+  put: "PUT",
+  patch: "PATCH",
+  remove: "DELETE",
+  upload: "UPLOAD",
+};
 
 function pathOf(given: ts.Expression | undefined): string {
   if (given && ts.isStringLiteralLike(given)) return given.text;
-  if (given && ts.isTemplateExpression(given)) return given.head.text + given.templateSpans.map((span) => `:${span.literal.text}`).join("");
+  if (given && ts.isTemplateExpression(given))
+    return given.head.text + given.templateSpans.map((span) => `:${span.literal.text}`).join("");
   return given?.getText() ?? "";
 }
 
 /** Every use of what changes things at the server: [verb and path], of what the client's module gives. */
 function callsOf(file: string, text: string): string[] {
-  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS);
+  const tree = ts.createSourceFile(
+    file,
+    text,
+    ts.ScriptTarget.Latest,
+    true,
+    file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS,
+  );
   const given = new Map<string, string>();
   const found: string[] = [];
   const look = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node)) {
       const named = node.importClause?.namedBindings;
       if (/\/client"$/.test(node.moduleSpecifier.getText()) && named && ts.isNamedImports(named)) {
-        for (const { name, propertyName } of named.elements) given.set(name.text, (propertyName ?? name).text);
+        for (const { name, propertyName } of named.elements)
+          given.set(name.text, (propertyName ?? name).text);
       }
       return;
     }
-    if (ts.isIdentifier(node) && !ts.isPropertyAccessExpression(node.parent) && VERBS[given.get(node.text) ?? ""]) {
+    if (
+      ts.isIdentifier(node) &&
+      !ts.isPropertyAccessExpression(node.parent) &&
+      VERBS[given.get(node.text) ?? ""]
+    ) {
       const verb = VERBS[given.get(node.text) ?? ""];
       const around = node.parent;
-      if (ts.isCallExpression(around) && around.expression === node) found.push(`${verb} ${pathOf(around.arguments[0])}`);
-      else if (!ts.isPropertyAssignment(around) && !ts.isJsxAttribute(around)) found.push(`${verb} ${around.parent.getText()}`);
+      if (ts.isCallExpression(around) && around.expression === node)
+        found.push(`${verb} ${pathOf(around.arguments[0])}`);
+      else if (!ts.isPropertyAssignment(around) && !ts.isJsxAttribute(around))
+        found.push(`${verb} ${around.parent.getText()}`);
     }
     node.forEachChild(look);
   };
@@ -178,26 +204,44 @@ function callsOf(file: string, text: string): string[] {
   return found.filter((call) => call !== "POST /api/v2/authcheck");
 }
 
-const calls = Object.entries(sources).map(([file, text]) => [file.replace(/^\.\.\//, "").replace(/^\.\//, "api/"), text] as const);
-const found = new Set(calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)));
+const calls = Object.entries(sources).map(
+  ([file, text]) => [file.replace(/^\.\.\//, "").replace(/^\.\//, "api/"), text] as const,
+);
+const found = new Set(
+  calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)),
+);
 
 describe("what pages offer", () => {
   it("is in the table, and the table has nothing else", () => {
     expect([...found].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
   });
 
-  it.each(rows.filter(({ right }) => right !== OWN))("$file asks for $right before $call", ({ right, asker }) => {
-    expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
-    expect(textOf(asker)).toMatch(/\bmay\w*\b/);
-  });
+  it.each(rows.filter(({ right }) => right !== OWN))(
+    "$file asks for $right before $call",
+    ({ right, asker }) => {
+      expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
+      expect(textOf(asker)).toMatch(/\bmay\w*\b/);
+    },
+  );
 
   it("begins builds in known places alone", () => {
-    const begin = calls.filter(([file, text]) => /\b(?:startBuild|startWorkspace|updateToActive|stopThenStart)\(/.test(text) && !file.endsWith("builds/builds.ts")).map(([file]) => file);
+    const begin = calls
+      .filter(
+        ([file, text]) =>
+          /\b(?:startBuild|startWorkspace|updateToActive|stopThenStart)\(/.test(text) &&
+          !file.endsWith("builds/builds.ts"),
+      )
+      .map(([file]) => file);
     expect(begin.sort()).toEqual(Object.keys(BUILDS).sort());
   });
 
   it.each(Object.entries(BUILDS))("%s asks for %j", (file, rights) => {
     const asker = textOf(ASKED_BY[file] ?? file);
-    for (const right of rights) expect(asker).toMatch(new RegExp(`(?:may|rights)\\b.*\\b${right}\\b|\\b${right}\\b.*\\bmay\\b|right: "${right}"|"${right}"`));
+    for (const right of rights)
+      expect(asker).toMatch(
+        new RegExp(
+          `(?:may|rights)\\b.*\\b${right}\\b|\\b${right}\\b.*\\bmay\\b|right: "${right}"|"${right}"`,
+        ),
+      );
   });
 });

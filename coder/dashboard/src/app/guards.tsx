@@ -44,13 +44,24 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
   if (shown) {
     return (
       <Person value={shown}>
-        {bare ? <Outlet /> : <Frame user={shown}><Outlet /></Frame>}
+        {bare ? (
+          <Outlet />
+        ) : (
+          <Frame user={shown}>
+            <Outlet />
+          </Frame>
+        )}
         {user.data === null ? <SignInAgain user={shown} /> : null}
       </Person>
     );
   }
   if (user.isPending) return <Loading />;
-  if (user.isLoadingError) return <main className="mx-auto w-full max-w-xl p-6"><Failure error={user.error} retry={() => void user.refetch()} /></main>;
+  if (user.isLoadingError)
+    return (
+      <main className="mx-auto w-full max-w-xl p-6">
+        <Failure error={user.error} retry={() => void user.refetch()} />
+      </main>
+    );
   if (first.isPending) return <Loading />;
   if (first.data === false) return <Navigate to="/setup" replace />;
   const back = encodeURIComponent(location.pathname + location.search);
@@ -60,5 +71,11 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
 /** Pages that need no account: the frame has whoever is signed in. */
 export function Anyone() {
   const user = useQuery(me);
-  return user.isPending ? <Loading /> : <Frame user={user.data ?? null}><Outlet /></Frame>;
+  return user.isPending ? (
+    <Loading />
+  ) : (
+    <Frame user={user.data ?? null}>
+      <Outlet />
+    </Frame>
+  );
 }

@@ -7,7 +7,14 @@ import { me, myAppearance } from "../api/queries/session";
 import type { UserAppearanceSettings } from "../api/types";
 
 export const THEMES = [
-  "light", "dark", "light-contrast", "dark-contrast", "light-protan-deuter", "dark-protan-deuter", "light-tritan", "dark-tritan",
+  "light",
+  "dark",
+  "light-contrast",
+  "dark-contrast",
+  "light-protan-deuter",
+  "dark-protan-deuter",
+  "light-tritan",
+  "dark-tritan",
 ] as const;
 export type Theme = (typeof THEMES)[number];
 
@@ -18,12 +25,24 @@ export function isTheme(name: string): name is Theme {
 }
 
 /** The theme for these settings; `dark` and `contrast` are the system's wishes. */
-export function themeFor(settings: UserAppearanceSettings | undefined, dark: boolean, contrast: boolean): Theme {
-  const automatic = dark ? (contrast ? "dark-contrast" : "dark") : contrast ? "light-contrast" : "light";
+export function themeFor(
+  settings: UserAppearanceSettings | undefined,
+  dark: boolean,
+  contrast: boolean,
+): Theme {
+  const automatic = dark
+    ? contrast
+      ? "dark-contrast"
+      : "dark"
+    : contrast
+      ? "light-contrast"
+      : "light";
   if (!settings) return automatic;
   if (settings.theme_mode === "sync") {
     const chosen = dark ? settings.theme_dark : settings.theme_light;
-    return isTheme(chosen) && !(contrast && chosen === (dark ? "dark" : "light")) ? chosen : automatic;
+    return isTheme(chosen) && !(contrast && chosen === (dark ? "dark" : "light"))
+      ? chosen
+      : automatic;
   }
   return isTheme(settings.theme_preference) ? settings.theme_preference : automatic;
 }
@@ -46,7 +65,10 @@ export function useTheme(): void {
     const contrast = window.matchMedia("(prefers-contrast: more)");
     const apply = () => {
       const theme = themeFor(settings, dark.matches, contrast.matches);
-      const fixed = settings !== undefined && settings.theme_mode !== "sync" && isTheme(settings.theme_preference);
+      const fixed =
+        settings !== undefined &&
+        settings.theme_mode !== "sync" &&
+        isTheme(settings.theme_preference);
       applyTheme(theme, fixed ? theme : "auto");
     };
     apply();

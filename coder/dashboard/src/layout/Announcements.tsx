@@ -9,14 +9,26 @@ const DEFAULT = "#004852";
 
 export function Announcements() {
   const banners = useQuery(appearance).data?.announcement_banners ?? [];
-  return banners.filter((banner) => banner.enabled && banner.message).map((banner, index) => {
-    const colour = /^#[0-9a-f]{6}$/i.test(banner.background_color ?? "") ? (banner.background_color as string) : DEFAULT;
-    return (
-      <div key={index} role="note" aria-label="Announcement" className="px-4 py-1.5 text-center text-sm [overflow-wrap:anywhere] [&_a]:underline" style={{ background: colour, color: readableOn(colour) }}>
-        <Suspense fallback={banner.message}><Markdown text={banner.message ?? ""} inline /></Suspense>
-      </div>
-    );
-  });
+  return banners
+    .filter((banner) => banner.enabled && banner.message)
+    .map((banner, index) => {
+      const colour = /^#[0-9a-f]{6}$/i.test(banner.background_color ?? "")
+        ? (banner.background_color as string)
+        : DEFAULT;
+      return (
+        <div
+          key={index}
+          role="note"
+          aria-label="Announcement"
+          className="px-4 py-1.5 text-center text-sm [overflow-wrap:anywhere] [&_a]:underline"
+          style={{ background: colour, color: readableOn(colour) }}
+        >
+          <Suspense fallback={banner.message}>
+            <Markdown text={banner.message ?? ""} inline />
+          </Suspense>
+        </div>
+      );
+    });
 }
 
 /** Black or white, by the relative luminance of WCAG 2.2. */

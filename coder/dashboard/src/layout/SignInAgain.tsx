@@ -19,19 +19,51 @@ export function SignInAgain({ user }: { user: User }) {
     await queries.invalidateQueries();
   });
   return (
-    <Dialog open covers onClose={check} title="Your session has ended" description="Sign in again to go on. What you have typed on this page is kept.">
+    <Dialog
+      open
+      covers
+      onClose={check}
+      title="Your session has ended"
+      description="Sign in again to go on. What you have typed on this page is kept."
+    >
       <form className="flex flex-col gap-3" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
         {methods?.password.enabled === false ? null : (
           <>
-            <input type="email" autoComplete="username" className="sr-only" tabIndex={-1} readOnly value={user.email} aria-label="Account" />
-            <TextField label={`Password of ${user.email}`} type="password" autoComplete="current-password" required value={form.values.password} onChange={(value) => form.set("password", value)} />
-            <Button type="submit" look="primary" busy={form.busy}>Sign in</Button>
+            <input
+              type="email"
+              autoComplete="username"
+              className="sr-only"
+              tabIndex={-1}
+              readOnly
+              value={user.email}
+              aria-label="Account"
+            />
+            <TextField
+              label={`Password of ${user.email}`}
+              type="password"
+              autoComplete="current-password"
+              required
+              value={form.values.password}
+              onChange={(value) => form.set("password", value)}
+            />
+            <Button type="submit" look="primary" busy={form.busy}>
+              Sign in
+            </Button>
           </>
         )}
         <div className="flex flex-wrap items-center gap-2 text-sm text-muted">
-          <a className="underline" href="/login?redirect=%2Finstall" target="_blank" rel="noreferrer">Sign in another way, in a new tab</a>
-          <Button size="sm" onClick={check}>I have signed in</Button>
+          <a
+            className="underline"
+            href="/login?redirect=%2Finstall"
+            target="_blank"
+            rel="noreferrer"
+          >
+            Sign in another way, in a new tab
+          </a>
+          <Button size="sm" onClick={check}>
+            I have signed in
+          </Button>
         </div>
       </form>
     </Dialog>

@@ -3,23 +3,44 @@ import type { NavItem } from "./nav";
 
 /** Beside every page of /settings. */
 export const ACCOUNT_PAGES: readonly { title: string; items: readonly NavItem[] }[] = [
-  { title: "You", items: [
-    { to: "/settings/account", text: "Account", words: "profile name username settings" },
-    { to: "/settings/appearance", text: "Appearance", words: "theme dark light font contrast" },
-    { to: "/settings/notifications", text: "Notifications", words: "messages mail inbox" },
-    { to: "/settings/schedule", text: "Schedule", words: "quiet hours" },
-  ] },
-  { title: "Access", items: [
-    { to: "/settings/security", text: "Security", words: "password sign in sso sessions lost laptop phone stolen sign out everywhere" },
-    { to: "/settings/tokens", text: "Tokens", words: "api key" },
-    { to: "/settings/devices", text: "WireGuard devices", words: "phone vpn qr lost laptop stolen" },
-    { to: "/settings/oauth2-provider", text: "OAuth2 applications", words: "authorized apps" },
-  ] },
-  { title: "For your workspaces", items: [
-    { to: "/settings/external-auth", text: "External authentication", words: "github gitlab link" },
-    { to: "/settings/ssh-keys", text: "SSH keys", words: "git" },
-    { to: "/settings/secrets", text: "Secrets", words: "environment variables" },
-  ] },
+  {
+    title: "You",
+    items: [
+      { to: "/settings/account", text: "Account", words: "profile name username settings" },
+      { to: "/settings/appearance", text: "Appearance", words: "theme dark light font contrast" },
+      { to: "/settings/notifications", text: "Notifications", words: "messages mail inbox" },
+      { to: "/settings/schedule", text: "Schedule", words: "quiet hours" },
+    ],
+  },
+  {
+    title: "Access",
+    items: [
+      {
+        to: "/settings/security",
+        text: "Security",
+        words: "password sign in sso sessions lost laptop phone stolen sign out everywhere",
+      },
+      { to: "/settings/tokens", text: "Tokens", words: "api key" },
+      {
+        to: "/settings/devices",
+        text: "WireGuard devices",
+        words: "phone vpn qr lost laptop stolen",
+      },
+      { to: "/settings/oauth2-provider", text: "OAuth2 applications", words: "authorized apps" },
+    ],
+  },
+  {
+    title: "For your workspaces",
+    items: [
+      {
+        to: "/settings/external-auth",
+        text: "External authentication",
+        words: "github gitlab link",
+      },
+      { to: "/settings/ssh-keys", text: "SSH keys", words: "git" },
+      { to: "/settings/secrets", text: "Secrets", words: "environment variables" },
+    ],
+  },
 ];
 
 /** In the menu behind the avatar. */

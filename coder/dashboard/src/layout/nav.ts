@@ -21,6 +21,11 @@ const ALL: readonly (NavItem & { key: string })[] = [
 ];
 /** What is begun rather than looked at: in the palette, and where it belongs on pages. */
 export const BEGIN: readonly NavItem[] = [
-  { to: "/workspaces/attach", text: "Attach a machine", words: "external own server existing workspace agent", allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny },
+  {
+    to: "/workspaces/attach",
+    text: "Attach a machine",
+    words: "external own server existing workspace agent",
+    allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny,
+  },
 ];
 export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksOffered);

@@ -6,10 +6,23 @@ import { chooseProxy } from "../api/app-place";
 import { visit } from "../test/world";
 import { ProxyMenu } from "./ProxyMenu";
 
-vi.mock("../pages/proxies/latency", async (original) => ({ ...(await original<object>()), measure: async (address: string) => (address.includes("sydney") ? 280 : 12) }));
+vi.mock("../pages/proxies/latency", async (original) => ({
+  ...(await original<object>()),
+  measure: async (address: string) => (address.includes("sydney") ? 280 : 12),
+}));
 
-const region = (id: string, more: object = {}) => ({ id, name: id, display_name: "", icon_url: "", healthy: true, path_app_url: `https://${id}.test`, wildcard_hostname: "", ...more });
-const show = (regions: object[]) => visit([{ path: "/", Component: ProxyMenu }], "/", { "GET /api/v2/regions": { regions } });
+const region = (id: string, more: object = {}) => ({
+  id,
+  name: id,
+  display_name: "",
+  icon_url: "",
+  healthy: true,
+  path_app_url: `https://${id}.test`,
+  wildcard_hostname: "",
+  ...more,
+});
+const show = (regions: object[]) =>
+  visit([{ path: "/", Component: ProxyMenu }], "/", { "GET /api/v2/regions": { regions } });
 
 beforeEach(() => chooseProxy(""));
 afterEach(() => chooseProxy(""));
@@ -22,8 +35,14 @@ it("is not there where this server is alone", async () => {
 });
 
 it("says how far each is, and keeps the choice", async () => {
-  show([region("primary", { display_name: "Home" }), region("sydney"), region("gone", { healthy: false })]);
-  expect(await screen.findByRole("button", { name: /through Home, 12 milliseconds/ })).toBeVisible();
+  show([
+    region("primary", { display_name: "Home" }),
+    region("sydney"),
+    region("gone", { healthy: false }),
+  ]);
+  expect(
+    await screen.findByRole("button", { name: /through Home, 12 milliseconds/ }),
+  ).toBeVisible();
   await userEvent.click(screen.getByTestId("proxy-menu"));
   expect(await screen.findByText("280 ms")).toBeVisible();
   expect(screen.getByRole("menuitem", { name: /gone/ })).toHaveAttribute("aria-disabled", "true");

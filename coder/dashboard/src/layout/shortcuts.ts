@@ -4,13 +4,18 @@ import { useNavigate } from "react-router";
 
 import { MAIN } from "./nav";
 
-const PLACES: Record<string, string> = { ...Object.fromEntries(MAIN.map(({ key, to }) => [key, to])), i: "/inbox" };
+const PLACES: Record<string, string> = {
+  ...Object.fromEntries(MAIN.map(({ key, to }) => [key, to])),
+  i: "/inbox",
+};
 const SECOND_KEY_MS = 900;
 
 export function useShortcuts(active: boolean, openPalette: () => void): void {
   const navigate = useNavigate();
   const open = useRef(openPalette);
-  useEffect(() => { open.current = openPalette; });
+  useEffect(() => {
+    open.current = openPalette;
+  });
   useEffect(() => {
     if (!active) return;
     let pressed = 0;
@@ -25,7 +30,11 @@ export function useShortcuts(active: boolean, openPalette: () => void): void {
       if (place && performance.now() - pressed < SECOND_KEY_MS) void navigate(place);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>("main input[data-shortcut='/']");
-        if (search) { event.preventDefault(); search.focus(); search.select(); }
+        if (search) {
+          event.preventDefault();
+          search.focus();
+          search.select();
+        }
       }
       pressed = event.key === "g" ? performance.now() : 0;
     };
@@ -35,5 +44,10 @@ export function useShortcuts(active: boolean, openPalette: () => void): void {
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest(".xterm, .cm-editor, [role=menu], [role=dialog]") !== null);
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable ||
+      /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) ||
+      target.closest(".xterm, .cm-editor, [role=menu], [role=dialog]") !== null)
+  );
 }

@@ -1,7 +1,11 @@
 // The platforms programs are made for, in words, and which system a browser runs on.
 export type System = "linux" | "darwin" | "windows";
 
-export const SYSTEMS: readonly { value: System; text: string }[] = [{ value: "linux", text: "Linux" }, { value: "darwin", text: "macOS" }, { value: "windows", text: "Windows" }];
+export const SYSTEMS: readonly { value: System; text: string }[] = [
+  { value: "linux", text: "Linux" },
+  { value: "darwin", text: "macOS" },
+  { value: "windows", text: "Windows" },
+];
 
 export interface Platform {
   system: System;
@@ -23,10 +27,12 @@ export const PLATFORMS: readonly Platform[] = [
 /** As the server writes it: `linux/amd64`. */
 export const keyOf = (platform: Platform): string => `${platform.system}/${platform.architecture}`;
 
-export const nameOf = (platform: Platform): string => `${SYSTEMS.find((item) => item.value === platform.system)?.text ?? platform.system}, ${platform.text}`;
+export const nameOf = (platform: Platform): string =>
+  `${SYSTEMS.find((item) => item.value === platform.system)?.text ?? platform.system}, ${platform.text}`;
 
 /** The file below /bin. */
-export const fileOf = (platform: Platform): string => `coder-${platform.system}-${platform.architecture}${platform.system === "windows" ? ".exe" : ""}`;
+export const fileOf = (platform: Platform): string =>
+  `coder-${platform.system}-${platform.architecture}${platform.system === "windows" ? ".exe" : ""}`;
 
 export function systemOf(agent: string): System {
   if (/Windows/i.test(agent)) return "windows";

@@ -14,7 +14,11 @@ import { workspaceBareRoutes, workspaceRoutes } from "./workspaces";
 export const openRoutes: RouteObject[] = [...signInRoutes];
 
 /** For signed-in people, without the frame: terminals, pages that only hand something over. */
-export const bareRoutes: RouteObject[] = [...signInSessionRoutes, ...workspaceBareRoutes, ...moreBareRoutes];
+export const bareRoutes: RouteObject[] = [
+  ...signInSessionRoutes,
+  ...workspaceBareRoutes,
+  ...moreBareRoutes,
+];
 
 /** For signed-in people, in the frame. */
 export const framedRoutes: RouteObject[] = [
@@ -27,4 +31,8 @@ export const framedRoutes: RouteObject[] = [
 ];
 
 /** For everybody, in the frame. */
-export const openFramedRoutes: RouteObject[] = [...developmentRoutes, ...moreOpenRoutes, { path: "*", Component: NotFoundPage }];
+export const openFramedRoutes: RouteObject[] = [
+  ...developmentRoutes,
+  ...moreOpenRoutes,
+  { path: "*", Component: NotFoundPage },
+];

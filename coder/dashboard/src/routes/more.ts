@@ -12,10 +12,19 @@ export const moreRoutes: RouteObject[] = [
     page("access-url", async () => (await import("../pages/health/PartPages")).AccessUrlPage),
     page("database", async () => (await import("../pages/health/PartPages")).DatabasePage),
     page("derp", async () => (await import("../pages/health/DerpPages")).DerpPage),
-    page("derp/regions/:region", async () => (await import("../pages/health/DerpPages")).DerpRegionPage),
+    page(
+      "derp/regions/:region",
+      async () => (await import("../pages/health/DerpPages")).DerpRegionPage,
+    ),
     page("websocket", async () => (await import("../pages/health/PartPages")).WebsocketPage),
-    page("workspace-proxy", async () => (await import("../pages/health/PartPages")).WorkspaceProxyHealthPage),
-    page("provisioner-daemons", async () => (await import("../pages/health/PartPages")).ProvisionerDaemonsPage),
+    page(
+      "workspace-proxy",
+      async () => (await import("../pages/health/PartPages")).WorkspaceProxyHealthPage,
+    ),
+    page(
+      "provisioner-daemons",
+      async () => (await import("../pages/health/PartPages")).ProvisionerDaemonsPage,
+    ),
   ]),
 ];
 

@@ -8,7 +8,11 @@ export function page(path: string, load: () => Promise<ComponentType>): RouteObj
 }
 
 /** A page around others: its component shows them in an `<Outlet />`. */
-export function around(path: string, load: () => Promise<ComponentType>, children: RouteObject[]): RouteObject {
+export function around(
+  path: string,
+  load: () => Promise<ComponentType>,
+  children: RouteObject[],
+): RouteObject {
   return { path, lazy: async () => ({ Component: await load() }), children };
 }
 

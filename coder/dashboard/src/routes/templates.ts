@@ -6,7 +6,11 @@ import type { RouteObject } from "react-router";
 import { around, index, page } from "./page";
 
 /** The same page below both addresses of a template. */
-function ofTemplate(rest: string, load: () => Promise<ComponentType>, children?: RouteObject[]): RouteObject[] {
+function ofTemplate(
+  rest: string,
+  load: () => Promise<ComponentType>,
+  children?: RouteObject[],
+): RouteObject[] {
   const paths = [`/templates/:template${rest}`, `/templates/:organization/:template${rest}`];
   return paths.map((path) => (children ? around(path, load, children) : page(path, load)));
 }
@@ -24,21 +28,60 @@ const TABS: RouteObject[] = [
 
 const SETTINGS: RouteObject[] = [
   index(async () => (await import("../pages/templates/settings/GeneralPage")).TemplateGeneralPage),
-  page("permissions", async () => (await import("../pages/templates/settings/PermissionsPage")).TemplatePermissionsPage),
-  page("variables", async () => (await import("../pages/templates/settings/VariablesPage")).TemplateVariablesPage),
-  page("schedule", async () => (await import("../pages/templates/settings/SchedulePage")).TemplateSchedulePage),
+  page(
+    "permissions",
+    async () =>
+      (await import("../pages/templates/settings/PermissionsPage")).TemplatePermissionsPage,
+  ),
+  page(
+    "variables",
+    async () => (await import("../pages/templates/settings/VariablesPage")).TemplateVariablesPage,
+  ),
+  page(
+    "schedule",
+    async () => (await import("../pages/templates/settings/SchedulePage")).TemplateSchedulePage,
+  ),
 ];
 
 export const templateRoutes: RouteObject[] = [
   page("/templates", async () => (await import("../pages/templates/TemplatesPage")).TemplatesPage),
-  page("/templates/new", async () => (await import("../pages/templates/NewTemplatePage")).NewTemplatePage),
+  page(
+    "/templates/new",
+    async () => (await import("../pages/templates/NewTemplatePage")).NewTemplatePage,
+  ),
   // Where the first account's set-up leads, and where other programs expect it to.
-  page("/templates/new/builder", async () => (await import("../pages/templates/NewTemplatePage")).NewTemplatePage),
-  page("/starter-templates", async () => (await import("../pages/templates/StarterPage")).StarterGalleryPage),
-  page("/starter-templates/:example", async () => (await import("../pages/templates/StarterPage")).StarterPage),
-  ...ofTemplate("", async () => (await import("../pages/templates/TemplateLayout")).TemplateLayout, TABS),
-  ...ofTemplate("/settings", async () => (await import("../pages/templates/settings/SettingsLayout")).TemplateSettingsLayout, SETTINGS),
-  ...ofTemplate("/workspace", async () => (await import("../pages/create/CreateWorkspacePage")).CreateWorkspacePage),
-  ...ofTemplate("/versions/:version", async () => (await import("../pages/templates/VersionPage")).VersionPage),
-  ...ofTemplate("/versions/:version/edit", async () => (await import("../pages/templates/EditorPage")).EditorPage),
+  page(
+    "/templates/new/builder",
+    async () => (await import("../pages/templates/NewTemplatePage")).NewTemplatePage,
+  ),
+  page(
+    "/starter-templates",
+    async () => (await import("../pages/templates/StarterPage")).StarterGalleryPage,
+  ),
+  page(
+    "/starter-templates/:example",
+    async () => (await import("../pages/templates/StarterPage")).StarterPage,
+  ),
+  ...ofTemplate(
+    "",
+    async () => (await import("../pages/templates/TemplateLayout")).TemplateLayout,
+    TABS,
+  ),
+  ...ofTemplate(
+    "/settings",
+    async () => (await import("../pages/templates/settings/SettingsLayout")).TemplateSettingsLayout,
+    SETTINGS,
+  ),
+  ...ofTemplate(
+    "/workspace",
+    async () => (await import("../pages/create/CreateWorkspacePage")).CreateWorkspacePage,
+  ),
+  ...ofTemplate(
+    "/versions/:version",
+    async () => (await import("../pages/templates/VersionPage")).VersionPage,
+  ),
+  ...ofTemplate(
+    "/versions/:version/edit",
+    async () => (await import("../pages/templates/EditorPage")).EditorPage,
+  ),
 ];

@@ -4,18 +4,46 @@ import type { RouteObject } from "react-router";
 import { around, index, page } from "./page";
 
 export const workspaceRoutes: RouteObject[] = [
-  page("/workspaces", async () => (await import("../pages/workspaces/WorkspacesPage")).WorkspacesPage),
-  page("/workspaces/attach", async () => (await import("../pages/workspaces/AttachPage")).AttachPage),
-  page("/:owner/:workspace", async () => (await import("../pages/workspace/WorkspacePage")).WorkspacePage),
-  page("/:owner/:workspace/builds/:number", async () => (await import("../pages/workspace/builds/BuildPage")).BuildPage),
-  around("/:owner/:workspace/settings", async () => (await import("../pages/workspace/settings/SettingsLayout")).SettingsLayout, [
-    index(async () => (await import("../pages/workspace/settings/GeneralPage")).GeneralPage),
-    page("parameters", async () => (await import("../pages/workspace/settings/ParametersPage")).ParametersPage),
-    page("schedule", async () => (await import("../pages/workspace/settings/SchedulePage")).SchedulePage),
-    page("sharing", async () => (await import("../pages/workspace/settings/SharingPage")).SharingPage),
-  ]),
+  page(
+    "/workspaces",
+    async () => (await import("../pages/workspaces/WorkspacesPage")).WorkspacesPage,
+  ),
+  page(
+    "/workspaces/attach",
+    async () => (await import("../pages/workspaces/AttachPage")).AttachPage,
+  ),
+  page(
+    "/:owner/:workspace",
+    async () => (await import("../pages/workspace/WorkspacePage")).WorkspacePage,
+  ),
+  page(
+    "/:owner/:workspace/builds/:number",
+    async () => (await import("../pages/workspace/builds/BuildPage")).BuildPage,
+  ),
+  around(
+    "/:owner/:workspace/settings",
+    async () => (await import("../pages/workspace/settings/SettingsLayout")).SettingsLayout,
+    [
+      index(async () => (await import("../pages/workspace/settings/GeneralPage")).GeneralPage),
+      page(
+        "parameters",
+        async () => (await import("../pages/workspace/settings/ParametersPage")).ParametersPage,
+      ),
+      page(
+        "schedule",
+        async () => (await import("../pages/workspace/settings/SchedulePage")).SchedulePage,
+      ),
+      page(
+        "sharing",
+        async () => (await import("../pages/workspace/settings/SharingPage")).SharingPage,
+      ),
+    ],
+  ),
 ];
 
 export const workspaceBareRoutes: RouteObject[] = [
-  page("/:owner/:workspace/terminal", async () => (await import("../pages/terminal/TerminalPage")).TerminalPage),
+  page(
+    "/:owner/:workspace/terminal",
+    async () => (await import("../pages/terminal/TerminalPage")).TerminalPage,
+  ),
 ];

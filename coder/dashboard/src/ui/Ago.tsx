@@ -11,5 +11,9 @@ export function Ago({ at }: { at: string | null | undefined }) {
     const timer = window.setInterval(() => tick((count) => count + 1), EVERY_MS);
     return () => window.clearInterval(timer);
   }, []);
-  return <time dateTime={at ?? undefined} title={dateTime(at)}>{ago(at)}</time>;
+  return (
+    <time dateTime={at ?? undefined} title={dateTime(at)}>
+      {ago(at)}
+    </time>
+  );
 }

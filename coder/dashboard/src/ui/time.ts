@@ -1,7 +1,13 @@
 // Moments and spans in words.
 import { counted } from "./words";
 
-const STEPS: readonly (readonly [number, string])[] = [[31_536_000, "year"], [2_592_000, "month"], [86_400, "day"], [3600, "hour"], [60, "minute"]];
+const STEPS: readonly (readonly [number, string])[] = [
+  [31_536_000, "year"],
+  [2_592_000, "month"],
+  [86_400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+];
 
 /** Of what is to come, a hundredth may be gone already: seven days are not six a minute after they were given. */
 const NEARLY = 1.01;

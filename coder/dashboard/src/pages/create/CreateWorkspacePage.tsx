@@ -7,10 +7,22 @@ import { Navigate, useNavigate, useSearchParams } from "react-router";
 
 import { useMe } from "../../app/guards";
 import { get, post, withQuery } from "../../api/client";
-import { NO_WORKSPACES, useMayCreateWorkspace, useTemplateRights, useWorkspaceOwners } from "../../api/permissions";
+import {
+  NO_WORKSPACES,
+  useMayCreateWorkspace,
+  useTemplateRights,
+  useWorkspaceOwners,
+} from "../../api/permissions";
 import { templateVersions, versionPresets } from "../../api/queries/templates";
 import { buildParameters, workspaces } from "../../api/queries/workspaces";
-import type { GetUsersResponse, Preset, PreviewParameter, Template, User, Workspace } from "../../api/types";
+import type {
+  GetUsersResponse,
+  Preset,
+  PreviewParameter,
+  Template,
+  User,
+  Workspace,
+} from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Button, ButtonLink } from "../../ui/Button";
@@ -28,7 +40,12 @@ import { useTitle } from "../../ui/title";
 import { templatePath } from "../templates/paths";
 import { useTemplate } from "../templates/useTemplate";
 import { beginning, changedBy, presetValues, type Beginning } from "./begin";
-import { buildValues, hasErrors, useDynamicParameters, type DynamicParameters } from "./dynamic-parameters";
+import {
+  buildValues,
+  hasErrors,
+  useDynamicParameters,
+  type DynamicParameters,
+} from "./dynamic-parameters";
 import { ExternalAuthStep, missingLinks, useExternalAuth } from "./ExternalAuthStep";
 import { suggestName } from "./names";
 import { ParameterField } from "./ParameterField";
@@ -39,19 +56,63 @@ export function CreateWorkspacePage() {
   const [params] = useSearchParams();
   const match = params.get("match");
   const mayCreate = useMayCreateWorkspace(template?.organization_id);
-  const existing = useQuery({ ...workspaces(match ?? "", 1, 1), enabled: params.get("mode") === "auto" && Boolean(match), refetchInterval: false });
+  const existing = useQuery({
+    ...workspaces(match ?? "", 1, 1),
+    enabled: params.get("mode") === "auto" && Boolean(match),
+    refetchInterval: false,
+  });
   if (!template) return view;
   if (match && params.get("mode") === "auto") {
     if (existing.isPending) return <Loading />;
-    if (existing.isLoadingError) return <Narrow><PageHead title="New workspace" crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]} /><Failure error={existing.error} title="Invalid match value" retry={() => void existing.refetch()} /></Narrow>;
+    if (existing.isLoadingError)
+      return (
+        <Narrow>
+          <PageHead
+            title="New workspace"
+            crumbs={[
+              ["Templates", "/templates"],
+              [template.display_name || template.name, templatePath(template)],
+              ["New workspace"],
+            ]}
+          />
+          <Failure
+            error={existing.error}
+            title="Invalid match value"
+            retry={() => void existing.refetch()}
+          />
+        </Narrow>
+      );
     const found = existing.data?.workspaces[0];
     if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
   }
   if (mayCreate === false) {
-    return <Empty level={1} icon={LockKeyhole} title={NO_WORKSPACES} actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}>Somebody who administers the organization can give you the right.</Empty>;
+    return (
+      <Empty
+        level={1}
+        icon={LockKeyhole}
+        title={NO_WORKSPACES}
+        actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}
+      >
+        Somebody who administers the organization can give you the right.
+      </Empty>
+    );
   }
   if (template.deprecated) {
-    return <Narrow><PageHead title="New workspace" crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]} /><Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>{template.deprecation_message}</Notice></Narrow>;
+    return (
+      <Narrow>
+        <PageHead
+          title="New workspace"
+          crumbs={[
+            ["Templates", "/templates"],
+            [template.display_name || template.name, templatePath(template)],
+            ["New workspace"],
+          ]}
+        />
+        <Notice kind="warning" title={`${template.display_name || template.name} is deprecated`}>
+          {template.deprecation_message}
+        </Notice>
+      </Narrow>
+    );
   }
   return <Prepared template={template} />;
 }
@@ -63,13 +124,24 @@ function Prepared({ template }: { template: Template }) {
   const values = useQuery({ ...buildParameters(like ?? ""), enabled: like !== null });
   if (like !== null && values.isPending) return <SkeletonRows rows={3} />;
   // Without them it would not be a duplicate, and nobody would see that it is none.
-  if (like !== null && values.isLoadingError) return <Failure title="The values of the other workspace could not be read" error={values.error} retry={() => void values.refetch()} />;
+  if (like !== null && values.isLoadingError)
+    return (
+      <Failure
+        title="The values of the other workspace could not be read"
+        error={values.error}
+        retry={() => void values.refetch()}
+      />
+    );
   const copied = Object.fromEntries((values.data ?? []).map((item) => [item.name, item.value]));
   return <CreateForm template={template} start={{ ...copied, ...fromAddress(params) }} />;
 }
 
 function fromAddress(params: URLSearchParams): Record<string, string> {
-  return Object.fromEntries([...params].filter(([name]) => name.startsWith("param.")).map(([name, value]) => [name.slice("param.".length), value]));
+  return Object.fromEntries(
+    [...params]
+      .filter(([name]) => name.startsWith("param."))
+      .map(([name, value]) => [name.slice("param.".length), value]),
+  );
 }
 
 function CreateForm({ template, start }: { template: Template; start: Record<string, string> }) {
@@ -82,7 +154,10 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
   const [preset, setPreset] = useState<Preset | null>(null);
   const [left, setLeft] = useState<Beginning["left"]>(null);
   const [own, setOwn] = useState(start); // what no preset has chosen
-  const locked = useMemo(() => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)), [params]);
+  const locked = useMemo(
+    () => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)),
+    [params],
+  );
   const dynamic = useDynamicParameters(version, owner.id, start);
   // A default preset that came after what somebody has typed would write over it, and one that came after "Create" be none.
   const presets = useQuery(versionPresets(version));
@@ -92,7 +167,9 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
   const create = async (name: string) => {
     const made = await post<Workspace>(`/api/v2/users/${owner.id}/workspaces`, {
       name,
-      ...(version === template.active_version_id ? { template_id: template.id } : { template_version_id: version }),
+      ...(version === template.active_version_id
+        ? { template_id: template.id }
+        : { template_version_id: version }),
       ...(preset ? { template_version_preset_id: preset.ID } : {}),
       rich_parameter_values: buildValues(dynamic),
     });
@@ -102,55 +179,172 @@ function CreateForm({ template, start }: { template: Template; start: Record<str
   const [suggestion, suggest] = useState(suggestName);
   const auto = params.get("mode") === "auto";
   const [asking, setAsking] = useState(auto);
-  const nobody = !may.self && owner.id === me.id ? "Choose an owner: you may not have workspaces of your own here." : "";
-  const blocked = nobody || (missing.length > 0 ? missingLinks(missing, linked) : hasErrors(dynamic) ? "Mend the parameters marked above." : "");
+  const nobody =
+    !may.self && owner.id === me.id
+      ? "Choose an owner: you may not have workspaces of your own here."
+      : "";
+  const blocked =
+    nobody ||
+    (missing.length > 0
+      ? missingLinks(missing, linked)
+      : hasErrors(dynamic)
+        ? "Mend the parameters marked above."
+        : "");
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
-  const shown = (dynamic.parameters ?? []);
+  const shown = dynamic.parameters ?? [];
   return (
     <Narrow>
-      <PageHead title="New workspace" icon={<Avatar name={template.name} src={template.icon} size="lg" square />} crumbs={[["Templates", "/templates"], [template.display_name || template.name, templatePath(template)], ["New workspace"]]}
-        description={template.description || template.display_name || template.name} />
+      <PageHead
+        title="New workspace"
+        icon={<Avatar name={template.name} src={template.icon} size="lg" square />}
+        crumbs={[
+          ["Templates", "/templates"],
+          [template.display_name || template.name, templatePath(template)],
+          ["New workspace"],
+        ]}
+        description={template.description || template.display_name || template.name}
+      />
       <form onSubmit={form.submit}>
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
-          <Section title="General" description="The name is part of its address, and cannot be that of another workspace of the same owner.">
+          <Section
+            title="General"
+            description="The name is part of its address, and cannot be that of another workspace of the same owner."
+          >
             <Stack>
               <div className="flex flex-col gap-1.5">
-                <TextField label="Workspace name" name="name" required value={form.values.name} problem={form.problem("name")} autoComplete="off" spellCheck={false} maxLength={32} autoFocus={!auto} onChange={(value) => form.set("name", value)} />
-                <div className="text-sm text-muted">Need a suggestion? <button type="button" className="font-medium text-accent-text hover:underline" onClick={() => { form.set("name", suggestion); suggest(suggestName()); }}>{suggestion}</button></div>
+                <TextField
+                  label="Workspace name"
+                  name="name"
+                  required
+                  value={form.values.name}
+                  problem={form.problem("name")}
+                  autoComplete="off"
+                  spellCheck={false}
+                  maxLength={32}
+                  autoFocus={!auto}
+                  onChange={(value) => form.set("name", value)}
+                />
+                <div className="text-sm text-muted">
+                  Need a suggestion?{" "}
+                  <button
+                    type="button"
+                    className="font-medium text-accent-text hover:underline"
+                    onClick={() => {
+                      form.set("name", suggestion);
+                      suggest(suggestName());
+                    }}
+                  >
+                    {suggestion}
+                  </button>
+                </div>
               </div>
               {may.others ? <OwnerField value={owner} onChange={setOwner} /> : null}
-              <VersionField template={template} value={version} onChange={(next) => { setVersion(next); setPreset(null); setLeft(null); }} />
+              <VersionField
+                template={template}
+                value={version}
+                onChange={(next) => {
+                  setVersion(next);
+                  setPreset(null);
+                  setLeft(null);
+                }}
+              />
             </Stack>
           </Section>
-          <ExternalAuthStep version={version} user={linked === null ? "me" : owner.id} name={linked} />
-          {presets.isLoadingError ? <Failure title="The presets of the template could not be read" error={presets.error} retry={() => void presets.refetch()} /> : null}
-          <Presets version={version} presets={presets.data} chosen={preset} name={params.get("preset") ?? ""} own={own} locked={locked} left={left} onChoose={(next) => {
-            setPreset(next.preset);
-            setLeft(next.left);
-            if (Object.keys(next.values).length > 0) dynamic.choose(next.values);
-          }} />
-          {!ready ? <SkeletonRows rows={2} /> : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
-            <Section title="Parameters" description="What this workspace is to be. Other parameters may appear as you choose.">
-              <Stack className="gap-6" >
-                {dynamic.diagnostics.map((item, index) => <Notice key={index} kind={item.severity === "error" ? "error" : "warning"} title={item.summary}>{item.detail}</Notice>)}
+          <ExternalAuthStep
+            version={version}
+            user={linked === null ? "me" : owner.id}
+            name={linked}
+          />
+          {presets.isLoadingError ? (
+            <Failure
+              title="The presets of the template could not be read"
+              error={presets.error}
+              retry={() => void presets.refetch()}
+            />
+          ) : null}
+          <Presets
+            version={version}
+            presets={presets.data}
+            chosen={preset}
+            name={params.get("preset") ?? ""}
+            own={own}
+            locked={locked}
+            left={left}
+            onChoose={(next) => {
+              setPreset(next.preset);
+              setLeft(next.left);
+              if (Object.keys(next.values).length > 0) dynamic.choose(next.values);
+            }}
+          />
+          {!ready ? (
+            <SkeletonRows rows={2} />
+          ) : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
+            <Section
+              title="Parameters"
+              description="What this workspace is to be. Other parameters may appear as you choose."
+            >
+              <Stack className="gap-6">
+                {dynamic.diagnostics.map((item, index) => (
+                  <Notice
+                    key={index}
+                    kind={item.severity === "error" ? "error" : "warning"}
+                    title={item.summary}
+                  >
+                    {item.detail}
+                  </Notice>
+                ))}
                 {shown.map((parameter) => (
-                  <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => {
-                    setOwn((old) => ({ ...old, [parameter.name]: value }));
-                    dynamic.choose({ [parameter.name]: value });
-                  }} locked={locked.has(parameter.name) ? "Set by the link you followed." : preset_names.has(parameter.name) ? "Set by the preset." : ""} fromPreset={preset_names.has(parameter.name)} />
+                  <ParameterField
+                    key={parameter.name}
+                    parameter={parameter}
+                    value={dynamic.valueOf(parameter)}
+                    onChange={(value) => {
+                      setOwn((old) => ({ ...old, [parameter.name]: value }));
+                      dynamic.choose({ [parameter.name]: value });
+                    }}
+                    locked={
+                      locked.has(parameter.name)
+                        ? "Set by the link you followed."
+                        : preset_names.has(parameter.name)
+                          ? "Set by the preset."
+                          : ""
+                    }
+                    fromPreset={preset_names.has(parameter.name)}
+                  />
                 ))}
               </Stack>
             </Section>
           )}
           <div className="flex flex-wrap items-center justify-end gap-2">
-            {blocked ? <p id="create-blocked" className="mr-auto text-sm text-muted">{blocked}</p> : null}
+            {blocked ? (
+              <p id="create-blocked" className="mr-auto text-sm text-muted">
+                {blocked}
+              </p>
+            ) : null}
             <ButtonLink to="/workspaces">Cancel</ButtonLink>
-            <Button type="submit" look="primary" data-testid="create" busy={form.busy} disabled={blocked !== "" || !ready} aria-describedby={blocked ? "create-blocked" : undefined}>Create workspace</Button>
+            <Button
+              type="submit"
+              look="primary"
+              data-testid="create"
+              busy={form.busy}
+              disabled={blocked !== "" || !ready}
+              aria-describedby={blocked ? "create-blocked" : undefined}
+            >
+              Create workspace
+            </Button>
           </div>
         </Stack>
       </form>
-      <AutoCreate open={asking && ready && blocked === ""} template={template} name={form.values.name || suggestion} preset={preset} dynamic={dynamic} onClose={() => setAsking(false)} onConfirm={() => create(form.values.name || suggestion)} />
+      <AutoCreate
+        open={asking && ready && blocked === ""}
+        template={template}
+        name={form.values.name || suggestion}
+        preset={preset}
+        dynamic={dynamic}
+        onClose={() => setAsking(false)}
+        onConfirm={() => create(form.values.name || suggestion)}
+      />
     </Narrow>
   );
 }
@@ -167,16 +361,53 @@ interface AutoCreateProps {
 
 // A link must not be able to spend somebody's resources by being opened. What is asked about is what is sent, whoever has
 // chosen it: the link, a preset or the template.
-function AutoCreate({ open, template, name, preset, dynamic, onClose, onConfirm }: AutoCreateProps) {
+function AutoCreate({
+  open,
+  template,
+  name,
+  preset,
+  dynamic,
+  onClose,
+  onConfirm,
+}: AutoCreateProps) {
   const shown = (parameter: PreviewParameter) => {
     const value = dynamic.valueOf(parameter);
     return parameter.styling.mask_input && value !== "" ? "••••••" : value;
   };
   const parameters = dynamic.parameters ?? [];
   return (
-    <Confirm open={open} onClose={onClose} danger={false} title={`Create the workspace ${name}?`} confirm="Confirm and create" onConfirm={onConfirm}>
-      <p>The link you followed creates a workspace from the template <strong>{template.display_name || template.name}</strong>{preset ? <> with the preset <strong>{preset.Name}</strong></> : null}. Go on only if you trust where it came from.</p>
-      {parameters.length > 0 ? <ul aria-label="Parameters" tabIndex={0} className="max-h-48 list-disc overflow-y-auto pl-5">{parameters.map((parameter) => <li key={parameter.name}><code>{parameter.name}</code> = <code>{shown(parameter)}</code></li>)}</ul> : null}
+    <Confirm
+      open={open}
+      onClose={onClose}
+      danger={false}
+      title={`Create the workspace ${name}?`}
+      confirm="Confirm and create"
+      onConfirm={onConfirm}
+    >
+      <p>
+        The link you followed creates a workspace from the template{" "}
+        <strong>{template.display_name || template.name}</strong>
+        {preset ? (
+          <>
+            {" "}
+            with the preset <strong>{preset.Name}</strong>
+          </>
+        ) : null}
+        . Go on only if you trust where it came from.
+      </p>
+      {parameters.length > 0 ? (
+        <ul
+          aria-label="Parameters"
+          tabIndex={0}
+          className="max-h-48 list-disc overflow-y-auto pl-5"
+        >
+          {parameters.map((parameter) => (
+            <li key={parameter.name}>
+              <code>{parameter.name}</code> = <code>{shown(parameter)}</code>
+            </li>
+          ))}
+        </ul>
+      ) : null}
     </Confirm>
   );
 }
@@ -186,17 +417,61 @@ type Owner = Pick<User, "id" | "username">;
 function OwnerField({ value, onChange }: { value: Owner; onChange: (owner: Owner) => void }) {
   const me = useMe();
   const [text, setText] = useState("");
-  const found = useQuery({ queryKey: ["users", "search", text], queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })) }).data?.users ?? [me];
-  const users = found.some((user) => user.id === value.id) ? found : [me, ...found.filter((user) => user.id !== me.id)];
-  return <Combobox label="Owner" value={value.id} onChange={(id) => onChange(users.find((user) => user.id === id) ?? me)} onSearch={setText} options={users.map((user) => ({ value: user.id, text: user.username, hint: user.email, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" /> }))} />;
+  const found = useQuery({
+    queryKey: ["users", "search", text],
+    queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
+  }).data?.users ?? [me];
+  const users = found.some((user) => user.id === value.id)
+    ? found
+    : [me, ...found.filter((user) => user.id !== me.id)];
+  return (
+    <Combobox
+      label="Owner"
+      value={value.id}
+      onChange={(id) => onChange(users.find((user) => user.id === id) ?? me)}
+      onSearch={setText}
+      options={users.map((user) => ({
+        value: user.id,
+        text: user.username,
+        hint: user.email,
+        icon: <Avatar name={user.username} src={user.avatar_url} size="xs" />,
+      }))}
+    />
+  );
 }
 
-function VersionField({ template, value, onChange }: { template: Template; value: string; onChange: (id: string) => void }) {
+function VersionField({
+  template,
+  value,
+  onChange,
+}: {
+  template: Template;
+  value: string;
+  onChange: (id: string) => void;
+}) {
   const may = useTemplateRights(template);
-  const versions = useQuery({ ...templateVersions(template.id), enabled: may.update === true }).data;
+  const versions = useQuery({
+    ...templateVersions(template.id),
+    enabled: may.update === true,
+  }).data;
   if (!versions || versions.length < 2) return null;
-  const usable = versions.filter((version) => version.job.status === "succeeded" && !version.archived || version.id === value);
-  return <SelectField label="Version" value={value} onChange={onChange} options={usable.map((version) => [version.id, version.id === template.active_version_id ? `${version.name} (active)` : version.name] as const)} />;
+  const usable = versions.filter(
+    (version) => (version.job.status === "succeeded" && !version.archived) || version.id === value,
+  );
+  return (
+    <SelectField
+      label="Version"
+      value={value}
+      onChange={onChange}
+      options={usable.map(
+        (version) =>
+          [
+            version.id,
+            version.id === template.active_version_id ? `${version.name} (active)` : version.name,
+          ] as const,
+      )}
+    />
+  );
 }
 
 const NONE = "";
@@ -228,18 +503,44 @@ function Presets({ version, presets, chosen, name, own, locked, left, onChoose }
   };
   return (
     <Section title="Preset" description="Values that belong together. Others can still be changed.">
-      <RadioCards label="Preset" columns value={chosen?.ID ?? NONE} onChange={press}
-        options={[{ value: NONE, text: "None", hint: "Choose everything yourself." }, ...presets.map((item) => {
-          const against = changedBy(item, own).filter((parameter) => locked.has(parameter));
-          return {
-            value: item.ID,
-            text: <>{item.Name} {item.Default ? <Tag>Default</Tag> : null} {(item.DesiredPrebuildInstances ?? 0) > 0 ? <Tag tone="good" title="Some are built ahead: it starts at once.">Prebuilt</Tag> : null}</>,
-            hint: against.length > 0 ? `It would change ${against.join(", ")}, which the link you followed has set.` : item.Description,
-            disabled: against.length > 0,
-            icon: item.Icon ? <Avatar name={item.Name} src={item.Icon} size="sm" square /> : undefined,
-          };
-        })]} />
-      {left ? <p role="status" className="mt-2 text-sm text-muted">{left.preset.Name} is not used: it would change {left.changes.join(", ")}.</p> : null}
+      <RadioCards
+        label="Preset"
+        columns
+        value={chosen?.ID ?? NONE}
+        onChange={press}
+        options={[
+          { value: NONE, text: "None", hint: "Choose everything yourself." },
+          ...presets.map((item) => {
+            const against = changedBy(item, own).filter((parameter) => locked.has(parameter));
+            return {
+              value: item.ID,
+              text: (
+                <>
+                  {item.Name} {item.Default ? <Tag>Default</Tag> : null}{" "}
+                  {(item.DesiredPrebuildInstances ?? 0) > 0 ? (
+                    <Tag tone="good" title="Some are built ahead: it starts at once.">
+                      Prebuilt
+                    </Tag>
+                  ) : null}
+                </>
+              ),
+              hint:
+                against.length > 0
+                  ? `It would change ${against.join(", ")}, which the link you followed has set.`
+                  : item.Description,
+              disabled: against.length > 0,
+              icon: item.Icon ? (
+                <Avatar name={item.Name} src={item.Icon} size="sm" square />
+              ) : undefined,
+            };
+          }),
+        ]}
+      />
+      {left ? (
+        <p role="status" className="mt-2 text-sm text-muted">
+          {left.preset.Name} is not used: it would change {left.changes.join(", ")}.
+        </p>
+      ) : null}
     </Section>
   );
 }

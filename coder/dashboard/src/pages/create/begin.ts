@@ -4,10 +4,14 @@ import type { Preset } from "../../api/types";
 
 type Values = Readonly<Record<string, string>>;
 
-export const presetValues = (preset: Preset): Record<string, string> => Object.fromEntries(preset.Parameters.map((item) => [item.Name, item.Value]));
+export const presetValues = (preset: Preset): Record<string, string> =>
+  Object.fromEntries(preset.Parameters.map((item) => [item.Name, item.Value]));
 
 /** The parameters to which the preset would give another value than `own` does. */
-export const changedBy = (preset: Preset, own: Values): string[] => preset.Parameters.filter(({ Name, Value }) => Name in own && own[Name] !== Value).map(({ Name }) => Name);
+export const changedBy = (preset: Preset, own: Values): string[] =>
+  preset.Parameters.filter(({ Name, Value }) => Name in own && own[Name] !== Value).map(
+    ({ Name }) => Name,
+  );
 
 export interface Beginning {
   preset: Preset | null;
@@ -25,5 +29,9 @@ export function beginning(presets: readonly Preset[], named: string, own: Values
   const changes = changedBy(preset, own);
   if (changes.length === 0) return { preset, values: presetValues(preset), left: null };
   // A link that names a preset and another value of one of its parameters means the rest of the preset.
-  return { preset: null, values: asked ? { ...presetValues(preset), ...own } : {}, left: { preset, changes } };
+  return {
+    preset: null,
+    values: asked ? { ...presetValues(preset), ...own } : {},
+    left: { preset, changes },
+  };
 }

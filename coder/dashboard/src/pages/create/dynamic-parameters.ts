@@ -4,7 +4,11 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { useSocket } from "../../api/socket";
-import type { DynamicParametersResponse, FriendlyDiagnostic, PreviewParameter } from "../../api/types";
+import type {
+  DynamicParametersResponse,
+  FriendlyDiagnostic,
+  PreviewParameter,
+} from "../../api/types";
 
 const SETTLE_MS = 120;
 
@@ -21,7 +25,11 @@ export interface DynamicParameters {
   stale: boolean;
 }
 
-export function useDynamicParameters(version: string | null, owner: string, start: Readonly<Record<string, string>>): DynamicParameters {
+export function useDynamicParameters(
+  version: string | null,
+  owner: string,
+  start: Readonly<Record<string, string>>,
+): DynamicParameters {
   const [chosen, setChosen] = useState(start);
   const [answer, setAnswer] = useState<DynamicParametersResponse | null>(null);
   const [sent, setSent] = useState(0);
@@ -44,7 +52,8 @@ export function useDynamicParameters(version: string | null, owner: string, star
     onMessage: (data) => {
       const next = data as DynamicParametersResponse;
       // An answer to values that are no longer there would undo what is being typed.
-      if (next.id >= last.current || (next.id < 0 && Object.keys(current.current).length === 0)) setAnswer(next);
+      if (next.id >= last.current || (next.id < 0 && Object.keys(current.current).length === 0))
+        setAnswer(next);
     },
   });
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -53,35 +62,58 @@ export function useDynamicParameters(version: string | null, owner: string, star
     last.current = 0;
   }, [version, owner]);
 
-  const choose = useCallback((values: Readonly<Record<string, string>>) => {
-    current.current = { ...current.current, ...values };
-    setChosen(current.current);
-    window.clearTimeout(timer.current);
-    timer.current = window.setTimeout(ask, SETTLE_MS);
-  }, [ask]);
+  const choose = useCallback(
+    (values: Readonly<Record<string, string>>) => {
+      current.current = { ...current.current, ...values };
+      setChosen(current.current);
+      window.clearTimeout(timer.current);
+      timer.current = window.setTimeout(ask, SETTLE_MS);
+    },
+    [ask],
+  );
 
   return {
-    parameters: answer?.parameters ? [...answer.parameters].sort((a, b) => a.order - b.order || a.name.localeCompare(b.name)) : answer ? [] : null,
+    parameters: answer?.parameters
+      ? [...answer.parameters].sort((a, b) => a.order - b.order || a.name.localeCompare(b.name))
+      : answer
+        ? []
+        : null,
     diagnostics: answer?.diagnostics ?? [],
     chosen,
     choose,
-    valueOf: (parameter) => chosen[parameter.name] ?? (parameter.value.valid ? parameter.value.value : parameter.default_value.valid ? parameter.default_value.value : ""),
+    valueOf: (parameter) =>
+      chosen[parameter.name] ??
+      (parameter.value.valid
+        ? parameter.value.value
+        : parameter.default_value.valid
+          ? parameter.default_value.value
+          : ""),
     stale: answer !== null && sent > answer.id && answer.id >= 0,
   };
 }
 
 /** The values to build with: every parameter that has one. */
 export function buildValues(state: DynamicParameters): { name: string; value: string }[] {
-  return (state.parameters ?? []).map((parameter) => ({ name: parameter.name, value: state.valueOf(parameter) }));
+  return (state.parameters ?? []).map((parameter) => ({
+    name: parameter.name,
+    value: state.valueOf(parameter),
+  }));
 }
 
 export function hasErrors(state: DynamicParameters): boolean {
-  return [...state.diagnostics, ...(state.parameters ?? []).flatMap((parameter) => parameter.diagnostics)].some((item) => item.severity === "error");
+  return [
+    ...state.diagnostics,
+    ...(state.parameters ?? []).flatMap((parameter) => parameter.diagnostics),
+  ].some((item) => item.severity === "error");
 }
 
 /** What is wrong with a value, for the person who chose it: the words of the template's author, not the name of the rule. */
-export function problemOf({ summary, detail, extra }: FriendlyDiagnostic): { title: string; detail: string } {
+export function problemOf({ summary, detail, extra }: FriendlyDiagnostic): {
+  title: string;
+  detail: string;
+} {
   if (extra.code === "required") return { title: "A value is needed.", detail: "" };
-  if (detail !== "" && /^Invalid parameter value according to/.test(summary)) return { title: detail, detail: "" };
+  if (detail !== "" && /^Invalid parameter value according to/.test(summary))
+    return { title: detail, detail: "" };
   return { title: summary, detail: detail === summary ? "" : detail };
 }

@@ -9,7 +9,11 @@ import { Loading } from "../../ui/Loading";
 import { Refused } from "./Refused";
 
 export function DeploymentLayout() {
-  return <SidePage label="Deployment" groups={DEPLOYMENT}><Outlet /></SidePage>;
+  return (
+    <SidePage label="Deployment" groups={DEPLOYMENT}>
+      <Outlet />
+    </SidePage>
+  );
 }
 
 export function ToFirstPage() {

@@ -6,7 +6,12 @@ import { Empty } from "../../ui/Empty";
 
 export function Refused({ what }: { what: string }) {
   return (
-    <Empty level={1} icon={LockKeyhole} title={`You may not see ${what}`} actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}>
+    <Empty
+      level={1}
+      icon={LockKeyhole}
+      title={`You may not see ${what}`}
+      actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}
+    >
       An owner of this deployment can give you a role that may.
     </Empty>
   );

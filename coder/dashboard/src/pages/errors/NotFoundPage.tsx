@@ -7,7 +7,12 @@ import { useTitle } from "../../ui/title";
 export function NotFoundPage() {
   useTitle("Page not found");
   return (
-    <Empty icon={Compass} title="Page not found" level={1} actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}>
+    <Empty
+      icon={Compass}
+      title="Page not found"
+      level={1}
+      actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}
+    >
       It may have been removed, or you may not have access to it.
     </Empty>
   );

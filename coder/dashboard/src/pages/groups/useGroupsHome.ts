@@ -10,5 +10,13 @@ export interface GroupsHome extends OrganizationView {
 export function useGroupsHome(): GroupsHome | null {
   const { organization } = useParams();
   const view = useOrganizationOf(organization);
-  return view ? { ...view, base: organization === undefined ? "/deployment/groups" : `/organizations/${organization}/groups` } : null;
+  return view
+    ? {
+        ...view,
+        base:
+          organization === undefined
+            ? "/deployment/groups"
+            : `/organizations/${organization}/groups`,
+      }
+    : null;
 }

@@ -28,25 +28,83 @@ export function InboxBell() {
   const count = inbox.data?.unread_count ?? 0;
   const shown = (inbox.data?.notifications ?? []).slice(0, SHOWN);
   return (
-    <Popover label="Inbox" className="w-108" open={open} onOpenChange={setOpen} trigger={
-      <IconButton label={count === 0 ? "Inbox, nothing unread" : `Inbox, ${count} unread`} className="relative" data-testid="inbox-bell">
-        <Bell />
-        {count > 0 ? <span aria-hidden="true" data-testid="unread-count" className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-solid-bad px-1 text-center text-[0.65rem] leading-4 font-semibold text-on-bad tabular-nums">{count > MOST ? `${MOST}+` : count}</span> : null}
-      </IconButton>
-    }>
+    <Popover
+      label="Inbox"
+      className="w-108"
+      open={open}
+      onOpenChange={setOpen}
+      trigger={
+        <IconButton
+          label={count === 0 ? "Inbox, nothing unread" : `Inbox, ${count} unread`}
+          className="relative"
+          data-testid="inbox-bell"
+        >
+          <Bell />
+          {count > 0 ? (
+            <span
+              aria-hidden="true"
+              data-testid="unread-count"
+              className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-solid-bad px-1 text-center text-[0.65rem] leading-4 font-semibold text-on-bad tabular-nums"
+            >
+              {count > MOST ? `${MOST}+` : count}
+            </span>
+          ) : null}
+        </IconButton>
+      }
+    >
       <header className="flex items-center gap-1 border-b border-line py-2 pr-2 pl-4">
         <h2 className="flex-1 font-semibold">Inbox</h2>
-        {count > 0 ? <Button size="sm" look="quiet" icon={<CheckCheck />} onClick={actions.readAll}>Mark all as read</Button> : null}
-        <Link to="/settings/notifications" aria-label="Notification settings" title="Notification settings" className={buttonClass("quiet", "sm", "w-7 px-0!")} onClick={() => setOpen(false)}><Settings /></Link>
+        {count > 0 ? (
+          <Button size="sm" look="quiet" icon={<CheckCheck />} onClick={actions.readAll}>
+            Mark all as read
+          </Button>
+        ) : null}
+        <Link
+          to="/settings/notifications"
+          aria-label="Notification settings"
+          title="Notification settings"
+          className={buttonClass("quiet", "sm", "w-7 px-0!")}
+          onClick={() => setOpen(false)}
+        >
+          <Settings />
+        </Link>
       </header>
-      {inbox.isError ? <div className="p-4"><Failure error={inbox.error} retry={() => void inbox.refetch()} /></div> : null}
-      {inbox.data && shown.length === 0 ? <p className="px-4 py-8 text-center text-base text-muted">No messages. What happens to your workspaces and account will stand here.</p> : null}
+      {inbox.isError ? (
+        <div className="p-4">
+          <Failure error={inbox.error} retry={() => void inbox.refetch()} />
+        </div>
+      ) : null}
+      {inbox.data && shown.length === 0 ? (
+        <p className="px-4 py-8 text-center text-base text-muted">
+          No messages. What happens to your workspaces and account will stand here.
+        </p>
+      ) : null}
       {/* A link in a message leads away: the panel has done its duty. */}
       {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions */}
-      <div className="max-h-[60vh] divide-y divide-line overflow-y-auto" onClick={(event) => { if (event.target instanceof Element && event.target.closest("a")) setOpen(false); }}>
-        {shown.map((message) => <Message key={message.id} message={message} compact onRead={(read) => actions.read(message, read)} />)}
+      <div
+        className="max-h-[60vh] divide-y divide-line overflow-y-auto"
+        onClick={(event) => {
+          if (event.target instanceof Element && event.target.closest("a")) setOpen(false);
+        }}
+      >
+        {shown.map((message) => (
+          <Message
+            key={message.id}
+            message={message}
+            compact
+            onRead={(read) => actions.read(message, read)}
+          />
+        ))}
       </div>
-      <footer className="border-t border-line p-1.5"><Link to="/inbox" className={buttonClass("quiet", "sm", "w-full")} onClick={() => setOpen(false)}>See all messages</Link></footer>
+      <footer className="border-t border-line p-1.5">
+        <Link
+          to="/inbox"
+          className={buttonClass("quiet", "sm", "w-full")}
+          onClick={() => setOpen(false)}
+        >
+          See all messages
+        </Link>
+      </footer>
     </Popover>
   );
 }

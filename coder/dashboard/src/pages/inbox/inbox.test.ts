@@ -4,7 +4,18 @@ import type { InboxNotification } from "../../api/types";
 import { withArrived, withRead, withStep } from "./inbox";
 import { ownPath } from "./own-path";
 
-const message = (id: string, read_at: string | null = null): InboxNotification => ({ id, user_id: "", template_id: "", targets: [], title: id, content: "", icon: "", actions: [], read_at, created_at: "" });
+const message = (id: string, read_at: string | null = null): InboxNotification => ({
+  id,
+  user_id: "",
+  template_id: "",
+  targets: [],
+  title: id,
+  content: "",
+  icon: "",
+  actions: [],
+  read_at,
+  created_at: "",
+});
 
 it("puts what arrives first, once", () => {
   const list = { notifications: [message("a"), message("b")], unread_count: 2 };
@@ -15,8 +26,14 @@ it("puts what arrives first, once", () => {
 
 it("marks one or all", () => {
   const list = { notifications: [message("a"), message("b")], unread_count: 2 };
-  expect(withRead(list, "a", "now", 1).notifications.map((item) => item.read_at)).toEqual(["now", null]);
-  expect(withRead(list, null, "now", 0).notifications.map((item) => item.read_at)).toEqual(["now", "now"]);
+  expect(withRead(list, "a", "now", 1).notifications.map((item) => item.read_at)).toEqual([
+    "now",
+    null,
+  ]);
+  expect(withRead(list, null, "now", 0).notifications.map((item) => item.read_at)).toEqual([
+    "now",
+    "now",
+  ]);
 });
 
 it("counts a message once, however often the step is taken", () => {
@@ -28,6 +45,11 @@ it("counts a message once, however often the step is taken", () => {
   expect(withStep(list, "of another page", "now").unread_count).toBe(1);
 });
 
-it.each([["https://here.test/@ana/dev?x=1", "/@ana/dev?x=1"], ["/templates", "/templates"], ["https://elsewhere.test/a", null], ["javascript:alert(1)", null]])("%s is ours as %s", (address, path) => {
+it.each([
+  ["https://here.test/@ana/dev?x=1", "/@ana/dev?x=1"],
+  ["/templates", "/templates"],
+  ["https://elsewhere.test/a", null],
+  ["javascript:alert(1)", null],
+])("%s is ours as %s", (address, path) => {
   expect(ownPath(address, "https://here.test")).toBe(path);
 });

@@ -35,11 +35,21 @@ interface MappingEditorProps {
   readOnly?: boolean;
 }
 
-export function MappingEditor({ value, onChange, nameLabel, targetLabel, targets, known = [], readOnly = false }: MappingEditorProps) {
+export function MappingEditor({
+  value,
+  onChange,
+  nameLabel,
+  targetLabel,
+  targets,
+  known = [],
+  readOnly = false,
+}: MappingEditorProps) {
   const [name, setName] = useState("");
   const [target, setTarget] = useState("");
   const list = useId();
-  const pairs = Object.entries(value).flatMap(([from, own]) => own.map((to) => [from, to] as const));
+  const pairs = Object.entries(value).flatMap(([from, own]) =>
+    own.map((to) => [from, to] as const),
+  );
   const add = () => {
     onChange(withPair(value, name.trim(), target));
     setName("");
@@ -49,19 +59,55 @@ export function MappingEditor({ value, onChange, nameLabel, targetLabel, targets
     <div className="flex flex-col gap-3">
       {readOnly ? null : (
         <div className="flex flex-wrap items-end gap-2">
-          <div className="min-w-44 flex-1"><TextField label={nameLabel} list={list} autoComplete="off" value={name} onChange={setName} /><datalist id={list}>{known.map((one) => <option key={one} value={one} />)}</datalist></div>
-          <div className="min-w-44 flex-1"><Combobox label={targetLabel} value={target} onChange={setTarget} options={targets} /></div>
-          <Button icon={<Plus />} disabled={name.trim() === "" || target === ""} onClick={add}>Add mapping</Button>
+          <div className="min-w-44 flex-1">
+            <TextField
+              label={nameLabel}
+              list={list}
+              autoComplete="off"
+              value={name}
+              onChange={setName}
+            />
+            <datalist id={list}>
+              {known.map((one) => (
+                <option key={one} value={one} />
+              ))}
+            </datalist>
+          </div>
+          <div className="min-w-44 flex-1">
+            <Combobox label={targetLabel} value={target} onChange={setTarget} options={targets} />
+          </div>
+          <Button icon={<Plus />} disabled={name.trim() === "" || target === ""} onClick={add}>
+            Add mapping
+          </Button>
         </div>
       )}
-      {pairs.length === 0 ? <p className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">No mappings yet.</p> : (
+      {pairs.length === 0 ? (
+        <p className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">
+          No mappings yet.
+        </p>
+      ) : (
         <ul aria-label="Mappings" className="divide-y divide-line rounded-lg border border-line">
           {pairs.map(([from, to]) => (
             <li key={`${from} ${to}`} className="flex items-center gap-3 px-3 py-1.5">
               <code className="min-w-0 flex-1 text-sm [overflow-wrap:anywhere]">{from}</code>
-              <span aria-hidden="true" className="text-faint">→</span><span className="sr-only">becomes</span>
-              <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">{targets.find((one) => one.value === to)?.text ?? <span className="text-warn">{to} (is gone)</span>}</span>
-              {readOnly ? null : <IconButton size="sm" label={`Remove ${from}`} onClick={() => onChange(withoutPair(value, from, to))}><X /></IconButton>}
+              <span aria-hidden="true" className="text-faint">
+                →
+              </span>
+              <span className="sr-only">becomes</span>
+              <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+                {targets.find((one) => one.value === to)?.text ?? (
+                  <span className="text-warn">{to} (is gone)</span>
+                )}
+              </span>
+              {readOnly ? null : (
+                <IconButton
+                  size="sm"
+                  label={`Remove ${from}`}
+                  onClick={() => onChange(withoutPair(value, from, to))}
+                >
+                  <X />
+                </IconButton>
+              )}
             </li>
           ))}
         </ul>

@@ -21,5 +21,9 @@ export function randomPassword(length = 20): string {
   const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789-_";
   const bytes = crypto.getRandomValues(new Uint8Array(length * 2));
   const usable = [...bytes].filter((byte) => byte < 256 - (256 % letters.length)); // every letter as likely
-  return usable.slice(0, length).map((byte) => letters[byte % letters.length]).join("").padEnd(length, "7");
+  return usable
+    .slice(0, length)
+    .map((byte) => letters[byte % letters.length])
+    .join("")
+    .padEnd(length, "7");
 }

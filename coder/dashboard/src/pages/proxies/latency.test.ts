@@ -22,11 +22,18 @@ it("asks nothing of what is no address", async () => {
   expect(asked).not.toHaveBeenCalled();
 });
 
-it.each([["nothing answers", () => Promise.reject(new TypeError("no"))], ["it is no proxy", async () => new Response("", { status: 404 })]])("says nothing where %s", async (_, answer) => {
+it.each([
+  ["nothing answers", () => Promise.reject(new TypeError("no"))],
+  ["it is no proxy", async () => new Response("", { status: 404 })],
+])("says nothing where %s", async (_, answer) => {
   vi.stubGlobal("fetch", answer);
   expect(await measure("https://here.test")).toBeNull();
 });
 
-it.each([[20, "good"], [200, "warn"], [900, "bad"]])("%d ms is %s", (ms, tone) => {
+it.each([
+  [20, "good"],
+  [200, "warn"],
+  [900, "bad"],
+])("%d ms is %s", (ms, tone) => {
   expect(latencyTone(ms)).toBe(tone);
 });

@@ -23,7 +23,11 @@ export async function measure(address: string): Promise<number | null> {
 async function once(address: string): Promise<number | null> {
   const began = performance.now();
   try {
-    const answer = await fetch(address, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(LIMIT_MS) });
+    const answer = await fetch(address, {
+      cache: "no-store",
+      credentials: "omit",
+      signal: AbortSignal.timeout(LIMIT_MS),
+    });
     await answer.arrayBuffer();
     return answer.ok ? performance.now() - began : null;
   } catch {

@@ -8,10 +8,24 @@ import { Refusal, visit } from "../../test/world";
 import { SetupPage } from "./SetupPage";
 
 it("leads whoever has made the first account to a first template", async () => {
-  const page = visit([{ path: "/setup", Component: SetupPage }, { path: "*", element: "somewhere" }], "/setup", {
-    "GET /api/v2/users/first": new Refusal(404, "none"), "GET /api/v2/users/authmethods": { password: { enabled: true }, github: { enabled: false }, oidc: { enabled: false } },
-    "GET /api/v2/appearance": { application_name: "" }, "POST /api/v2/users/first": {}, "POST /api/v2/users/login": {},
-  });
+  const page = visit(
+    [
+      { path: "/setup", Component: SetupPage },
+      { path: "*", element: "somewhere" },
+    ],
+    "/setup",
+    {
+      "GET /api/v2/users/first": new Refusal(404, "none"),
+      "GET /api/v2/users/authmethods": {
+        password: { enabled: true },
+        github: { enabled: false },
+        oidc: { enabled: false },
+      },
+      "GET /api/v2/appearance": { application_name: "" },
+      "POST /api/v2/users/first": {},
+      "POST /api/v2/users/login": {},
+    },
+  );
   await userEvent.type(await screen.findByLabelText(/Email/), "ana@example.com");
   await userEvent.type(screen.getByLabelText(/Password/), "a-long-password-1");
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
@@ -23,10 +37,24 @@ it("leads whoever has made the first account to a first template", async () => {
 
 it("makes one account, however often signing in to it fails", async () => {
   let login: unknown = new Refusal(500, "The database is gone.");
-  const page = visit([{ path: "/setup", Component: SetupPage }, { path: "*", element: "somewhere" }], "/setup", {
-    "GET /api/v2/users/first": new Refusal(404, "none"), "GET /api/v2/users/authmethods": { password: { enabled: true }, github: { enabled: false }, oidc: { enabled: false } },
-    "GET /api/v2/appearance": { application_name: "" }, "POST /api/v2/users/first": {}, "POST /api/v2/users/login": () => login,
-  });
+  const page = visit(
+    [
+      { path: "/setup", Component: SetupPage },
+      { path: "*", element: "somewhere" },
+    ],
+    "/setup",
+    {
+      "GET /api/v2/users/first": new Refusal(404, "none"),
+      "GET /api/v2/users/authmethods": {
+        password: { enabled: true },
+        github: { enabled: false },
+        oidc: { enabled: false },
+      },
+      "GET /api/v2/appearance": { application_name: "" },
+      "POST /api/v2/users/first": {},
+      "POST /api/v2/users/login": () => login,
+    },
+  );
   await userEvent.type(await screen.findByLabelText(/Email/), "ana@example.com");
   await userEvent.type(screen.getByLabelText(/Password/), "a-long-password-1");
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
@@ -34,5 +62,9 @@ it("makes one account, however often signing in to it fails", async () => {
   login = {};
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
   await screen.findByText("somewhere");
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/first", "/api/v2/users/login", "/api/v2/users/login"]);
+  expect(page.sent.map((one) => one.path)).toEqual([
+    "/api/v2/users/first",
+    "/api/v2/users/login",
+    "/api/v2/users/login",
+  ]);
 });

@@ -20,14 +20,31 @@ const SAID: Readonly<Record<Task["status"], string | null>> = {
 export function TaskProgress({ task, workspace }: { task: Task; workspace: Workspace }) {
   const said = SAID[task.status];
   const build = workspace.latest_build;
-  if (said === null) return <Section title="Workspace"><p className="text-muted">The workspace sleeps while the task is paused. Resume it to open its applications.</p></Section>;
+  if (said === null)
+    return (
+      <Section title="Workspace">
+        <p className="text-muted">
+          The workspace sleeps while the task is paused. Resume it to open its applications.
+        </p>
+      </Section>
+    );
   const built = !isActive(workspace) && build.job.status === "succeeded";
   return (
     <Section title="Workspace" description={said}>
       <div className="flex flex-col gap-3">
-        {build.job.status === "pending" ? <WaitingNotice organization={workspace.organization_id} job={build.job} /> : null}
-        {build.job.error ? <Notice kind="error" title="The build failed."><p>{build.job.error}</p></Notice> : null}
-        {built ? agentsOf(workspace).map((agent) => <AgentLogs key={agent.id} agent={agent} />) : <BuildLog key={build.id} build={build.id} />}
+        {build.job.status === "pending" ? (
+          <WaitingNotice organization={workspace.organization_id} job={build.job} />
+        ) : null}
+        {build.job.error ? (
+          <Notice kind="error" title="The build failed.">
+            <p>{build.job.error}</p>
+          </Notice>
+        ) : null}
+        {built ? (
+          agentsOf(workspace).map((agent) => <AgentLogs key={agent.id} agent={agent} />)
+        ) : (
+          <BuildLog key={build.id} build={build.id} />
+        )}
       </div>
     </Section>
   );

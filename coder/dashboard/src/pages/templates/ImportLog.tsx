@@ -8,5 +8,13 @@ import { useVersionLog } from "../workspace/logs";
 export function ImportLog({ version, height = "18rem" }: { version: string; height?: string }) {
   const { lines, ended } = useVersionLog(version);
   const shown = useMemo(() => jobLines(lines), [lines]);
-  return <LogView label="Build log" lines={shown} height={height} empty={emptyLog(ended)} testId="import-log" />;
+  return (
+    <LogView
+      label="Build log"
+      lines={shown}
+      height={height}
+      empty={emptyLog(ended)}
+      testId="import-log"
+    />
+  );
 }

@@ -16,5 +16,7 @@ export function templatePath(template: Pick<Template, "organization_name" | "nam
 
 /** The address of this template as the page's own has it, so that its menus know which page is shown. */
 export function useTemplateHome(template: Pick<Template, "organization_name" | "name">): string {
-  return useParams()["organization"] === undefined ? `/templates/${seg(template.name)}` : templatePath(template);
+  return useParams()["organization"] === undefined
+    ? `/templates/${seg(template.name)}`
+    : templatePath(template);
 }

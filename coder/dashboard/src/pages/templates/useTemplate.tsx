@@ -11,11 +11,18 @@ import { SkeletonRows } from "../../ui/Loading";
 import { NotFoundPage } from "../errors/NotFoundPage";
 
 /** `view` is what to show while there is no template. */
-export function useTemplate(): { template: Template; view: null } | { template: null; view: ReactNode } {
+export function useTemplate():
+  { template: Template; view: null } | { template: null; view: ReactNode } {
   const params = useParams();
-  const found = useQuery(templateByName(params["organization"] ?? "default", params["template"] ?? ""));
+  const found = useQuery(
+    templateByName(params["organization"] ?? "default", params["template"] ?? ""),
+  );
   if (found.data) return { template: found.data, view: null };
   if (found.isPending) return { template: null, view: <SkeletonRows rows={3} /> };
-  if (found.error instanceof ApiError && found.error.status === 404) return { template: null, view: <NotFoundPage /> };
-  return { template: null, view: <Failure error={found.error} retry={() => void found.refetch()} /> };
+  if (found.error instanceof ApiError && found.error.status === 404)
+    return { template: null, view: <NotFoundPage /> };
+  return {
+    template: null,
+    view: <Failure error={found.error} retry={() => void found.refetch()} />,
+  };
 }

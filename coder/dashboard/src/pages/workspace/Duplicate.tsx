@@ -7,7 +7,17 @@ import { MenuItem, MenuNote } from "../../ui/Menu";
 import { duplicatePath } from "./paths";
 
 /** `mayCreate` is asked for before the menu opens: an entry that came late would move the others under the pointer. */
-export function Duplicate({ workspace, mayCreate }: { workspace: Workspace; mayCreate: boolean | undefined }) {
+export function Duplicate({
+  workspace,
+  mayCreate,
+}: {
+  workspace: Workspace;
+  mayCreate: boolean | undefined;
+}) {
   if (mayCreate === false) return <MenuNote>{NO_WORKSPACES}</MenuNote>;
-  return mayCreate ? <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>Duplicate…</MenuItem> : null;
+  return mayCreate ? (
+    <MenuItem icon={<Copy />} to={duplicatePath(workspace)}>
+      Duplicate…
+    </MenuItem>
+  ) : null;
 }

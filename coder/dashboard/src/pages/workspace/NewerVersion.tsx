@@ -5,7 +5,15 @@ import { templateVersion } from "../../api/queries/templates";
 import type { Workspace } from "../../api/types";
 
 export function NewerVersion({ workspace }: { workspace: Workspace }) {
-  const version = useQuery({ ...templateVersion(workspace.template_active_version_id), enabled: workspace.outdated }).data;
+  const version = useQuery({
+    ...templateVersion(workspace.template_active_version_id),
+    enabled: workspace.outdated,
+  }).data;
   if (!version) return null;
-  return <p><strong className="font-medium text-text">{version.name}</strong>{version.message ? `: ${version.message}` : ""}</p>;
+  return (
+    <p>
+      <strong className="font-medium text-text">{version.name}</strong>
+      {version.message ? `: ${version.message}` : ""}
+    </p>
+  );
 }

@@ -12,18 +12,38 @@ import { counted } from "../../ui/words";
 
 export function Resources({ workspace }: { workspace: Workspace }) {
   const all = workspace.latest_build.resources;
-  const agents = all.flatMap((resource) => (resource.agents ?? []).map((agent) => ({ agent, external: resource.type === "coder_external_agent" })));
-  const rest = all.filter((resource) => !resource.hide && (!resource.agents?.length || (resource.metadata?.length ?? 0) > 0));
+  const agents = all.flatMap((resource) =>
+    (resource.agents ?? []).map((agent) => ({
+      agent,
+      external: resource.type === "coder_external_agent",
+    })),
+  );
+  const rest = all.filter(
+    (resource) =>
+      !resource.hide && (!resource.agents?.length || (resource.metadata?.length ?? 0) > 0),
+  );
   const hidden = all.filter((resource) => resource.hide && !resource.agents?.length);
   const [more, setMore] = useState(false);
   return (
     <>
-      {agents.map(({ agent, external }) => <AgentCard key={agent.id} workspace={workspace} agent={agent} external={external} />)}
+      {agents.map(({ agent, external }) => (
+        <AgentCard key={agent.id} workspace={workspace} agent={agent} external={external} />
+      ))}
       {rest.length > 0 || hidden.length > 0 ? (
         <section aria-label="Resources" className="flex flex-col gap-2">
           <h2 className="text-base font-semibold">Resources</h2>
-          {[...rest, ...(more ? hidden : [])].map((resource) => <ResourceRow key={resource.id} resource={resource} />)}
-          {hidden.length > 0 ? <button type="button" className="self-start text-sm font-medium text-accent-text hover:underline" onClick={() => setMore(!more)}>{more ? "Hide" : "Show"} {counted(hidden.length, "hidden resource")}</button> : null}
+          {[...rest, ...(more ? hidden : [])].map((resource) => (
+            <ResourceRow key={resource.id} resource={resource} />
+          ))}
+          {hidden.length > 0 ? (
+            <button
+              type="button"
+              className="self-start text-sm font-medium text-accent-text hover:underline"
+              onClick={() => setMore(!more)}
+            >
+              {more ? "Hide" : "Show"} {counted(hidden.length, "hidden resource")}
+            </button>
+          ) : null}
         </section>
       ) : null}
     </>
@@ -31,15 +51,30 @@ export function Resources({ workspace }: { workspace: Workspace }) {
 }
 
 export function ResourceRow({ resource }: { resource: WorkspaceResource }) {
-  const facts = (resource.metadata ?? []).filter((item) => item.key !== "type" && item.value !== "");
+  const facts = (resource.metadata ?? []).filter(
+    (item) => item.key !== "type" && item.value !== "",
+  );
   return (
     <div className="flex flex-wrap items-center gap-x-8 gap-y-3 rounded-xl border border-line bg-surface px-4 py-3">
       <div className="flex min-w-40 items-center gap-3">
         <Avatar name={resource.type} src={resource.icon} square />
-        <div className="min-w-0"><p className="text-sm text-muted">{resource.type}</p><p className="font-medium [overflow-wrap:anywhere]">{resource.name}</p></div>
+        <div className="min-w-0">
+          <p className="text-sm text-muted">{resource.type}</p>
+          <p className="font-medium [overflow-wrap:anywhere]">{resource.name}</p>
+        </div>
       </div>
-      {facts.length > 0 ? <dl className="flex flex-wrap gap-x-8 gap-y-2">{facts.map((item) => <Fact key={item.key} item={item} />)}</dl> : null}
-      {resource.daily_cost > 0 ? <span className="ml-auto"><Tag title="Counts towards the owner's quota each day.">{resource.daily_cost} a day</Tag></span> : null}
+      {facts.length > 0 ? (
+        <dl className="flex flex-wrap gap-x-8 gap-y-2">
+          {facts.map((item) => (
+            <Fact key={item.key} item={item} />
+          ))}
+        </dl>
+      ) : null}
+      {resource.daily_cost > 0 ? (
+        <span className="ml-auto">
+          <Tag title="Counts towards the owner's quota each day.">{resource.daily_cost} a day</Tag>
+        </span>
+      ) : null}
     </div>
   );
 }
@@ -50,8 +85,18 @@ function Fact({ item }: { item: WorkspaceResourceMetadata }) {
     <div className="min-w-0">
       <dt className="text-sm text-muted">{item.key}</dt>
       <dd className="flex items-center gap-1 font-medium">
-        <span className="max-w-72 truncate lg:max-w-128" title={shown ? item.value : undefined}>{shown ? item.value : "••••••••"}</span>
-        {item.sensitive ? <IconButton size="sm" label={shown ? `Hide ${item.key}` : `Show ${item.key}`} onClick={() => setShown(!shown)}>{shown ? <EyeOff /> : <Eye />}</IconButton> : null}
+        <span className="max-w-72 truncate lg:max-w-128" title={shown ? item.value : undefined}>
+          {shown ? item.value : "••••••••"}
+        </span>
+        {item.sensitive ? (
+          <IconButton
+            size="sm"
+            label={shown ? `Hide ${item.key}` : `Show ${item.key}`}
+            onClick={() => setShown(!shown)}
+          >
+            {shown ? <EyeOff /> : <Eye />}
+          </IconButton>
+        ) : null}
         <CopyButton iconOnly text={item.value} label={`Copy ${item.key}`} />
       </dd>
     </div>

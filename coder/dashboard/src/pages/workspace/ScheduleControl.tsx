@@ -13,11 +13,18 @@ import { workspacePath } from "./paths";
 
 const HOUR_MS = 3_600_000;
 
-export function ScheduleControl({ workspace, allowed }: { workspace: Workspace; allowed: boolean }) {
+export function ScheduleControl({
+  workspace,
+  allowed,
+}: {
+  workspace: Workspace;
+  allowed: boolean;
+}) {
   const queries = useQueryClient();
   const { deadline, max_deadline: latest, status } = workspace.latest_build;
   const extend = useMutation({
-    mutationFn: (to: Date) => put(`/api/v2/workspaces/${workspace.id}/extend`, { deadline: to.toISOString() }),
+    mutationFn: (to: Date) =>
+      put(`/api/v2/workspaces/${workspace.id}/extend`, { deadline: to.toISOString() }),
     onError: (error) => toast.failed("The time could not be changed", error),
     onSettled: () => queries.invalidateQueries({ queryKey: ["workspace"] }),
   });
@@ -25,8 +32,25 @@ export function ScheduleControl({ workspace, allowed }: { workspace: Workspace; 
   if (status !== "running" || !deadline) {
     return (
       <p className="text-sm text-muted">
-        {workspace.autostart_schedule ? <>Starts by itself{workspace.next_start_at ? <> <Ago at={workspace.next_start_at} /></> : null}. </> : status === "running" ? "Runs until it is stopped. " : "Does not start by itself. "}
-        <Link className="text-accent-text underline underline-offset-2" to={settings}>Schedule</Link>
+        {workspace.autostart_schedule ? (
+          <>
+            Starts by itself
+            {workspace.next_start_at ? (
+              <>
+                {" "}
+                <Ago at={workspace.next_start_at} />
+              </>
+            ) : null}
+            .{" "}
+          </>
+        ) : status === "running" ? (
+          "Runs until it is stopped. "
+        ) : (
+          "Does not start by itself. "
+        )}
+        <Link className="text-accent-text underline underline-offset-2" to={settings}>
+          Schedule
+        </Link>
       </p>
     );
   }
@@ -36,11 +60,32 @@ export function ScheduleControl({ workspace, allowed }: { workspace: Workspace; 
   return (
     <div className="flex items-center gap-1.5">
       <Clock className="size-4 text-muted" aria-hidden="true" />
-      <Link className="flex-1 text-sm hover:underline" to={settings} title={dateTime(deadline)} data-testid="schedule-controls-autostop">Stops <Ago at={deadline} /></Link>
+      <Link
+        className="flex-1 text-sm hover:underline"
+        to={settings}
+        title={dateTime(deadline)}
+        data-testid="schedule-controls-autostop"
+      >
+        Stops <Ago at={deadline} />
+      </Link>
       {allowed ? (
         <>
-          <IconButton size="sm" label="Subtract 1 hour from deadline" disabled={extend.isPending || end - HOUR_MS < least} onClick={() => shift(-HOUR_MS)}><Minus /></IconButton>
-          <IconButton size="sm" label="Add 1 hour to deadline" disabled={extend.isPending || Boolean(latest && end + HOUR_MS > Date.parse(latest))} onClick={() => shift(HOUR_MS)}><Plus /></IconButton>
+          <IconButton
+            size="sm"
+            label="Subtract 1 hour from deadline"
+            disabled={extend.isPending || end - HOUR_MS < least}
+            onClick={() => shift(-HOUR_MS)}
+          >
+            <Minus />
+          </IconButton>
+          <IconButton
+            size="sm"
+            label="Add 1 hour to deadline"
+            disabled={extend.isPending || Boolean(latest && end + HOUR_MS > Date.parse(latest))}
+            onClick={() => shift(HOUR_MS)}
+          >
+            <Plus />
+          </IconButton>
         </>
       ) : null}
     </div>

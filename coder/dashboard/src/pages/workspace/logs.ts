@@ -7,7 +7,9 @@ import type { ProvisionerJobLog, WorkspaceAgentLog } from "../../api/types";
 
 const KEPT = 50_000;
 
-function useLines<T extends { id: number }>(path: string | null): { lines: readonly T[]; ended: boolean } {
+function useLines<T extends { id: number }>(
+  path: string | null,
+): { lines: readonly T[]; ended: boolean } {
   const [lines, setLines] = useState<readonly T[]>([]);
   const [ended, setEnded] = useState(false);
   useEffect(() => {
@@ -42,6 +44,9 @@ function useLines<T extends { id: number }>(path: string | null): { lines: reado
   return { lines, ended };
 }
 
-export const useBuildLog = (build: string | null) => useLines<ProvisionerJobLog>(build && `/api/v2/workspacebuilds/${build}/logs`);
-export const useVersionLog = (version: string | null) => useLines<ProvisionerJobLog>(version && `/api/v2/templateversions/${version}/logs`);
-export const useAgentLog = (agent: string | null) => useLines<WorkspaceAgentLog>(agent && `/api/v2/workspaceagents/${agent}/logs`);
+export const useBuildLog = (build: string | null) =>
+  useLines<ProvisionerJobLog>(build && `/api/v2/workspacebuilds/${build}/logs`);
+export const useVersionLog = (version: string | null) =>
+  useLines<ProvisionerJobLog>(version && `/api/v2/templateversions/${version}/logs`);
+export const useAgentLog = (agent: string | null) =>
+  useLines<WorkspaceAgentLog>(agent && `/api/v2/workspaceagents/${agent}/logs`);

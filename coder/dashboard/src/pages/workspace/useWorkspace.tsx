@@ -22,8 +22,12 @@ export function useWorkspace(): Found {
   useWorkspaceWatch(found.data?.id, query.queryKey);
   if (!named) return { workspace: null, view: <NotFoundPage /> };
   // A workspace that can no longer be seen is gone from the page, too; any other failure leaves what was known.
-  if (found.error instanceof ApiError && found.error.status === 404) return { workspace: null, view: <NotFoundPage /> };
+  if (found.error instanceof ApiError && found.error.status === 404)
+    return { workspace: null, view: <NotFoundPage /> };
   if (found.data) return { workspace: found.data, view: null };
   if (found.isPending) return { workspace: null, view: <SkeletonRows rows={4} /> };
-  return { workspace: null, view: <Failure error={found.error} retry={() => void found.refetch()} /> };
+  return {
+    workspace: null,
+    view: <Failure error={found.error} retry={() => void found.refetch()} />,
+  };
 }

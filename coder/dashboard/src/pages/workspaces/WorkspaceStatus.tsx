@@ -8,8 +8,12 @@ export function WorkspaceStatus({ workspace }: { workspace: Workspace }) {
   const trouble = troubleOf(workspace);
   return (
     <span data-testid="workspace-status" data-status={workspace.latest_build.status}>
-      <StatusText tone={workspace.dormant_at ? "idle" : trouble?.[1] ?? tone} pulse={isActive(workspace)}>
-        <span className="sr-only">Workspace status: </span>{workspace.dormant_at ? "Dormant" : word}
+      <StatusText
+        tone={workspace.dormant_at ? "idle" : (trouble?.[1] ?? tone)}
+        pulse={isActive(workspace)}
+      >
+        <span className="sr-only">Workspace status: </span>
+        {workspace.dormant_at ? "Dormant" : word}
         {trouble ? <span className="font-normal"> · {trouble[0]}</span> : null}
       </StatusText>
     </span>

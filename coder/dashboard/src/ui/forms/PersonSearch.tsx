@@ -30,9 +30,25 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState("");
   const [busy, setBusy] = useState(false);
-  const anybody = useQuery({ ...users(text, 1, SHOWN), placeholderData: keepPreviousData, enabled: organization === undefined });
-  const inside = useQuery({ ...members(organization ?? "", text, 1, SHOWN), placeholderData: keepPreviousData, enabled: organization !== undefined });
-  const people: readonly Person[] = organization === undefined ? anybody.data?.users ?? [] : (inside.data?.members ?? []).map(({ user_id, username, email, avatar_url }) => ({ id: user_id, username, email, avatar_url }));
+  const anybody = useQuery({
+    ...users(text, 1, SHOWN),
+    placeholderData: keepPreviousData,
+    enabled: organization === undefined,
+  });
+  const inside = useQuery({
+    ...members(organization ?? "", text, 1, SHOWN),
+    placeholderData: keepPreviousData,
+    enabled: organization !== undefined,
+  });
+  const people: readonly Person[] =
+    organization === undefined
+      ? (anybody.data?.users ?? [])
+      : (inside.data?.members ?? []).map(({ user_id, username, email, avatar_url }) => ({
+          id: user_id,
+          username,
+          email,
+          avatar_url,
+        }));
   const offered = people.filter((person) => !without.has(person.id));
   const add = async () => {
     const person = offered.find((one) => one.id === chosen);
@@ -45,9 +61,30 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
   return (
     <div className="mb-4 flex flex-wrap items-end gap-2">
       <div className="min-w-60 max-w-md flex-1">
-        <Combobox label="User" hideLabel value={chosen} onChange={setChosen} onSearch={setText} placeholder="User email or username" options={offered.map((person) => ({ value: person.id, text: person.username, hint: person.email, icon: <Avatar name={person.username} src={person.avatar_url} size="xs" /> }))} />
+        <Combobox
+          label="User"
+          hideLabel
+          value={chosen}
+          onChange={setChosen}
+          onSearch={setText}
+          placeholder="User email or username"
+          options={offered.map((person) => ({
+            value: person.id,
+            text: person.username,
+            hint: person.email,
+            icon: <Avatar name={person.username} src={person.avatar_url} size="xs" />,
+          }))}
+        />
       </div>
-      <Button look="primary" icon={<UserPlus />} disabled={chosen === ""} busy={busy} onClick={() => void add()}>Add user</Button>
+      <Button
+        look="primary"
+        icon={<UserPlus />}
+        disabled={chosen === ""}
+        busy={busy}
+        onClick={() => void add()}
+      >
+        Add user
+      </Button>
     </div>
   );
 }

@@ -18,14 +18,32 @@ interface RolePickerProps {
 
 export function RolePicker({ name, chosen, roles, onChange, hints = {} }: RolePickerProps) {
   return (
-    <Popover label={`Roles of ${name}`} align="start" trigger={<IconButton size="sm" label="Edit user roles"><Pencil /></IconButton>}>
+    <Popover
+      label={`Roles of ${name}`}
+      align="start"
+      trigger={
+        <IconButton size="sm" label="Edit user roles">
+          <Pencil />
+        </IconButton>
+      }
+    >
       <fieldset className="flex flex-col gap-3">
         <legend className="mb-2 font-semibold">Roles of {name}</legend>
         {roles.map((role) => (
-          <Checkbox key={role.name} label={role.display_name || role.name} hint={hints[role.name]} checked={chosen.includes(role.name)} disabled={!role.assignable}
-            onChange={(on) => onChange(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))} />
+          <Checkbox
+            key={role.name}
+            label={role.display_name || role.name}
+            hint={hints[role.name]}
+            checked={chosen.includes(role.name)}
+            disabled={!role.assignable}
+            onChange={(on) =>
+              onChange(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))
+            }
+          />
         ))}
-        <p className="border-t border-line pt-2 text-sm text-muted">Everybody is a member besides: they may use what is shared with them.</p>
+        <p className="border-t border-line pt-2 text-sm text-muted">
+          Everybody is a member besides: they may use what is shared with them.
+        </p>
       </fieldset>
     </Popover>
   );

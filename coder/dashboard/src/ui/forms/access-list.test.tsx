@@ -5,14 +5,37 @@ import { expect, it } from "vitest";
 import { groupEntry } from "../../pages/groups/everyone";
 import { AccessList, type Entry } from "./AccessList";
 
-const ROLES = [["use", "Use", "make workspaces from it"], ["admin", "Admin", "change it"]] as const;
-const group = (id: string, name: string, members: number) => groupEntry({ id, name, display_name: "", organization_id: "o", avatar_url: "", total_member_count: members });
+const ROLES = [
+  ["use", "Use", "make workspaces from it"],
+  ["admin", "Admin", "change it"],
+] as const;
+const group = (id: string, name: string, members: number) =>
+  groupEntry({
+    id,
+    name,
+    display_name: "",
+    organization_id: "o",
+    avatar_url: "",
+    total_member_count: members,
+  });
 const everyone = group("o", "Everyone", 3);
 const staff = group("s", "staff", 1);
 
 function open(entries: readonly Entry[]) {
   const changes: string[] = [];
-  render(<AccessList label="Who" entries={entries} roles={ROLES} found={[everyone, staff]} onSearch={() => undefined} emptyText="" onChange={async (entry, role) => { changes.push(`${entry.name} ${role}`); }} />);
+  render(
+    <AccessList
+      label="Who"
+      entries={entries}
+      roles={ROLES}
+      found={[everyone, staff]}
+      onSearch={() => undefined}
+      emptyText=""
+      onChange={async (entry, role) => {
+        changes.push(`${entry.name} ${role}`);
+      }}
+    />,
+  );
   return changes;
 }
 
@@ -25,7 +48,9 @@ async function add(name: string) {
 it("asks before everybody gets a right, and says which", async () => {
   const changes = open([]);
   await add("Everyone");
-  expect(await screen.findByRole("dialog", { name: "Give “Use” to everybody?" })).toHaveTextContent("can then make workspaces from it");
+  expect(await screen.findByRole("dialog", { name: "Give “Use” to everybody?" })).toHaveTextContent(
+    "can then make workspaces from it",
+  );
   expect(changes).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
   expect(changes).toEqual([]);
@@ -34,7 +59,10 @@ it("asks before everybody gets a right, and says which", async () => {
   await waitFor(() => expect(changes).toEqual(["Everyone use"]));
 });
 
-it.each([["more", "use", "admin", true], ["less", "admin", "use", false]])("asks when everybody gets %s, not else", async (_, had, gets, asks) => {
+it.each([
+  ["more", "use", "admin", true],
+  ["less", "admin", "use", false],
+])("asks when everybody gets %s, not else", async (_, had, gets, asks) => {
   const changes = open([{ ...everyone, role: had }]);
   await userEvent.selectOptions(screen.getByLabelText("Role of Everyone"), gets);
   expect(screen.queryByRole("dialog") !== null).toBe(asks);

@@ -7,7 +7,17 @@ import { useChoice } from "./choice";
 import { RolePicker } from "./RolePicker";
 import { Toasts } from "../toast";
 
-const role = (name: string) => ({ name, display_name: name, organization_id: "", assignable: true, built_in: true, site_permissions: [], user_permissions: [], organization_permissions: [], organization_member_permissions: [] });
+const role = (name: string) => ({
+  name,
+  display_name: name,
+  organization_id: "",
+  assignable: true,
+  built_in: true,
+  site_permissions: [],
+  user_permissions: [],
+  organization_permissions: [],
+  organization_member_permissions: [],
+});
 const ROLES = [role("auditor"), role("owner")];
 
 /** A server that answers when the test says so. */
@@ -15,16 +25,37 @@ function world() {
   let had: string[] = [];
   const sent: string[][] = [];
   const answers: ((refused?: Error) => void)[] = [];
-  const send = (next: string[]) => new Promise<void>((done, refuse) => {
-    sent.push(next);
-    answers.push((refused) => { if (refused) refuse(refused); else { had = next; done(); } });
-  });
+  const send = (next: string[]) =>
+    new Promise<void>((done, refuse) => {
+      sent.push(next);
+      answers.push((refused) => {
+        if (refused) refuse(refused);
+        else {
+          had = next;
+          done();
+        }
+      });
+    });
   function Example() {
     const now = useQuery({ queryKey: ["roles"], queryFn: async () => had }).data;
-    const { value, choose } = useChoice(now ?? [], { send, seen: ["roles"], failed: "Not changed" });
-    return now ? <><p data-testid="now">{value.join()}</p><RolePicker name="ben" chosen={value} roles={ROLES} onChange={choose} /><Toasts /></> : null;
+    const { value, choose } = useChoice(now ?? [], {
+      send,
+      seen: ["roles"],
+      failed: "Not changed",
+    });
+    return now ? (
+      <>
+        <p data-testid="now">{value.join()}</p>
+        <RolePicker name="ben" chosen={value} roles={ROLES} onChange={choose} />
+        <Toasts />
+      </>
+    ) : null;
   }
-  render(<QueryClientProvider client={new QueryClient()}><Example /></QueryClientProvider>);
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <Example />
+    </QueryClientProvider>,
+  );
   return { sent, answers };
 }
 

@@ -5,8 +5,23 @@ import { expect, it, vi } from "vitest";
 import { GroupPage } from "../../pages/groups/GroupPage";
 import { visit } from "../../test/world";
 
-const member = (number: number) => ({ user_id: `u${number}`, username: `person-${number}`, email: `person-${number}@example.com`, avatar_url: "" });
-const group = { id: "g", name: "staff", display_name: "Staff", avatar_url: "", quota_allowance: 0, members: [], total_member_count: 0, source: "user", organization_id: "o" };
+const member = (number: number) => ({
+  user_id: `u${number}`,
+  username: `person-${number}`,
+  email: `person-${number}@example.com`,
+  avatar_url: "",
+});
+const group = {
+  id: "g",
+  name: "staff",
+  display_name: "Staff",
+  avatar_url: "",
+  quota_allowance: 0,
+  members: [],
+  total_member_count: 0,
+  source: "user",
+  organization_id: "o",
+};
 
 it("finds any member of a large organization for a group, at the server", async () => {
   const all = Array.from({ length: 2000 }, (_, number) => member(number));
@@ -29,6 +44,11 @@ it("finds any member of a large organization for a group, at the server", async 
   await userEvent.type(screen.getByRole("searchbox", { name: "Search options" }), "person-1987");
   await userEvent.click(await screen.findByRole("option", { name: /person-1987/ }));
   await userEvent.click(screen.getByRole("button", { name: "Add user" }));
-  await waitFor(() => expect(page.sent.at(-1)).toMatchObject({ path: "/api/v2/groups/g", body: { add_users: ["u1987"] } }));
+  await waitFor(() =>
+    expect(page.sent.at(-1)).toMatchObject({
+      path: "/api/v2/groups/g",
+      body: { add_users: ["u1987"] },
+    }),
+  );
   expect(page.asked.filter((one) => one === "GET /api/v2/users")).toEqual([]);
 });

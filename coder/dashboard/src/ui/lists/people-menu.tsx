@@ -8,12 +8,20 @@ const SHOWN = 25; // typing finds the rest
 
 export function peopleMenu(term: string, label: string): FilterMenu {
   return {
-    term, label, options: [{ value: "me", text: "Me" }],
+    term,
+    label,
+    options: [{ value: "me", text: "Me" }],
     find: (text) => ({
       queryKey: ["users", "menu", text],
-      queryFn: async () => (await get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: SHOWN }))).users.map((user) => ({
-        value: user.username, text: user.username, hint: user.name || user.email, icon: <Avatar name={user.username} src={user.avatar_url} size="xs" />,
-      })),
+      queryFn: async () =>
+        (
+          await get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: SHOWN }))
+        ).users.map((user) => ({
+          value: user.username,
+          text: user.username,
+          hint: user.name || user.email,
+          icon: <Avatar name={user.username} src={user.avatar_url} size="xs" />,
+        })),
     }),
   };
 }

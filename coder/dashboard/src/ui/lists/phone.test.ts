@@ -1,11 +1,25 @@
 // What every page is held to on a phone, read from the pages themselves: nothing they say is left out for want of width.
 import { describe, expect, it } from "vitest";
 
-const sources = import.meta.glob<string>(["../../pages/**/*.tsx", "!../../pages/dev/**", "!../../pages/**/*.test.tsx"], { query: "?raw", import: "default", eager: true });
-const lines = Object.entries(sources).flatMap(([file, text]) => text.split("\n").map((line) => ({ file: file.replace("../../pages/", ""), line: line.trim() })));
+const sources = import.meta.glob<string>(
+  ["../../pages/**/*.tsx", "!../../pages/dev/**", "!../../pages/**/*.test.tsx"],
+  { query: "?raw", import: "default", eager: true },
+);
+const lines = Object.entries(sources).flatMap(([file, text]) =>
+  text.split("\n").map((line) => ({ file: file.replace("../../pages/", ""), line: line.trim() })),
+);
 /** Columns that stand in a second line, each with the last header written before `extra: true`. */
 const extras = Object.entries(sources).flatMap(([file, text]) =>
-  [...text.matchAll(/\bextra: true\b/g)].map(({ index }) => [file.replace("../../pages/", ""), text.slice(0, index).match(/\bheader:\s*\S[^\n]*/g)?.at(-1)] as const),
+  [...text.matchAll(/\bextra: true\b/g)].map(
+    ({ index }) =>
+      [
+        file.replace("../../pages/", ""),
+        text
+          .slice(0, index)
+          .match(/\bheader:\s*\S[^\n]*/g)
+          ?.at(-1),
+      ] as const,
+  ),
 );
 
 /** Drawn on wide screens alone, and why nothing is lost by it. */
@@ -17,7 +31,13 @@ const DECORATION: Readonly<Record<string, string>> = {
 
 describe("a phone", () => {
   it("hides only what is said elsewhere", () => {
-    const hiding = new Set(lines.filter(({ line }) => /max-(?:sm|md|lg):(?:hidden|sr-only)|\bhidden (?:sm|md|lg):/.test(line)).map(({ file }) => file));
+    const hiding = new Set(
+      lines
+        .filter(({ line }) =>
+          /max-(?:sm|md|lg):(?:hidden|sr-only)|\bhidden (?:sm|md|lg):/.test(line),
+        )
+        .map(({ file }) => file),
+    );
     expect([...hiding].sort()).toEqual(Object.keys(DECORATION).sort());
   });
 

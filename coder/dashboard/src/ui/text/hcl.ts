@@ -7,7 +7,8 @@ interface State {
   heredocStarts: string;
 }
 
-const BLOCKS = /^(?:resource|data|variable|output|locals|module|provider|terraform|moved|import|check|dynamic|lifecycle|provisioner|connection|required_providers|backend)\b/;
+const BLOCKS =
+  /^(?:resource|data|variable|output|locals|module|provider|terraform|moved|import|check|dynamic|lifecycle|provisioner|connection|required_providers|backend)\b/;
 
 export const hcl: StreamParser<State> = {
   name: "hcl",

@@ -17,5 +17,14 @@ export function AgentStatus({ agent }: { agent: WorkspaceAgent }) {
 
 /** What the template's author has written about agents that do not connect, or are not well. */
 export function Troubleshooting({ agent }: { agent: Pick<WorkspaceAgent, "troubleshooting_url"> }) {
-  return /^https?:/i.test(agent.troubleshooting_url) ? <a className="text-sm font-medium underline" href={agent.troubleshooting_url} target="_blank" rel="noreferrer">Troubleshooting</a> : null;
+  return /^https?:/i.test(agent.troubleshooting_url) ? (
+    <a
+      className="text-sm font-medium underline"
+      href={agent.troubleshooting_url}
+      target="_blank"
+      rel="noreferrer"
+    >
+      Troubleshooting
+    </a>
+  ) : null;
 }

@@ -4,11 +4,19 @@ import { Ago } from "../../../ui/Ago";
 import { StatusText, type Tone } from "../../../ui/Badge";
 import { agentsOf } from "../../workspaces/status";
 
-const TONES: Record<WorkspaceAppStatus["state"], Tone> = { working: "busy", complete: "good", failure: "bad", idle: "idle" };
+const TONES: Record<WorkspaceAppStatus["state"], Tone> = {
+  working: "busy",
+  complete: "good",
+  failure: "bad",
+  idle: "idle",
+};
 const SHOWN = 8;
 
 export function AppStatuses({ workspace }: { workspace: Workspace }) {
-  const all = agentsOf(workspace).flatMap((agent) => agent.apps.flatMap((app) => app.statuses)).sort((a, b) => b.created_at.localeCompare(a.created_at)).slice(0, SHOWN);
+  const all = agentsOf(workspace)
+    .flatMap((agent) => agent.apps.flatMap((app) => app.statuses))
+    .sort((a, b) => b.created_at.localeCompare(a.created_at))
+    .slice(0, SHOWN);
   if (all.length === 0) return null;
   return (
     <section aria-label="Activity">
@@ -16,8 +24,21 @@ export function AppStatuses({ workspace }: { workspace: Workspace }) {
       <ol className="flex flex-col gap-2">
         {all.map((item) => (
           <li key={item.id} className="text-sm">
-            <StatusText tone={TONES[item.state]} pulse={item.state === "working"}>{item.message || item.state}</StatusText>
-            <p className="pl-4 text-xs text-muted"><Ago at={item.created_at} />{/^https?:/i.test(item.uri) ? <> · <a className="underline" href={item.uri} target="_blank" rel="noreferrer">Open</a></> : null}</p>
+            <StatusText tone={TONES[item.state]} pulse={item.state === "working"}>
+              {item.message || item.state}
+            </StatusText>
+            <p className="pl-4 text-xs text-muted">
+              <Ago at={item.created_at} />
+              {/^https?:/i.test(item.uri) ? (
+                <>
+                  {" "}
+                  ·{" "}
+                  <a className="underline" href={item.uri} target="_blank" rel="noreferrer">
+                    Open
+                  </a>
+                </>
+              ) : null}
+            </p>
           </li>
         ))}
       </ol>

@@ -17,13 +17,19 @@ export function isPlainLink(app: WorkspaceApp, address: string): boolean {
 /** For what is no plain link. The key is made only when somebody opens it. */
 export function openApp(app: WorkspaceApp, address: string): void {
   if (wantsKey(app, address)) {
-    void post<GenerateAPIKeyResponse>("/api/v2/users/me/keys")
-      .then(({ key }) => window.location.assign(address.replaceAll(TOKEN, key)), (error: unknown) => toast.failed(`${app.display_name || app.slug} could not be opened`, error));
+    void post<GenerateAPIKeyResponse>("/api/v2/users/me/keys").then(
+      ({ key }) => window.location.assign(address.replaceAll(TOKEN, key)),
+      (error: unknown) =>
+        toast.failed(`${app.display_name || app.slug} could not be opened`, error),
+    );
   } else window.open(address, `app-${app.id}`, SLIM);
 }
 
 /** What a menu's entry for it does. */
-export function appEntry(app: WorkspaceApp, address: string | null): { href?: string; onSelect?: () => void } {
+export function appEntry(
+  app: WorkspaceApp,
+  address: string | null,
+): { href?: string; onSelect?: () => void } {
   if (address === null) return {};
   return isPlainLink(app, address) ? { href: address } : { onSelect: () => openApp(app, address) };
 }

@@ -24,9 +24,30 @@ export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
   const known = useQuery(versionParameters(startVersion(workspace))).data ?? [];
   if (!known.some((parameter) => parameter.ephemeral)) return null;
   return (
-    <Popover label={`${verb} with build options`} open={open} onOpenChange={setOpen} className="w-96 p-4"
-      trigger={<IconButton look="secondary" label={`${verb} with build options`} data-testid="build-parameters-button" className="-ml-1.5"><ChevronDown /></IconButton>}>
-      <Options workspace={workspace} verb={verb} onBuild={(values) => { setOpen(false); onBuild(values); }} />
+    <Popover
+      label={`${verb} with build options`}
+      open={open}
+      onOpenChange={setOpen}
+      className="w-96 p-4"
+      trigger={
+        <IconButton
+          look="secondary"
+          label={`${verb} with build options`}
+          data-testid="build-parameters-button"
+          className="-ml-1.5"
+        >
+          <ChevronDown />
+        </IconButton>
+      }
+    >
+      <Options
+        workspace={workspace}
+        verb={verb}
+        onBuild={(values) => {
+          setOpen(false);
+          onBuild(values);
+        }}
+      />
     </Popover>
   );
 }
@@ -35,15 +56,42 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
   const dynamic = useDynamicParameters(startVersion(workspace), workspace.owner_id, {});
   const shown = dynamic.parameters?.filter((parameter) => parameter.ephemeral) ?? null;
   return (
-    <form className="flex flex-col gap-4" onSubmit={(event) => { event.preventDefault(); onBuild((shown ?? []).map((parameter) => ({ name: parameter.name, value: dynamic.valueOf(parameter) }))); }}>
+    <form
+      className="flex flex-col gap-4"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onBuild(
+          (shown ?? []).map((parameter) => ({
+            name: parameter.name,
+            value: dynamic.valueOf(parameter),
+          })),
+        );
+      }}
+    >
       <div>
         <h2 className="font-semibold">Build options</h2>
         <p className="text-sm text-muted">They hold for this build alone.</p>
       </div>
-      {shown === null ? <SkeletonRows rows={1} /> : shown.map((parameter) => (
-        <ParameterField key={parameter.name} parameter={parameter} value={dynamic.valueOf(parameter)} onChange={(value) => dynamic.choose({ [parameter.name]: value })} />
-      ))}
-      <Button type="submit" look="primary" data-testid="build-parameters-submit" disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}>{verb}</Button>
+      {shown === null ? (
+        <SkeletonRows rows={1} />
+      ) : (
+        shown.map((parameter) => (
+          <ParameterField
+            key={parameter.name}
+            parameter={parameter}
+            value={dynamic.valueOf(parameter)}
+            onChange={(value) => dynamic.choose({ [parameter.name]: value })}
+          />
+        ))
+      )}
+      <Button
+        type="submit"
+        look="primary"
+        data-testid="build-parameters-submit"
+        disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}
+      >
+        {verb}
+      </Button>
     </form>
   );
 }

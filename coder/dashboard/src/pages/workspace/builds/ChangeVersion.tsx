@@ -11,23 +11,56 @@ import { Loading } from "../../../ui/Loading";
 import { ago } from "../../../ui/time";
 import { startBuild, useAskingForValues } from "./builds";
 
-export function ChangeVersion({ workspace, onClose }: { workspace: Workspace; onClose: () => void }) {
+export function ChangeVersion({
+  workspace,
+  onClose,
+}: {
+  workspace: Workspace;
+  onClose: () => void;
+}) {
   const queries = useQueryClient();
   const asking = useAskingForValues();
   const found = useQuery(templateVersions(workspace.template_id));
   const versions = found.data;
   const [chosen, setChosen] = useState(workspace.latest_build.template_version_id);
   return (
-    <Confirm open onClose={onClose} danger={false} title={`Change the version of ${workspace.name}`} confirm="Promote version" onConfirm={async () => {
-      await asking(workspace, chosen, () => startBuild(workspace.id, "start", { template_version_id: chosen }));
-      await queries.invalidateQueries({ queryKey: ["workspace"] });
-    }} extra={versions ? (
-      <Combobox label="Version" value={chosen} onChange={setChosen} options={versions.filter((version) => version.job.status === "succeeded" && !version.archived).map((version) => ({
-        value: version.id,
-        text: version.name,
-        hint: `${version.id === workspace.template_active_version_id ? "active, " : ""}${version.id === workspace.latest_build.template_version_id ? "in use, " : ""}by ${version.created_by.username}, ${ago(version.created_at)}${version.message ? `: ${version.message}` : ""}`,
-      }))} />
-    ) : found.isLoadingError ? <Failure error={found.error} title="The versions could not be read" retry={() => void found.refetch()} /> : <Loading />}>
+    <Confirm
+      open
+      onClose={onClose}
+      danger={false}
+      title={`Change the version of ${workspace.name}`}
+      confirm="Promote version"
+      onConfirm={async () => {
+        await asking(workspace, chosen, () =>
+          startBuild(workspace.id, "start", { template_version_id: chosen }),
+        );
+        await queries.invalidateQueries({ queryKey: ["workspace"] });
+      }}
+      extra={
+        versions ? (
+          <Combobox
+            label="Version"
+            value={chosen}
+            onChange={setChosen}
+            options={versions
+              .filter((version) => version.job.status === "succeeded" && !version.archived)
+              .map((version) => ({
+                value: version.id,
+                text: version.name,
+                hint: `${version.id === workspace.template_active_version_id ? "active, " : ""}${version.id === workspace.latest_build.template_version_id ? "in use, " : ""}by ${version.created_by.username}, ${ago(version.created_at)}${version.message ? `: ${version.message}` : ""}`,
+              }))}
+          />
+        ) : found.isLoadingError ? (
+          <Failure
+            error={found.error}
+            title="The versions could not be read"
+            retry={() => void found.refetch()}
+          />
+        ) : (
+          <Loading />
+        )
+      }
+    >
       It is built again with the version you choose; what runs in it ends.
     </Confirm>
   );

@@ -5,7 +5,15 @@ export interface Daily {
   timezone: string;
 }
 
-export const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
+export const DAYS = [
+  "Sunday",
+  "Monday",
+  "Tuesday",
+  "Wednesday",
+  "Thursday",
+  "Friday",
+  "Saturday",
+] as const;
 
 /** null for a schedule that is no daily one. */
 export function readCron(text: string): Daily | null {

@@ -8,18 +8,56 @@ import { FakeSocket, visit, type Answers } from "../../../test/world";
 import { ParametersPage } from "./ParametersPage";
 
 const text = (name: string, value: string) => ({
-  name, display_name: "", description: "", icon: "", type: "string", form_type: "input", mutable: true, ephemeral: false, required: false, order: 1,
-  value: { valid: true, value }, default_value: { valid: true, value }, styling: {}, options: [], validations: [], diagnostics: [],
+  name,
+  display_name: "",
+  description: "",
+  icon: "",
+  type: "string",
+  form_type: "input",
+  mutable: true,
+  ephemeral: false,
+  required: false,
+  order: 1,
+  value: { valid: true, value },
+  default_value: { valid: true, value },
+  styling: {},
+  options: [],
+  validations: [],
+  diagnostics: [],
 });
-const workspace = { id: "w", name: "lab", owner_name: "ana", owner_id: "u", organization_id: "o", latest_build: { id: "b1", status: "stopped", template_version_id: "v1", has_external_agent: false } };
+const workspace = {
+  id: "w",
+  name: "lab",
+  owner_name: "ana",
+  owner_id: "u",
+  organization_id: "o",
+  latest_build: {
+    id: "b1",
+    status: "stopped",
+    template_version_id: "v1",
+    has_external_agent: false,
+  },
+};
 
 /** The page's frame, which follows the workspace: a build that begins, the way to another workspace. */
 function Frame() {
   const [now, setNow] = useState(workspace);
   return (
     <>
-      <button onClick={() => setNow({ ...now, latest_build: { ...now.latest_build, id: "b2", status: "starting" } })}>A build begins</button>
-      <button onClick={() => setNow({ ...now, id: "w2", latest_build: { ...now.latest_build, id: "b4" } })}>Another workspace</button>
+      <button
+        onClick={() =>
+          setNow({ ...now, latest_build: { ...now.latest_build, id: "b2", status: "starting" } })
+        }
+      >
+        A build begins
+      </button>
+      <button
+        onClick={() =>
+          setNow({ ...now, id: "w2", latest_build: { ...now.latest_build, id: "b4" } })
+        }
+      >
+        Another workspace
+      </button>
       <Outlet context={now} />
     </>
   );
@@ -30,12 +68,26 @@ async function open(newest: string, address = "/", meanwhile = "") {
     "GET /api/v2/workspacebuilds/b1/parameters": [{ name: "disk", value: "10" }],
     "GET /api/v2/workspacebuilds/b2/parameters": [{ name: "disk", value: newest }],
     "GET /api/v2/workspacebuilds/b4/parameters": [{ name: "disk", value: "70" }],
-    "GET /api/v2/workspaces/w": { ...workspace, latest_build: { ...workspace.latest_build, id: "b2" } },
+    "GET /api/v2/workspaces/w": {
+      ...workspace,
+      latest_build: { ...workspace.latest_build, id: "b2" },
+    },
     "POST /api/v2/workspaces/w/builds": { id: "b3" },
   };
-  const page = visit([{ path: "/", Component: Frame, children: [{ index: true, Component: ParametersPage }] }, { path: "/:owner/:name", element: "the workspace" }], address, answers);
+  const page = visit(
+    [
+      { path: "/", Component: Frame, children: [{ index: true, Component: ParametersPage }] },
+      { path: "/:owner/:name", element: "the workspace" },
+    ],
+    address,
+    answers,
+  );
   await waitFor(() => expect(FakeSocket.to("dynamic-parameters")?.sent).toHaveLength(1));
-  FakeSocket.to("dynamic-parameters")?.says({ id: 1, diagnostics: [], parameters: [text("disk", "10")] });
+  FakeSocket.to("dynamic-parameters")?.says({
+    id: 1,
+    diagnostics: [],
+    parameters: [text("disk", "10")],
+  });
   const field = await screen.findByLabelText("disk");
   await userEvent.clear(field);
   await userEvent.type(field, "20");
@@ -45,7 +97,16 @@ async function open(newest: string, address = "/", meanwhile = "") {
   return page;
 }
 
-const build = (version: string, disk: string) => ({ method: "POST", path: "/api/v2/workspaces/w/builds", body: { transition: "start", reason: "dashboard", template_version_id: version, rich_parameter_values: [{ name: "disk", value: disk }] } });
+const build = (version: string, disk: string) => ({
+  method: "POST",
+  path: "/api/v2/workspaces/w/builds",
+  body: {
+    transition: "start",
+    reason: "dashboard",
+    template_version_id: version,
+    rich_parameter_values: [{ name: "disk", value: disk }],
+  },
+});
 
 it("builds with what was typed", async () => {
   const page = await open("10");
