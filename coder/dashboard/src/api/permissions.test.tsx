@@ -4,7 +4,7 @@ import userEvent from "@testing-library/user-event";
 import { useState, type ReactNode } from "react";
 import { expect, it } from "vitest";
 
-import { SignedIn } from "../app/guards";
+import { SignedIn } from "../test/world";
 import { CreateWorkspacePage } from "../pages/create/CreateWorkspacePage";
 import { TemplateLayout } from "../pages/templates/TemplateLayout";
 import { RightsOfList } from "../pages/workspaces/rights";

@@ -1,25 +1,17 @@
 // Who may see a page: everybody, or whoever is signed in. A session that ends while a page is open is renewed in a
 // dialog over the page: what was typed stays.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, useContext, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { Navigate, Outlet, useLocation } from "react-router";
 
 import { setSignedOut, useConnectionLost } from "../api/connection";
 import { hasFirstUser, me } from "../api/queries/session";
 import type { User } from "../api/types";
+import { SignedInUser } from "../features/session/useMe";
 import { Frame } from "../layout/Frame";
 import { SignInAgain } from "../layout/SignInAgain";
 import { Failure } from "../ui/Failure";
 import { Loading } from "../ui/Loading";
-
-const Person = createContext<User | null>(null);
-
-/** The person who is signed in; only below `SignedIn`. */
-export function useMe(): User {
-  const user = useContext(Person);
-  if (user === null) throw new Error("useMe outside of a page for signed-in people");
-  return user;
-}
 
 export function SignedIn({ bare = false }: { bare?: boolean }) {
   const location = useLocation();
@@ -43,7 +35,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
   }, [lost, queries]);
   if (shown) {
     return (
-      <Person value={shown}>
+      <SignedInUser value={shown}>
         {bare ? (
           <Outlet />
         ) : (
@@ -52,7 +44,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
           </Frame>
         )}
         {user.data === null ? <SignInAgain user={shown} /> : null}
-      </Person>
+      </SignedInUser>
     );
   }
   if (user.isPending) return <Loading />;

@@ -4,7 +4,7 @@ import { NavLink, useLocation, useNavigate } from "react-router";
 
 import { SelectField } from "../ui/forms/Field";
 import { useReachable } from "./reachable";
-import type { NavItem } from "./nav";
+import type { NavItem } from "./nav-item";
 
 export interface SideGroup {
   title?: string;

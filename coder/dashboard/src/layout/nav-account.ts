@@ -1,5 +1,5 @@
 // The person's own menu, behind the avatar, and the pages of the settings below it.
-import type { NavItem } from "./nav";
+import type { NavItem } from "./nav-item";
 
 /** Beside every page of /settings. */
 export const ACCOUNT_PAGES: readonly { title: string; items: readonly NavItem[] }[] = [

@@ -1,5 +1,5 @@
 // The "Admin settings" menu: each entry for those who may see its pages.
-import type { NavItem } from "./nav";
+import type { NavItem } from "./nav-item";
 import { DEPLOYMENT } from "./nav-deployment";
 import type { Permissions } from "../api/permissions";
 

@@ -1,14 +1,6 @@
 // What the menus offer and to whom. A link that leads to a refusal is not shown.
 import { pageValue } from "../api/meta";
-import type { Permissions } from "../api/permissions";
-
-export interface NavItem {
-  to: string;
-  text: string;
-  allowed?: (may: Permissions) => boolean;
-  /** Words the command palette also finds it by. */
-  words?: string;
-}
+import type { NavItem } from "./nav-item";
 
 /** A deployment may leave its tasks out (`--hide-ai-tasks`); their pages stay for whoever has an address. */
 const tasksOffered = pageValue<boolean>("tasks-tab-visible") !== false;

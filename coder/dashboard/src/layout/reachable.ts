@@ -1,5 +1,5 @@
 import { usePermissions } from "../api/permissions";
-import type { NavItem } from "./nav";
+import type { NavItem } from "./nav-item";
 
 /** Whether the person may go there. */
 export function useReachable(): (item: NavItem) => boolean {

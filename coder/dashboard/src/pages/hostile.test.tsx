@@ -5,7 +5,7 @@ import { Outlet, type RouteObject } from "react-router";
 import { expect, it } from "vitest";
 
 import type { PreviewParameter, Workspace } from "../api/types";
-import { SignedIn } from "../app/guards";
+import { SignedIn } from "../test/world";
 import { Announcements } from "../layout/Announcements";
 import { CommandPalette } from "../layout/CommandPalette";
 import { UserMenu } from "../layout/UserMenu";

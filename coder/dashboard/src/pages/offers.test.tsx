@@ -12,7 +12,7 @@ import {
   NO_WORKSPACES_ANYWHERE,
 } from "../api/permissions";
 import type { AuthorizationCheck } from "../api/types";
-import { SignedIn } from "../app/guards";
+import { SignedIn } from "../test/world";
 import { CommandPalette } from "../layout/CommandPalette";
 import { visit, type Answers } from "../test/world";
 import { OAuth2AppPage } from "./deployment/OAuth2AppPage";

@@ -4,7 +4,7 @@ import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import { SignedIn } from "../app/guards";
+import { SignedIn } from "../test/world";
 import { Refusal, visit } from "../test/world";
 import { NotificationsPage } from "./account/NotificationsPage";
 import { IdpSyncPage } from "./organizations/IdpSyncPage";

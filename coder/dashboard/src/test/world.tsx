@@ -6,6 +6,9 @@ import { afterEach, vi } from "vitest";
 
 import { askWhoIsHere } from "../app/query-client";
 
+/** What stands around the pages of signed-in people. */
+export { SignedIn } from "../app/guards";
+
 export interface Sent {
   method: string;
   path: string;

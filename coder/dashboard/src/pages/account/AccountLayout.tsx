@@ -1,7 +1,7 @@
 // The frame of a person's own settings.
 import { Outlet } from "react-router";
 
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { ACCOUNT_PAGES } from "../../layout/nav-account";
 import { SidePage } from "../../layout/SidePage";
 import { Avatar } from "../../ui/Avatar";

@@ -7,7 +7,7 @@ import { remove, withQuery } from "../../api/client";
 import { authorizedApps } from "../../api/queries/account";
 import { experiments } from "../../api/queries/session";
 import type { OAuth2ProviderApp } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";

@@ -12,7 +12,7 @@ import {
 } from "../../api/queries/account";
 import { notificationDelivery } from "../../api/queries/deployment";
 import type { NotificationPreference, NotificationTemplate } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";

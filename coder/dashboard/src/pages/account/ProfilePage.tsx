@@ -8,7 +8,7 @@ import { useChecks, authorizationCheck } from "../../api/permissions";
 import { myGroups } from "../../api/queries/account";
 import { me as meQuery, organizations } from "../../api/queries/session";
 import type { User } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Button } from "../../ui/Button";

@@ -5,7 +5,7 @@ import { get, put } from "../../api/client";
 import { setKnown } from "../../api/overtaken";
 import { quietHours } from "../../api/queries/account";
 import type { UserQuietHoursScheduleResponse } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Combobox } from "../../ui/forms/Combobox";

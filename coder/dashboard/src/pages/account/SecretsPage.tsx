@@ -6,7 +6,7 @@ import { useState } from "react";
 import { get, patch, post, remove, seg } from "../../api/client";
 import { secrets } from "../../api/queries/account";
 import type { UserSecret } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";

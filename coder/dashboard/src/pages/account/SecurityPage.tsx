@@ -7,7 +7,7 @@ import { post, put } from "../../api/client";
 import { loginType } from "../../api/queries/account";
 import { authMethods } from "../../api/queries/session";
 import type { AuthMethods, OAuthConversionResponse } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";

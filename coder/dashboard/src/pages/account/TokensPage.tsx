@@ -8,7 +8,7 @@ import { remove } from "../../api/client";
 import { authorizationCheck, useChecks } from "../../api/permissions";
 import { tokenConfig, tokens } from "../../api/queries/account";
 import type { APIKeyWithOwner } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Ago } from "../../ui/Ago";
 import { Tag } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";

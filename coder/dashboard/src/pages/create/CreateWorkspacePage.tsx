@@ -5,7 +5,7 @@ import { LockKeyhole } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { Navigate, useNavigate, useSearchParams } from "react-router";
 
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { get, post, withQuery } from "../../api/client";
 import {
   NO_WORKSPACES,

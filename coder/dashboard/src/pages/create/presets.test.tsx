@@ -2,7 +2,7 @@ import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import { SignedIn } from "../../app/guards";
+import { SignedIn } from "../../test/world";
 import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
 import { CreateWorkspacePage } from "./CreateWorkspacePage";
 

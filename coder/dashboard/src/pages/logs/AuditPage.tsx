@@ -9,7 +9,7 @@ import { usePermissions } from "../../api/permissions";
 import { auditLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
 import type { AuditLog } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { Tag } from "../../ui/Badge";
 import { Empty } from "../../ui/Empty";

@@ -7,7 +7,7 @@ import { usePermissions } from "../../api/permissions";
 import { connectionLog, LOG_SHOWN } from "../../api/queries/deployment";
 import { organizations } from "../../api/queries/session";
 import type { ConnectionLog } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";

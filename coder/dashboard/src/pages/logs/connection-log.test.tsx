@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import { expect, it } from "vitest";
 
-import { SignedIn } from "../../app/guards";
+import { SignedIn } from "../../test/world";
 import { visit } from "../../test/world";
 import { ConnectionLogPage } from "./ConnectionLogPage";
 

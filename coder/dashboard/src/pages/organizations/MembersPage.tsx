@@ -7,7 +7,7 @@ import { ApiError, post, put, remove } from "../../api/client";
 import { members, organizationRoles } from "../../api/queries/organizations";
 import { groupsOf, PEOPLE_SHOWN } from "../../api/queries/people";
 import type { AssignableRoles, OrganizationMemberWithUserData } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Tag } from "../../ui/Badge";
 import { IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";

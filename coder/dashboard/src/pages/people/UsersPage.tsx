@@ -20,7 +20,7 @@ import { usePermissions } from "../../api/permissions";
 import { PEOPLE_SHOWN, siteRoles, users } from "../../api/queries/people";
 import { me } from "../../api/queries/session";
 import type { User } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Ago } from "../../ui/Ago";
 import { ago } from "../../ui/time";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";

@@ -5,7 +5,9 @@ import { expect, it, vi } from "vitest";
 import { visit } from "../../test/world";
 import { UsersPage } from "./UsersPage";
 
-vi.mock("../../app/guards", () => ({ useMe: () => ({ id: "old", username: "old", roles: [] }) }));
+vi.mock("../../features/session/useMe", () => ({
+  useMe: () => ({ id: "old", username: "old", roles: [] }),
+}));
 
 const person = (username: string, status: string, last_seen_at: string) => ({
   id: username,

@@ -1,5 +1,5 @@
 // Tasks: a box to ask for something, and everything that was asked.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
@@ -8,7 +8,6 @@ import { NO_TASKS, useMakingIn, usePermissions, useTaskRights } from "../../api/
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
-import { queries } from "../../app/query-client";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText } from "../../ui/Badge";
@@ -35,6 +34,7 @@ const STATUSES = ["pending", "initializing", "active", "paused", "error"].map((v
 export function TasksPage() {
   useTitle("AI Tasks");
   const may = usePermissions();
+  const queries = useQueryClient();
   const { filter, page, show } = useListAddress("owner:me");
   const able = useQuery(templates("has-ai-task:true"));
   const found = useQuery(tasks(filter, page));

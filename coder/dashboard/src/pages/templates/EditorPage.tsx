@@ -33,7 +33,7 @@ import { counted } from "../../ui/words";
 import { WaitingNotice } from "../provisioners/WaitingNotice";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { useVersionLog } from "../workspace/logs";
-import { ResourceRow } from "../workspace/Resources";
+import { ResourceRow } from "../workspace/ResourceRow";
 import { archiveOf, createVersion, imported, textOf, uploadFiles } from "./archive";
 import { FileTree } from "./FileTree";
 import { ImportLog } from "./ImportLog";

@@ -1,7 +1,7 @@
 // A button for a README that opens the form of a new workspace, with what should be filled in already.
 import { useState } from "react";
 
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import type { TemplateVersion, Template } from "../../api/types";
 import { Section } from "../../ui/Card";
 import { CodeBox } from "../../ui/text/CodeBox";

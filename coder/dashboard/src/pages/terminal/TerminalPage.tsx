@@ -17,7 +17,7 @@ import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../errors/NotFoundPage";
 import { agentsOf } from "../workspaces/status";
 import { useWorkspaceWatch } from "../workspace/watch";
-import type { TerminalState } from "./stream";
+import type { TerminalRequest, TerminalState } from "./stream";
 import { TerminalView } from "./TerminalView";
 
 export function TerminalPage() {
@@ -193,15 +193,6 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
       </Confirm>
     </main>
   );
-}
-
-export interface TerminalRequest {
-  reconnect: string;
-  command: string;
-  container: string;
-  containerUser: string;
-  /** The command is one the template offers, not one a link brings. */
-  trusted: boolean;
 }
 
 function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {

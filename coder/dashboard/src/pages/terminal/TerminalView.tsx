@@ -12,11 +12,10 @@ import { useAppPlace, useTerminalPlace } from "../../api/app-place";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
-import { portAddress } from "../workspace/agent/Ports";
+import { portAddress } from "../workspace/port-address";
 import { marksOf, READABLE, themeOf } from "./colours";
 import { drawBy } from "./renderer";
-import { connect, type TerminalState } from "./stream";
-import type { TerminalRequest } from "./TerminalPage";
+import { connect, type TerminalRequest, type TerminalState } from "./stream";
 import { TerminalSearch } from "./TerminalSearch";
 
 const LOCAL = /^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])$/;

@@ -2,7 +2,15 @@
 import type { Terminal } from "@xterm/xterm";
 
 import { streamAddress } from "./stream-address";
-import type { TerminalRequest } from "./TerminalPage";
+
+export interface TerminalRequest {
+  reconnect: string;
+  command: string;
+  container: string;
+  containerUser: string;
+  /** The command is one the template offers, not one a link brings. */
+  trusted: boolean;
+}
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
 

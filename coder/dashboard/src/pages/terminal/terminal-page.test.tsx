@@ -3,7 +3,8 @@ import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 
 import { visit } from "../../test/world";
-import { TerminalPage, type TerminalRequest } from "./TerminalPage";
+import type { TerminalRequest } from "./stream";
+import { TerminalPage } from "./TerminalPage";
 
 // xterm draws on what jsdom lacks: what it was to run is what is looked at.
 vi.mock("./TerminalView", () => ({

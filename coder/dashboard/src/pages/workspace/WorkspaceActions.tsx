@@ -26,7 +26,7 @@ import {
   type WorkspaceRights,
 } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Button, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";

@@ -4,7 +4,7 @@ import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
 import type { AuthorizationCheck, Workspace } from "../../api/types";
-import { SignedIn } from "../../app/guards";
+import { SignedIn } from "../../test/world";
 import { visit } from "../../test/world";
 import { WorkspaceActions } from "./WorkspaceActions";
 

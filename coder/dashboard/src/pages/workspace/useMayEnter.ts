@@ -1,7 +1,7 @@
 // Whether the person may go into a workspace: terminal, SSH, ports, applications. To see one is less.
 import { usePermissions, useWorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 
 /** False until it is known. Asked of the server only where neither the owner's nor a deployment-wide right decides. */
 export function useMayEnter(workspace: Workspace): boolean {

@@ -17,7 +17,7 @@ import { useAppPlace } from "../../api/app-place";
 import { put, remove } from "../../api/client";
 import { NO_CHANGES, useMayCreateWorkspace } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
-import { useMe } from "../../app/guards";
+import { useMe } from "../../features/session/useMe";
 import { Avatar } from "../../ui/Avatar";
 import { buttonClass, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";

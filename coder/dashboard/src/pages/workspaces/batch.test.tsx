@@ -5,7 +5,7 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, expect, it } from "vitest";
 
 import type { AuthorizationCheck } from "../../api/types";
-import { SignedIn } from "../../app/guards";
+import { SignedIn } from "../../test/world";
 import { Refusal, visit } from "../../test/world";
 import { WorkspacesPage } from "./WorkspacesPage";
 

@@ -12,7 +12,9 @@ import { WorkspacesPage } from "../../pages/workspaces/WorkspacesPage";
 import { FilterBar } from "./FilterBar";
 import { peopleMenu } from "./people-menu";
 
-vi.mock("../../app/guards", () => ({ useMe: () => ({ id: "u", username: "ana", roles: [] }) }));
+vi.mock("../../features/session/useMe", () => ({
+  useMe: () => ({ id: "u", username: "ana", roles: [] }),
+}));
 
 const person = (username: string, name = "") => ({
   id: username,

@@ -6,7 +6,7 @@ import { lazy, Suspense, useState } from "react";
 import { remove } from "../../../api/client";
 import { wireguardClients, wireguardServer } from "../../../api/queries/account";
 import type { WireguardClient } from "../../../api/types";
-import { useMe } from "../../../app/guards";
+import { useMe } from "../../../features/session/useMe";
 import { Ago } from "../../../ui/Ago";
 import { StatusText } from "../../../ui/Badge";
 import { Button, IconButton } from "../../../ui/Button";

@@ -4,7 +4,7 @@ import type { MouseEvent, ReactNode } from "react";
 
 import { useAppPlace } from "../../../api/app-place";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
-import { useMe } from "../../../app/guards";
+import { useMe } from "../../../features/session/useMe";
 import { Avatar } from "../../../ui/Avatar";
 import { StatusText } from "../../../ui/Badge";
 import { Button, buttonClass } from "../../../ui/Button";

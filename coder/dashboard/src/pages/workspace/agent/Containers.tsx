@@ -20,7 +20,7 @@ import { Button, buttonClass, IconButton } from "../../../ui/Button";
 import { Confirm } from "../../../ui/Confirm";
 import { toast } from "../../../ui/toast";
 import { terminalPath } from "../paths";
-import { portAddress } from "./Ports";
+import { portAddress } from "../port-address";
 
 type Status = WorkspaceAgentDevcontainer["status"];
 

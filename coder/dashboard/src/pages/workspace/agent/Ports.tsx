@@ -20,9 +20,9 @@ import { Skeleton } from "../../../ui/Loading";
 import { Popover } from "../../../ui/Popover";
 import { ago } from "../../../ui/time";
 import { toast } from "../../../ui/toast";
+import { portAddress, type Protocol } from "../port-address";
 
 type Level = WorkspaceAgentPortShare["share_level"];
-type Protocol = WorkspaceAgentPortShare["protocol"];
 
 const LEVELS: readonly (readonly [Level, string])[] = [
   ["organization", "Organization"],
@@ -51,19 +51,6 @@ function endOf(end: End): string | null {
 
 function endText(share: WorkspaceAgentPortShare): string {
   return share.expires_at ? `Ends ${ago(share.expires_at)}` : "Ends when I end it";
-}
-
-/** Where a port opens: a host of its own below the wildcard. */
-export function portAddress(
-  host: string,
-  port: number,
-  protocol: Protocol,
-  workspace: Pick<Workspace, "name" | "owner_name">,
-  agent: string,
-  scheme = window.location.protocol,
-): string {
-  const name = `${port}${protocol === "https" ? "s" : ""}--${agent}--${workspace.name}--${workspace.owner_name}`;
-  return `${scheme}//${host.replace("*", name)}/`;
 }
 
 export function PortsButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {

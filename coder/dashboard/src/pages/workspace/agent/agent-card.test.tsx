@@ -2,7 +2,7 @@ import { screen } from "@testing-library/react";
 import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
-import { SignedIn } from "../../../app/guards";
+import { SignedIn } from "../../../test/world";
 import { visit } from "../../../test/world";
 import { AgentCard } from "./AgentCard";
 

@@ -9,7 +9,7 @@ import type {
   Workspace,
   WorkspaceAgent,
 } from "../../../api/types";
-import { SignedIn } from "../../../app/guards";
+import { SignedIn } from "../../../test/world";
 import { Refusal, visit } from "../../../test/world";
 import { AgentCard } from "./AgentCard";
 import { ageOf, STANDINGS } from "./AgentHealth";

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
-import { SignedIn } from "../../../app/guards";
+import { SignedIn } from "../../../test/world";
 import { visit } from "../../../test/world";
 import { AppLinks } from "./AppLinks";
 

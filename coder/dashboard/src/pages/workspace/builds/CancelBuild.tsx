@@ -3,7 +3,7 @@ import { Ban } from "lucide-react";
 
 import { useWorkspaceRights } from "../../../api/permissions";
 import type { Workspace } from "../../../api/types";
-import { useMe } from "../../../app/guards";
+import { useMe } from "../../../features/session/useMe";
 import { Button } from "../../../ui/Button";
 import { toast } from "../../../ui/toast";
 import { isActive } from "../../workspaces/status";

@@ -2,7 +2,7 @@ import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import { SignedIn } from "../../../app/guards";
+import { SignedIn } from "../../../test/world";
 import { FakeSocket, visit } from "../../../test/world";
 import { BuildPage } from "./BuildPage";
 

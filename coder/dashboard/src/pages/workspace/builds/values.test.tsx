@@ -6,7 +6,7 @@ import { useLocation, type RouteObject } from "react-router";
 import { expect, it } from "vitest";
 
 import type { Workspace } from "../../../api/types";
-import { SignedIn } from "../../../app/guards";
+import { SignedIn } from "../../../test/world";
 import { Refusal, visit } from "../../../test/world";
 import { Toasts } from "../../../ui/toast";
 import { WorkspacesPage } from "../../workspaces/WorkspacesPage";
