@@ -2,6 +2,8 @@ import jsxA11y from "eslint-plugin-jsx-a11y";
 import reactHooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
+import rooms from "./eslint-rooms.js";
+
 // tsc finds what has the wrong type; here is what it cannot see: hooks out of order, elements nobody can reach.
 const MARKUP = {
   selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
@@ -15,7 +17,7 @@ const BY_HAND = {
 const COUNTS = {
   selector:
     "ConditionalExpression[test.operator='==='][test.right.value=1]:matches([consequent.type=/Literal$/], [alternate.type=/Literal$/])",
-  message: "One or many is chosen in ui/words.ts: counted, plural.",
+  message: "One or many is chosen in lib/words.ts: counted, plural.",
 };
 
 // What the browser gives may be called when the page goes: scrolling answers with a promise in newer browsers.
@@ -53,8 +55,9 @@ export default tseslint.config(
   ...tseslint.configs.recommended,
   jsxA11y.flatConfigs.recommended,
   {
-    plugins: { "react-hooks": reactHooks },
+    plugins: { "react-hooks": reactHooks, rooms },
     rules: {
+      "rooms/imports": "error",
       "react-hooks/rules-of-hooks": "error",
       "react-hooks/exhaustive-deps": "error",
       "@typescript-eslint/no-unused-vars": [
@@ -74,7 +77,7 @@ export default tseslint.config(
     rules: { "no-restricted-syntax": ["error", MARKUP, COUNTS, ANSWERS, KEYS] },
   },
   {
-    files: ["src/ui/words.ts"],
+    files: ["src/lib/words.ts"],
     rules: { "no-restricted-syntax": ["error", MARKUP, BY_HAND, ANSWERS, KEYS] },
   },
   {
@@ -83,7 +86,7 @@ export default tseslint.config(
   },
   // Keys outside of fields have no input method.
   {
-    files: ["src/ui/keys.ts", "src/layout/shortcuts.ts"],
+    files: ["src/ui/keys.ts", "src/app/frame/shortcuts.ts"],
     rules: { "no-restricted-syntax": ["error", MARKUP, BY_HAND, COUNTS, ANSWERS] },
   },
 );

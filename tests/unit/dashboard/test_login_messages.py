@@ -7,4 +7,4 @@ from tests.kit.paths import ROOT
 
 
 def test_the_server_s_message_is_known() -> None:
-    assert f'"{SIGNED_OUT}"' in (ROOT / "coder/dashboard/src/pages/signin/messages.ts").read_text()
+    assert f'"{SIGNED_OUT}"' in (ROOT / "coder/dashboard/src/features/session/messages.ts").read_text()

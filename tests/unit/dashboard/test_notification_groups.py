@@ -8,7 +8,7 @@ from uuid import UUID
 from coder.domain.events import notification_templates
 from tests.kit.paths import ROOT
 
-_GROUPS = ROOT / "coder/dashboard/src/pages/account/notification-groups.ts"
+_GROUPS = ROOT / "coder/dashboard/src/features/notification/notification-groups.ts"
 
 
 def _listed(name: str) -> list[str]:

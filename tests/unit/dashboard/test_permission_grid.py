@@ -9,7 +9,7 @@ import pytest
 
 from coder.domain.access.resources import ACTIONS
 
-SOURCE = Path(__file__).resolve().parents[3] / "coder/dashboard/src/pages/organizations/permission-grid.ts"
+SOURCE = Path(__file__).resolve().parents[3] / "coder/dashboard/src/features/organization/permission-grid.ts"
 _ROW = re.compile(r'\{\s*kind: "([a-z_]+)",[^{}]*?actions: \[([^\]]*)\],?\s*\}')
 
 

@@ -14,8 +14,8 @@ const textOf = (file: string) =>
 const OWN = "own";
 /** File | call | right | file that asks for the right, when it is another one. */
 const TABLE = `
-layout/SignInAgain.tsx | POST /api/v2/users/login | own
-layout/UserMenu.tsx | POST /api/v2/users/logout | own
+app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
+app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own
 pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: ending.id }) | own
 pages/account/ExternalLinksPage.tsx | DELETE /api/v2/external-auth/: | own
@@ -28,12 +28,12 @@ pages/account/SecretsPage.tsx | PATCH own | own
 pages/account/SecretsPage.tsx | POST path | own
 pages/account/SecurityPage.tsx | PUT /api/v2/users/:/password | own
 pages/account/SecurityPage.tsx | POST /api/v2/users/me/convert-login | own
-pages/account/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/UsersPage.tsx
+features/person/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/UsersPage.tsx
 pages/account/SshKeysPage.tsx | PUT /api/v2/users/me/gitsshkey | own
 pages/account/TokensPage.tsx | DELETE /api/v2/users/:/keys/: | own
 pages/account/devices/AddDevice.tsx | POST /api/v2/users/:/wireguard-clients | own
 pages/account/devices/DevicesPage.tsx | DELETE /api/v2/users/:/wireguard-clients/: | own
-pages/create/CreateWorkspacePage.tsx | POST /api/v2/users/:/workspaces | mayCreate
+pages/workspaces/create/CreateWorkspacePage.tsx | POST /api/v2/users/:/workspaces | mayCreate
 pages/deployment/AppearancePage.tsx | PUT APPEARANCE | editDeploymentConfig
 pages/deployment/NotificationsPage.tsx | POST /api/v2/notifications/test | editDeploymentConfig
 pages/deployment/NotificationsPage.tsx | PUT /api/v2/notifications/settings | editDeploymentConfig
@@ -49,8 +49,8 @@ pages/groups/CreateGroupPage.tsx | POST /api/v2/organizations/:/groups | createG
 pages/groups/GroupPage.tsx | PATCH /api/v2/groups/: | updateGroups
 pages/groups/GroupPage.tsx | DELETE /api/v2/groups/: | deleteGroups
 pages/health/SectionPage.tsx | PUT /api/v2/debug/health/settings | editDeploymentConfig
-pages/inbox/inbox.ts | PUT /api/v2/notifications/inbox/:/read-status | own
-pages/inbox/inbox.ts | PUT /api/v2/notifications/inbox/mark-all-as-read | own
+features/notification/inbox.ts | PUT /api/v2/notifications/inbox/:/read-status | own
+features/notification/inbox.ts | PUT /api/v2/notifications/inbox/mark-all-as-read | own
 pages/organizations/CreateOrganizationPage.tsx | POST /api/v2/organizations | createOrganization
 pages/organizations/IdpSyncPage.tsx | PATCH pathOf(view, what) | editSync
 pages/organizations/MembersPage.tsx | POST /api/v2/organizations/:/members/: | addMembers
@@ -104,44 +104,44 @@ pages/templates/archive.ts | POST /api/v2/organizations/:/templateversions | cre
 pages/templates/settings/PermissionsPage.tsx | PATCH /api/v2/templates/:/acl | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/VariablesPage.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/save.ts | PATCH /api/v2/templates/: | update | pages/templates/settings/SettingsLayout.tsx
-pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayEnter | pages/workspace/agent/AgentCard.tsx
-pages/workspace/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
-pages/workspace/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspace/WorkspacePage.tsx
-pages/workspace/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
-pages/workspace/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
-pages/workspace/agent/Containers.tsx | POST :/recreate | mayEnter
-pages/workspace/agent/Containers.tsx | DELETE path(ending) | mayEnter
-pages/workspace/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
-pages/workspace/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update | pages/workspace/agent/AgentCard.tsx
-pages/workspace/agent/Ports.tsx | POST /api/v2/workspaces/:/port-share | mayShare
-pages/workspace/agent/Ports.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare
-pages/workspace/agent/app-open.ts | POST /api/v2/users/me/keys | own
-pages/workspace/builds/builds.ts | POST /api/v2/workspaces/:/builds | start | pages/workspace/WorkspaceActions.tsx
-pages/workspace/builds/builds.ts | PATCH /api/v2/workspacebuilds/:/cancel | update | pages/workspace/builds/CancelBuild.tsx
-pages/workspace/settings/GeneralPage.tsx | PATCH /api/v2/workspaces/: | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/GeneralPage.tsx | PUT /api/v2/workspaces/:/autoupdates | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/autostart | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/ttl | update | pages/workspace/settings/SettingsLayout.tsx
-pages/workspace/settings/SharingPage.tsx | PATCH /api/v2/workspaces/:/acl | share | pages/workspace/settings/SettingsLayout.tsx
+pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayEnter | pages/workspaces/agent/AgentCard.tsx
+pages/workspaces/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
+pages/workspaces/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspaces/WorkspacePage.tsx
+pages/workspaces/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
+pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
+pages/workspaces/agent/Containers.tsx | POST :/recreate | mayEnter
+pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayEnter
+pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
+pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update | pages/workspaces/agent/AgentCard.tsx
+pages/workspaces/agent/Ports.tsx | POST /api/v2/workspaces/:/port-share | mayShare
+pages/workspaces/agent/Ports.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare
+pages/workspaces/agent/app-open.ts | POST /api/v2/users/me/keys | own
+pages/workspaces/builds/builds.ts | POST /api/v2/workspaces/:/builds | start | pages/workspaces/WorkspaceActions.tsx
+pages/workspaces/builds/builds.ts | PATCH /api/v2/workspacebuilds/:/cancel | update | pages/workspaces/builds/CancelBuild.tsx
+pages/workspaces/settings/GeneralPage.tsx | PATCH /api/v2/workspaces/: | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/GeneralPage.tsx | PUT /api/v2/workspaces/:/autoupdates | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/autostart | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/SchedulePage.tsx | PUT /api/v2/workspaces/:/ttl | update | pages/workspaces/settings/SettingsLayout.tsx
+pages/workspaces/settings/SharingPage.tsx | PATCH /api/v2/workspaces/:/acl | share | pages/workspaces/settings/SettingsLayout.tsx
 pages/workspaces/RowActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 `;
 
 /** Begins a build, so what is asked for depends on the build: each place that calls one, and the rights it asks for. */
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
-  "pages/workspace/WorkspaceActions.tsx": ["start", "stop", "update"],
-  "pages/workspace/Banners.tsx": ["mayBuild"],
-  "pages/workspace/DeleteWorkspace.tsx": ["remove"],
-  "pages/workspace/builds/ChangeVersion.tsx": ["start"],
-  "pages/workspace/settings/ParametersPage.tsx": ["update"],
+  "pages/workspaces/WorkspaceActions.tsx": ["start", "stop", "update"],
+  "pages/workspaces/Banners.tsx": ["mayBuild"],
+  "pages/workspaces/DeleteWorkspace.tsx": ["remove"],
+  "pages/workspaces/builds/ChangeVersion.tsx": ["start"],
+  "pages/workspaces/settings/ParametersPage.tsx": ["update"],
   "pages/workspaces/BatchBar.tsx": ["start", "stop", "remove"],
   "pages/workspaces/RowActions.tsx": ["start", "stop", "remove"],
 };
 /** Those of them that are opened from another place, which asks. */
 const ASKED_BY: Readonly<Record<string, string>> = {
-  "pages/workspace/DeleteWorkspace.tsx": "pages/workspace/WorkspaceActions.tsx",
-  "pages/workspace/builds/ChangeVersion.tsx": "pages/workspace/WorkspaceActions.tsx",
-  "pages/workspace/settings/ParametersPage.tsx": "pages/workspace/settings/SettingsLayout.tsx",
+  "pages/workspaces/DeleteWorkspace.tsx": "pages/workspaces/WorkspaceActions.tsx",
+  "pages/workspaces/builds/ChangeVersion.tsx": "pages/workspaces/WorkspaceActions.tsx",
+  "pages/workspaces/settings/ParametersPage.tsx": "pages/workspaces/settings/SettingsLayout.tsx",
 };
 
 const rows = TABLE.trim()

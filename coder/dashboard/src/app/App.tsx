@@ -8,13 +8,13 @@ import {
   type RouteObject,
 } from "react-router";
 
-import { CrashPage } from "../pages/errors/CrashPage";
-import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "../routes";
+import { CrashPage } from "./CrashPage";
+import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "./routes";
 import { Loading } from "../ui/Loading";
 import { Toasts } from "../ui/toast";
 import { Anyone, SignedIn } from "./guards";
 import { queries } from "./query-client";
-import { useTheme } from "./theme";
+import { useTheme } from "../features/appearance/theme";
 
 function Root() {
   useTheme();

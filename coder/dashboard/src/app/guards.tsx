@@ -8,8 +8,8 @@ import { setSignedOut, useConnectionLost } from "../api/connection";
 import { hasFirstUser, me } from "../api/queries/session";
 import type { User } from "../api/types";
 import { SignedInUser } from "../features/session/useMe";
-import { Frame } from "../layout/Frame";
-import { SignInAgain } from "../layout/SignInAgain";
+import { Frame } from "./frame/Frame";
+import { SignInAgain } from "./frame/SignInAgain";
 import { Failure } from "../ui/Failure";
 import { Loading } from "../ui/Loading";
 

@@ -1,7 +1,7 @@
 // A moment as people say it; the exact one is in the tooltip. Keeps itself current.
 import { useEffect, useState } from "react";
 
-import { ago, dateTime } from "./time";
+import { ago, dateTime } from "../lib/time";
 
 const EVERY_MS = 30_000;
 

@@ -11,7 +11,7 @@ import { Confirm } from "./Confirm";
 import { Dialog } from "./Dialog";
 import { Switch, TextField } from "./forms/Field";
 import { Markdown } from "./text/Markdown";
-import { ago, duration } from "./time";
+import { ago, duration } from "../lib/time";
 
 describe("Confirm", () => {
   it("stays while it is being done, and says what was refused", async () => {

@@ -2,8 +2,8 @@
 import { Outlet } from "react-router";
 
 import { useMe } from "../../features/session/useMe";
-import { ACCOUNT_PAGES } from "../../layout/nav-account";
-import { SidePage } from "../../layout/SidePage";
+import { ACCOUNT_PAGES } from "./nav";
+import { SidePage } from "../../features/navigation/SidePage";
 import { Avatar } from "../../ui/Avatar";
 
 export function AccountLayout() {

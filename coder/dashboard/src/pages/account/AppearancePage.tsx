@@ -6,7 +6,7 @@ import { put } from "../../api/client";
 import { changeAhead, seenIn } from "../../api/overtaken";
 import { myAppearance } from "../../api/queries/session";
 import type { UserAppearanceSettings } from "../../api/types";
-import { isTheme, type Theme } from "../../app/theme";
+import { isTheme, type Theme } from "../../features/appearance/theme";
 import { Section } from "../../ui/Card";
 import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";

@@ -16,7 +16,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { daysToNs, daysUntil, lifetimes, SCOPE_WORDS } from "./token-words";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 const SHOWN = 40;
 

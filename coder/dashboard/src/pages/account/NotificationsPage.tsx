@@ -23,7 +23,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { byGroup, isOn, withChoice } from "./notification-groups";
+import { byGroup, isOn, withChoice } from "../../features/notification/notification-groups";
 
 const METHODS: Record<string, readonly [ReactNode, string]> = {
   smtp: [<Mail key="i" />, "Mail"],

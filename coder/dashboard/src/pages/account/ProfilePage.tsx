@@ -19,10 +19,10 @@ import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
-import { dateTime } from "../../ui/time";
+import { dateTime } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { countedAtStart } from "../../ui/words";
+import { countedAtStart } from "../../lib/words";
 
 const fields = (user: User) => ({
   username: user.username,

@@ -16,10 +16,10 @@ import { useForm } from "../../ui/forms/form";
 import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
-import { dateTime } from "../../ui/time";
+import { dateTime } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { timezones, writeCron } from "../workspace/settings/cron";
+import { timezones, writeCron } from "../../lib/cron";
 
 const pick = (found: UserQuietHoursScheduleResponse) => ({
   time: found.time,

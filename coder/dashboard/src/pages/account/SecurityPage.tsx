@@ -19,8 +19,8 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { PASSWORD_CHANGED } from "../signin/messages";
-import { Sessions } from "./Sessions";
+import { PASSWORD_CHANGED } from "../../features/session/messages";
+import { Sessions } from "../../features/person/Sessions";
 
 export function SecurityPage() {
   useTitle("Settings");

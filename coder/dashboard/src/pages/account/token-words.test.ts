@@ -8,7 +8,7 @@ import {
   scopesText,
   suggestedHours,
 } from "./token-words";
-import { byGroup, isOn, NEVER_SENT } from "./notification-groups";
+import { byGroup, isOn, NEVER_SENT } from "../../features/notification/notification-groups";
 
 const DAY_NS = 86_400e9;
 

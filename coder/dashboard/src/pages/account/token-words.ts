@@ -1,6 +1,6 @@
 // What a token may do and how long, in words and in the numbers of the API.
 import type { APIKey } from "../../api/types";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 const DAY_S = 86_400;
 const NS = 1e9;

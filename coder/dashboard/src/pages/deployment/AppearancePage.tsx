@@ -22,7 +22,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const COLOUR = "#004852";
 const APPEARANCE = "/api/v2/appearance";

@@ -14,7 +14,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const COLUMNS: Column<ExternalAuthConfig>[] = [
   {

@@ -26,10 +26,10 @@ import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { byGroup } from "../account/notification-groups";
+import { byGroup } from "../../features/notification/notification-groups";
 import { groupPath } from "./options";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const METHODS: Readonly<Record<string, string>> = {
   smtp: "Email",

@@ -25,9 +25,9 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { AppForm, isMissing, OAUTH2_HOME, TurnedOff, useOAuth2 } from "./OAuth2AppsPage";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 export function OAuth2AppPage() {
   const { app: id = "" } = useParams();

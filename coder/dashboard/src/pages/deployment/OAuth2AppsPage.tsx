@@ -23,7 +23,7 @@ import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 export const OAUTH2_HOME = "/deployment/oauth2-provider/apps";
 

@@ -22,7 +22,7 @@ import {
   SOURCES,
   type OptionsPage,
 } from "./options";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const PAGES: Readonly<
   Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>

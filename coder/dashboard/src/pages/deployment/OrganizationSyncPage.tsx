@@ -16,9 +16,9 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ExportPolicy } from "../organizations/ExportPolicy";
-import { MappingEditor, readMapping } from "../organizations/MappingEditor";
-import { Refused } from "./Refused";
+import { ExportPolicy } from "../../features/organization/ExportPolicy";
+import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
+import { Refused } from "../../ui/Refused";
 
 export function OrganizationSyncPage() {
   useTitle("Organization IdP Sync");

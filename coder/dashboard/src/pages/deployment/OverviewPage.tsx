@@ -20,7 +20,7 @@ import { Skeleton } from "../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "./Refused";
+import { Refused } from "../../ui/Refused";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const SHOWN = ["access-url", "wildcard-access-url", "cache-dir", "provisioner-daemons", "docs-url"];

@@ -9,10 +9,10 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { summary } from "../organizations/permission-grid";
-import { SITE_ROLE_HINTS } from "../people/roles";
-import { Refused } from "./Refused";
-import { countedAtStart } from "../../ui/words";
+import { summary } from "../../features/organization/permission-grid";
+import { SITE_ROLE_HINTS } from "../../features/person/roles";
+import { Refused } from "../../ui/Refused";
+import { countedAtStart } from "../../lib/words";
 
 export function SiteRolesPage() {
   useTitle("Roles");

@@ -1,6 +1,6 @@
 // The server's options as the settings pages show them: which page has which, and values as text.
 import type { DeploymentOption, OptionGroup } from "../../api/queries/deployment";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 export type OptionsPage = "userauth" | "network" | "security" | "observability" | "all";
 

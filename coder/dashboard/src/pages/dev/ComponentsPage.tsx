@@ -2,7 +2,7 @@
 import { Boxes, Play, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
-import { applyTheme, isTheme, THEMES } from "../../app/theme";
+import { applyTheme, isTheme, THEMES } from "../../features/appearance/theme";
 import { Avatar } from "../../ui/Avatar";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";

@@ -8,7 +8,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Loading } from "../../ui/Loading";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { GroupForm } from "./GroupForm";
 import { useGroupsHome } from "./useGroupsHome";
 

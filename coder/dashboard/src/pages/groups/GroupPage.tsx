@@ -13,20 +13,20 @@ import { StatusText } from "../../ui/Badge";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
-import { Person } from "../../ui/lists/Person";
+import { Person } from "../../features/person/Person";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead } from "../../ui/Page";
-import { PersonSearch } from "../../ui/forms/PersonSearch";
+import { PersonSearch } from "../../features/person/PersonSearch";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { groupName, isEveryone } from "./everyone";
+import { groupName, isEveryone } from "../../features/person/everyone";
 import { GroupForm } from "./GroupForm";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
-import { counted, countedAtStart } from "../../ui/words";
+import { counted, countedAtStart } from "../../lib/words";
 
 /** Changes one thing of a group and leaves the rest: the API takes null for "as it is". */
 const CHANGE = {

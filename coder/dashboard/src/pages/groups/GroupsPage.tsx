@@ -14,7 +14,7 @@ import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { groupName, isEveryone } from "./everyone";
+import { groupName, isEveryone } from "../../features/person/everyone";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
 
 export function GroupsPage() {

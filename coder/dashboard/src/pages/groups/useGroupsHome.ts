@@ -1,7 +1,10 @@
 // Where the groups on the page live: in an organization, or, below `/deployment`, in the default one.
 import { useParams } from "react-router";
 
-import { useOrganizationOf, type OrganizationView } from "../organizations/useOrganization";
+import {
+  useOrganizationOf,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export interface GroupsHome extends OrganizationView {
   base: string;

@@ -6,12 +6,12 @@ import { StatusText } from "../../ui/Badge";
 import { Facts, Section } from "../../ui/Card";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { useReport } from "./HealthLayout";
 import { YesNo } from "./PartPages";
 import { SectionPage } from "./SectionPage";
 import { rounded, TONES, WORDS } from "./sections";
-import { countedAtStart } from "../../ui/words";
+import { countedAtStart } from "../../lib/words";
 
 type Regions = Record<string, DERPRegionReport>;
 

@@ -9,7 +9,7 @@ import { setKnown } from "../../api/overtaken";
 import { usePermissions } from "../../api/permissions";
 import { healthReport } from "../../api/queries/health";
 import type { HealthcheckReport } from "../../api/types";
-import { SidePage } from "../../layout/SidePage";
+import { SidePage } from "../../features/navigation/SidePage";
 import { Ago } from "../../ui/Ago";
 import { StatusText } from "../../ui/Badge";
 import { Button } from "../../ui/Button";

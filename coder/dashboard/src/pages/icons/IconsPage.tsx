@@ -14,7 +14,7 @@ import { useTyped } from "../../ui/lists/typed";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { countedAtStart } from "../../ui/words";
+import { countedAtStart } from "../../lib/words";
 
 const AT_ONCE = 240;
 const SHOWN_MS = 2000;

@@ -12,8 +12,8 @@ import { Switch } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { useInboxActions } from "./inbox";
-import { Message } from "./Message";
+import { useInboxActions } from "../../features/notification/inbox";
+import { Message } from "../../features/notification/Message";
 
 export function InboxPage() {
   useTitle("Inbox");

@@ -16,15 +16,15 @@ import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { Facts } from "../../ui/Card";
-import { peopleMenu } from "../../ui/lists/people-menu";
+import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
-import { dateTime } from "../../ui/time";
+import { dateTime } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { byDay, changes, linkOf, program, sentence, words, type Change } from "./audit";
-import { counted, countedAtStart } from "../../ui/words";
+import { counted, countedAtStart } from "../../lib/words";
 
 const ACTIONS = [
   "create",

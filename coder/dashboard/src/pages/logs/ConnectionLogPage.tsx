@@ -13,14 +13,14 @@ import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
-import { peopleMenu } from "../../ui/lists/people-menu";
+import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
-import { dateTime, duration } from "../../ui/time";
+import { dateTime, duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
-import { countedAtStart } from "../../ui/words";
+import { Refused } from "../../ui/Refused";
+import { countedAtStart } from "../../lib/words";
 
 const KINDS: Readonly<Record<ConnectionLog["type"], string>> = {
   ssh: "SSH",

@@ -9,7 +9,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { OrganizationForm } from "./OrganizationForm";
 
 export function CreateOrganizationPage() {

@@ -21,10 +21,13 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { ExportPolicy } from "./ExportPolicy";
-import { MappingEditor, readMapping } from "./MappingEditor";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { Refused } from "../../ui/Refused";
+import { ExportPolicy } from "../../features/organization/ExportPolicy";
+import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function IdpSyncPage() {
   const view = useOrganization();

@@ -19,14 +19,17 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
-import { Person } from "../../ui/lists/Person";
-import { PersonSearch } from "../../ui/forms/PersonSearch";
+import { Person } from "../../features/person/Person";
+import { PersonSearch } from "../../features/person/PersonSearch";
 import { useChoice } from "../../ui/forms/choice";
-import { RolePicker } from "../../ui/forms/RolePicker";
+import { RolePicker } from "../../features/person/RolePicker";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { ORGANIZATION_ROLE_HINTS } from "../../features/person/roles";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 type Member = OrganizationMemberWithUserData;
 

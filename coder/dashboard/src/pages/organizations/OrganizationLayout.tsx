@@ -5,15 +5,18 @@ import { Outlet } from "react-router";
 
 import { usePermissions } from "../../api/permissions";
 import { organizations } from "../../api/queries/session";
-import { SidePage } from "../../layout/SidePage";
+import { SidePage } from "../../features/navigation/SidePage";
 import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Loading } from "../../ui/Loading";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../../ui/Menu";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { Refused } from "../deployment/Refused";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { Refused } from "../../ui/Refused";
 import { organizationPages } from "./nav";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function OrganizationLayout() {
   const view = useOrganization();

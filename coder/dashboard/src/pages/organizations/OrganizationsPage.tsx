@@ -7,10 +7,10 @@ import { post } from "../../api/client";
 import { organizations } from "../../api/queries/session";
 import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
-import { Refused } from "../deployment/Refused";
+import { Refused } from "../../ui/Refused";
 import { MembersPage } from "./MembersPage";
 import { organizationPages } from "./nav";
-import { useOrganization } from "./useOrganization";
+import { useOrganization } from "../../features/organization/useOrganization";
 
 export function OrganizationsPage() {
   const all = useQuery(organizations);

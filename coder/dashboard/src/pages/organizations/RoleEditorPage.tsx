@@ -17,8 +17,8 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { Refused } from "../../ui/Refused";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import {
   ACTION_TEXT,
   beyondGrid,
@@ -27,8 +27,11 @@ import {
   GRID,
   isGiven,
   summary,
-} from "./permission-grid";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+} from "../../features/organization/permission-grid";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 const EMPTY: Pick<
   AssignableRoles,

@@ -16,9 +16,12 @@ import { Menu, MenuItem } from "../../ui/Menu";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
-import { summary } from "./permission-grid";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import { ORGANIZATION_ROLE_HINTS } from "../../features/person/roles";
+import { summary } from "../../features/organization/permission-grid";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function RolesPage() {
   const view = useOrganization();

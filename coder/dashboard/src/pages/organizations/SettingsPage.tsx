@@ -16,9 +16,12 @@ import { PageHead, Stack } from "../../ui/Page";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { ORGANIZATION_ROLE_HINTS } from "../people/roles";
+import { ORGANIZATION_ROLE_HINTS } from "../../features/person/roles";
 import { OrganizationForm } from "./OrganizationForm";
-import { useOrganization, type OrganizationView } from "./useOrganization";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 
 export function OrganizationSettingsPage() {
   const view = useOrganization();

@@ -1,6 +1,6 @@
 // The pages of one organization; each for those who may see it.
 import type { OrganizationPermissions } from "../../api/permissions";
-import type { SideGroup } from "../../layout/SidePage";
+import type { SideGroup } from "../../features/navigation/SidePage";
 
 interface Entry {
   rest: string;

@@ -19,8 +19,8 @@ import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { randomPassword, SITE_ROLE_HINTS } from "./roles";
+import { Refused } from "../../ui/Refused";
+import { randomPassword, SITE_ROLE_HINTS } from "../../features/person/roles";
 
 const START = {
   username: "",

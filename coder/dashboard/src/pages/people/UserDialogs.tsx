@@ -11,8 +11,8 @@ import { Confirm } from "../../ui/Confirm";
 import { Dialog } from "../../ui/Dialog";
 import { TextField } from "../../ui/forms/Field";
 import { toast } from "../../ui/toast";
-import { Sessions } from "../account/Sessions";
-import { randomPassword } from "./roles";
+import { Sessions } from "../../features/person/Sessions";
+import { randomPassword } from "../../features/person/roles";
 
 export type UserAction = "edit" | "password" | "sessions" | "suspend" | "activate" | "delete";
 

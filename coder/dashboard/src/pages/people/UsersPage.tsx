@@ -22,7 +22,7 @@ import { me } from "../../api/queries/session";
 import type { User } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
 import { Ago } from "../../ui/Ago";
-import { ago } from "../../ui/time";
+import { ago } from "../../lib/time";
 import { StatusText, Tag, type Tone } from "../../ui/Badge";
 import { ButtonLink, IconButton } from "../../ui/Button";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
@@ -34,13 +34,13 @@ import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useChoice } from "../../ui/forms/choice";
-import { Person } from "../../ui/lists/Person";
-import { RolePicker } from "../../ui/forms/RolePicker";
+import { Person } from "../../features/person/Person";
+import { RolePicker } from "../../features/person/RolePicker";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
-import { SITE_ROLE_HINTS } from "./roles";
+import { Refused } from "../../ui/Refused";
+import { SITE_ROLE_HINTS } from "../../features/person/roles";
 import { UserDialog, type UserAction } from "./UserDialogs";
-import { countedAtStart } from "../../ui/words";
+import { countedAtStart } from "../../lib/words";
 
 const PRESETS = [
   ["All users", ""],

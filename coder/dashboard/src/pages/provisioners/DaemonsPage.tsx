@@ -16,10 +16,13 @@ import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../deployment/Refused";
-import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
-import { Tags } from "./tags";
-import { counted } from "../../ui/words";
+import { Refused } from "../../ui/Refused";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
+import { Tags } from "../../features/provisioner/tags";
+import { counted } from "../../lib/words";
 
 const STATUS: Readonly<Record<"busy" | "idle" | "offline", readonly [string, Tone]>> = {
   idle: ["Idle", "good"],

@@ -9,8 +9,8 @@ import { useChoice } from "../../ui/forms/choice";
 import { Switch } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { TextLink } from "../../ui/Page";
-import { ago } from "../../ui/time";
-import { counted } from "../../ui/words";
+import { ago } from "../../lib/time";
+import { counted } from "../../lib/words";
 
 /** The server's reasons are clauses: one that stands alone begins and ends like a sentence. */
 const sentence = (clause: string) =>

@@ -19,15 +19,18 @@ import { Failure } from "../../ui/Failure";
 import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
-import { duration } from "../../ui/time";
+import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
+import { Refused } from "../../ui/Refused";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
 import { JobReasons } from "./JobReasons";
-import { JOB_TONES, JOB_WORDS } from "./job-states";
+import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 import { cancelPath, jobLink, jobTitle } from "./jobs";
-import { Tags } from "./tags";
+import { Tags } from "../../features/provisioner/tags";
 
 const CHOICES = [
   ["", "All"],

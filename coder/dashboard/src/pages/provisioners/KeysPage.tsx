@@ -20,10 +20,13 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../deployment/Refused";
-import { useOrganization, type OrganizationView } from "../organizations/useOrganization";
-import { readTags, Tags } from "./tags";
-import { counted } from "../../ui/words";
+import { Refused } from "../../ui/Refused";
+import {
+  useOrganization,
+  type OrganizationView,
+} from "../../features/organization/useOrganization";
+import { readTags, Tags } from "../../features/provisioner/tags";
+import { counted } from "../../lib/words";
 
 /** Ways in that are no keys of their own, but listed with them. */
 const BUILT_IN: Readonly<Record<string, string>> = {

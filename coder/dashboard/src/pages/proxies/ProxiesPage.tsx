@@ -30,7 +30,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { latencyTone, measure } from "./latency";
+import { latencyTone, measure } from "../../features/proxy/latency";
 
 const STATUS: Record<string, readonly [Tone, string]> = {
   ok: ["good", "Healthy"],

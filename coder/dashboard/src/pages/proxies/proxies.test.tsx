@@ -5,7 +5,7 @@ import { expect, it, vi } from "vitest";
 import { Refusal, visit, type Answers } from "../../test/world";
 import { ProxiesPage } from "./ProxiesPage";
 
-vi.mock("./latency", async (original) => ({
+vi.mock("../../features/proxy/latency", async (original) => ({
   ...(await original<object>()),
   measure: async () => 20,
 }));

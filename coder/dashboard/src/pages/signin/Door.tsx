@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { appearance } from "../../api/queries/session";
-import { Announcements } from "../../layout/Announcements";
+import { Announcements } from "../../features/appearance/Announcements";
 import { safeImage } from "../../ui/Avatar";
 
 export function useApplicationName(): string {

@@ -12,10 +12,10 @@ import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { DeviceCode } from "./DeviceCode";
 import { Door } from "./Door";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 export function ExternalAuthPage() {
   const provider = useParams()["provider"] ?? "";

@@ -15,7 +15,7 @@ import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { Door, useApplicationName } from "./Door";
-import { knownMessage } from "./messages";
+import { knownMessage } from "../../features/session/messages";
 import { isPage, safeTarget } from "./target";
 
 export function LoginPage() {

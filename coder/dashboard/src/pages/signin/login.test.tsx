@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 
 import { Refusal, visit } from "../../test/world";
 import { LoginPage } from "./LoginPage";
-import { PASSWORD_CHANGED } from "./messages";
+import { PASSWORD_CHANGED } from "../../features/session/messages";
 
 const open = (message: string) =>
   visit(

@@ -12,7 +12,7 @@ import { Failure } from "../../ui/Failure";
 import { SelectField, TextArea } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { keyOf } from "../../ui/keys";
-import { ExternalAuthStep, useExternalAuth } from "../create/ExternalAuthStep";
+import { ExternalAuthStep, useExternalAuth } from "../../features/template/ExternalAuthStep";
 import { taskAddress } from "./task-status";
 
 export function NewTask({ templates }: { templates: readonly Template[] }) {

@@ -11,7 +11,7 @@ import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { TabPanel, Tabs } from "../../ui/Tabs";
-import { addressOf } from "../workspace/agent/app-address";
+import { addressOf } from "../../features/workspace/app-address";
 import { isLive } from "./task-status";
 import { TaskProgress } from "./TaskProgress";
 

@@ -16,7 +16,7 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { TaskApps } from "./TaskApps";
 import { TaskChat } from "./TaskChat";
 import { canPause, canResume, taskName } from "./task-status";

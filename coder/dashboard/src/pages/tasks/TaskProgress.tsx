@@ -2,10 +2,10 @@
 import type { Task, Workspace } from "../../api/types";
 import { Section } from "../../ui/Card";
 import { Notice } from "../../ui/Notice";
-import { WaitingNotice } from "../provisioners/WaitingNotice";
-import { AgentLogs } from "../workspace/agent/AgentLogs";
-import { BuildLog } from "../workspace/builds/BuildLog";
-import { agentsOf, isActive } from "../workspaces/status";
+import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
+import { AgentLogs } from "../../features/workspace/AgentLogs";
+import { BuildLog } from "../../features/build/BuildLog";
+import { agentsOf, isActive } from "../../features/workspace/status";
 
 /** By the task's state; null where its workspace does nothing. */
 const SAID: Readonly<Record<Task["status"], string | null>> = {

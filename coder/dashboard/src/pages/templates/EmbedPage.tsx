@@ -9,9 +9,9 @@ import { RadioCards, Switch, TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { useDynamicParameters } from "../create/dynamic-parameters";
-import { ParameterField } from "../create/ParameterField";
-import { templatePath } from "./paths";
+import { useDynamicParameters } from "../../features/parameter/dynamic-parameters";
+import { ParameterField } from "../../features/parameter/ParameterField";
+import { templatePath } from "../../features/template/paths";
 import { useTemplateContext } from "./TemplateLayout";
 
 export function embedLink(

@@ -13,7 +13,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { archiveOf, textOf } from "./archive";
 import { FileTree } from "./FileTree";
-import { templatePath } from "./paths";
+import { templatePath } from "../../features/template/paths";
 import { useTemplateContext } from "./TemplateLayout";
 
 const CodeEditor = lazy(() => import("../../ui/text/CodeEditor"));

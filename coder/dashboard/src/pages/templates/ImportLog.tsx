@@ -2,8 +2,8 @@
 import { useMemo } from "react";
 
 import { LogView } from "../../ui/text/LogView";
-import { emptyLog, jobLines } from "../workspace/builds/BuildLog";
-import { useVersionLog } from "../workspace/logs";
+import { emptyLog, jobLines } from "../../features/build/BuildLog";
+import { useVersionLog } from "../../features/build/logs";
 
 export function ImportLog({ version, height = "18rem" }: { version: string; height?: string }) {
   const { lines, ended } = useVersionLog(version);

@@ -16,11 +16,11 @@ import { Failure } from "../../ui/Failure";
 import { SelectField, TextField } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
-import { duration } from "../../ui/time";
+import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { CUSTOM, periodOf, PRESETS, rangeOf, type Period } from "./insights-range";
 import { useTemplateContext } from "./TemplateLayout";
-import { counted } from "../../ui/words";
+import { counted } from "../../lib/words";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const SHOWN = 10;

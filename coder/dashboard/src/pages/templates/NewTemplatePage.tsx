@@ -35,12 +35,12 @@ import { Notice } from "../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { WaitingNotice } from "../provisioners/WaitingNotice";
-import { FirstImportErrors } from "../workspace/builds/FirstErrors";
+import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
+import { FirstImportErrors } from "../../features/build/FirstErrors";
 import { archiveOf, createVersion, imported, readmeOf } from "./archive";
 import { frontMatter, type FrontMatter } from "./front-matter";
 import { ImportLog } from "./ImportLog";
-import { templatePath } from "./paths";
+import { templatePath } from "../../features/template/paths";
 import { TagEditor, type ProvisionerTags } from "./TagEditor";
 import { givenValues, startValues, VariablesForm } from "./VariablesForm";
 

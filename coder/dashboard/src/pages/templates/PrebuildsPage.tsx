@@ -16,7 +16,7 @@ import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { useTemplateContext } from "./TemplateLayout";
-import { plural } from "../../ui/words";
+import { plural } from "../../lib/words";
 
 export function PrebuildsPage() {
   const { template, version, may } = useTemplateContext();

@@ -6,7 +6,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { ResourceRow } from "../workspace/ResourceRow";
+import { ResourceRow } from "../../features/workspace/ResourceRow";
 import { useTemplateContext } from "./TemplateLayout";
 
 /** What a workspace of the active version is made of while it runs. */

@@ -13,7 +13,7 @@ import { Failure } from "../../ui/Failure";
 import { Skeleton, SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
+import { NotFoundPage } from "../../ui/NotFoundPage";
 import { withoutFrontMatter } from "./front-matter";
 import { NewTemplatePage } from "./NewTemplatePage";
 

@@ -6,7 +6,7 @@ import { Count, Tag } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { TextField } from "../../ui/forms/Field";
 import { Popover } from "../../ui/Popover";
-import { tagEntries } from "../provisioners/tags";
+import { tagEntries } from "../../features/provisioner/tags";
 
 export type ProvisionerTags = Readonly<Record<string, string>>;
 

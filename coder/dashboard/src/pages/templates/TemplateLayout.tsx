@@ -28,9 +28,9 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { LinkTabs } from "../../ui/Tabs";
 import { toast } from "../../ui/toast";
-import { useTemplateHome } from "./paths";
-import { useTemplate } from "./useTemplate";
-import { counted, usedBy } from "../../ui/words";
+import { useTemplateHome } from "../../features/template/paths";
+import { useTemplate } from "../../features/template/useTemplate";
+import { counted, usedBy } from "../../lib/words";
 
 export interface TemplateContext {
   template: Template;

@@ -17,10 +17,10 @@ import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
-import { duration } from "../../ui/time";
+import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { templatePath } from "./paths";
-import { usedBy } from "../../ui/words";
+import { templatePath } from "../../features/template/paths";
+import { usedBy } from "../../lib/words";
 
 const PRESETS = [
   ["All templates", "deprecated:false"],

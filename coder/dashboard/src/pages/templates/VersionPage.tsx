@@ -16,14 +16,14 @@ import { Notice } from "../../ui/Notice";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { WaitingNotice } from "../provisioners/WaitingNotice";
-import { FirstImportErrors } from "../workspace/builds/FirstErrors";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { WaitingNotice } from "../../features/provisioner/WaitingNotice";
+import { FirstImportErrors } from "../../features/build/FirstErrors";
 import { ImportLog } from "./ImportLog";
 import { SourceFiles } from "./FilesPage";
-import { templatePath } from "./paths";
-import { useTemplate } from "./useTemplate";
-import { JOB_TONES, JOB_WORDS } from "../provisioners/job-states";
+import { templatePath } from "../../features/template/paths";
+import { useTemplate } from "../../features/template/useTemplate";
+import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 
 const POLL_MS = 2000;
 const isUnderWay = ({ job }: TemplateVersion) =>

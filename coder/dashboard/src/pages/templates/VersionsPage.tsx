@@ -15,8 +15,8 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { JOB_TONES, JOB_WORDS } from "../provisioners/job-states";
-import { templatePath } from "./paths";
+import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
+import { templatePath } from "../../features/template/paths";
 import { useTemplateContext } from "./TemplateLayout";
 
 export function VersionsPage() {

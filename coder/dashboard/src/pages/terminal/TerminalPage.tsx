@@ -14,9 +14,9 @@ import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { NotFoundPage } from "../errors/NotFoundPage";
-import { agentsOf } from "../workspaces/status";
-import { useWorkspaceWatch } from "../workspace/watch";
+import { NotFoundPage } from "../../ui/NotFoundPage";
+import { agentsOf } from "../../features/workspace/status";
+import { useWorkspaceWatch } from "../../features/workspace/watch";
 import type { TerminalRequest, TerminalState } from "./stream";
 import { TerminalView } from "./TerminalView";
 

@@ -12,7 +12,7 @@ import { useAppPlace, useTerminalPlace } from "../../api/app-place";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
-import { portAddress } from "../workspace/port-address";
+import { portAddress } from "../../features/workspace/port-address";
 import { marksOf, READABLE, themeOf } from "./colours";
 import { drawBy } from "./renderer";
 import { connect, type TerminalRequest, type TerminalState } from "./stream";

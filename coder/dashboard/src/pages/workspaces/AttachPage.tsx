@@ -18,7 +18,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { ATTACHING, ATTACHING_STARTER, templatePath } from "../templates/paths";
+import { ATTACHING, ATTACHING_STARTER, templatePath } from "../../features/template/paths";
 
 const TITLE = "Attach a machine";
 

@@ -9,16 +9,16 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
-import { isActive } from "./status";
+import { isActive } from "../../features/workspace/status";
 import {
   lacksValues,
   startBuild,
   startVersion,
   startWorkspace,
   updateToActive,
-} from "../workspace/builds/builds";
-import { valuesPath } from "../workspace/paths";
-import { counted, plural } from "../../ui/words";
+} from "./builds/builds";
+import { valuesPath } from "./paths";
+import { counted, plural } from "../../lib/words";
 import { useListRights } from "./rights";
 
 type Batch = "start" | "stop" | "update" | "delete";

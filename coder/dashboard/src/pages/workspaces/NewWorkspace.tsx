@@ -16,8 +16,8 @@ import { Button } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
 import { Popover } from "../../ui/Popover";
-import { templatePath } from "../templates/paths";
-import { usedBy } from "../../ui/words";
+import { templatePath } from "../../features/template/paths";
+import { usedBy } from "../../lib/words";
 
 export function NewWorkspace() {
   const [open, setOpen] = useState(false);

@@ -22,20 +22,15 @@ import { Avatar } from "../../ui/Avatar";
 import { buttonClass, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
-import { addressOf } from "../workspace/agent/app-address";
-import { appEntry, isPlainLink, openApp } from "../workspace/agent/app-open";
-import {
-  startBuild,
-  startVersion,
-  startWorkspace,
-  useAskingForValues,
-} from "../workspace/builds/builds";
-import { DeleteWorkspace } from "../workspace/DeleteWorkspace";
-import { Duplicate } from "../workspace/Duplicate";
-import { terminalPath } from "../workspace/paths";
-import { useMayEnter } from "../workspace/useMayEnter";
+import { addressOf } from "../../features/workspace/app-address";
+import { appEntry, isPlainLink, openApp } from "./agent/app-open";
+import { startBuild, startVersion, startWorkspace, useAskingForValues } from "./builds/builds";
+import { DeleteWorkspace } from "./DeleteWorkspace";
+import { Duplicate } from "./Duplicate";
+import { terminalPath } from "./paths";
+import { useMayEnter } from "./useMayEnter";
 import { useListRights } from "./rights";
-import { agentsOf } from "./status";
+import { agentsOf } from "../../features/workspace/status";
 
 const SHOWN_APPS = 2;
 

@@ -1,7 +1,7 @@
 // A workspace's state: a dot, a word, and what is wrong if something is.
 import type { Workspace } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
-import { isActive, STATUS, troubleOf } from "./status";
+import { isActive, STATUS, troubleOf } from "../../features/workspace/status";
 
 export function WorkspaceStatus({ workspace }: { workspace: Workspace }) {
   const [word, tone] = STATUS[workspace.latest_build.status];

@@ -17,17 +17,17 @@ import { DataTable, type Column, type Selected } from "../../ui/lists/DataTable"
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { FilterBar, useListAddress, type FilterMenu } from "../../ui/lists/FilterBar";
-import { peopleMenu } from "../../ui/lists/people-menu";
+import { peopleMenu } from "../../features/person/people-menu";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
-import { EXTERNAL_STARTER } from "../templates/paths";
+import { EXTERNAL_STARTER } from "../../features/template/paths";
 import { BatchBar } from "./BatchBar";
 import { NewWorkspace } from "./NewWorkspace";
 import { RightsOfList } from "./rights";
 import { RowActions } from "./RowActions";
-import { STATUS } from "./status";
+import { STATUS } from "../../features/workspace/status";
 import { WorkspaceStatus } from "./WorkspaceStatus";
 
 const MINE = "owner:me";

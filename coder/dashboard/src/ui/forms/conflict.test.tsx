@@ -83,18 +83,18 @@ describe("a form about something that is there", () => {
 
 // A form that changes what is there tells the second of two people. Those that do not need it, and why.
 const WITHOUT: Readonly<Record<string, string>> = {
-  "templates/NewTemplatePage.tsx":
+  "pages/templates/NewTemplatePage.tsx":
     "makes a new one; what it patches is the cancelling of its import",
-  "account/SecurityPage.tsx": "a password: what was there is not shown",
-  "people/CreateUserPage.tsx":
+  "pages/account/SecurityPage.tsx": "a password: what was there is not shown",
+  "pages/people/CreateUserPage.tsx":
     "makes a new one, who has no roles yet that another could have given",
-  "tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
+  "pages/tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
 };
 
 it("every form that changes what is there uses it", () => {
-  const root = path.resolve(import.meta.dirname, "../../pages");
-  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter(
-    (name) => name.endsWith(".tsx") && !name.includes(".test."),
+  const root = path.resolve(import.meta.dirname, "../..");
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /^(?:pages|features)\/.*(?<!\.test)\.tsx$/.test(name),
   );
   const changing = files.filter((name) => {
     const text = readFileSync(path.join(root, name), "utf8");

@@ -9,7 +9,7 @@ import { Button, IconButton } from "../Button";
 import { INPUT } from "../forms/Field";
 import { cx } from "../cx";
 import { keyOf } from "../keys";
-import { counted } from "../words";
+import { counted } from "../../lib/words";
 
 export interface LogLine {
   id: number | string;

@@ -17,7 +17,7 @@ import { Checkbox, RadioCards, SelectField, TextField } from "../../../ui/forms/
 import { useForm } from "../../../ui/forms/form";
 import { Notice } from "../../../ui/Notice";
 import { Stack } from "../../../ui/Page";
-import { countedAtStart } from "../../../ui/words";
+import { countedAtStart } from "../../../lib/words";
 import { QrCode } from "./QrCode";
 import { configText, forQr, makeKeys } from "./wireguard";
 

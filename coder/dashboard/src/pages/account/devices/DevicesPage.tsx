@@ -21,7 +21,7 @@ import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
 import { CopyButton } from "../../../ui/text/CodeBox";
 import { bytesText, targetName } from "./wireguard";
-import { counted } from "../../../ui/words";
+import { counted } from "../../../lib/words";
 
 const AddDevice = lazy(() => import("./AddDevice"));
 const ALIVE_MS = 180_000; // WireGuard renews a live tunnel's keys every two minutes

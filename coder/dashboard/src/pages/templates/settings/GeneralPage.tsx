@@ -10,7 +10,7 @@ import { Checkbox, SelectField, TextArea, TextField } from "../../../ui/forms/Fi
 import { IconField } from "../../../ui/forms/IconField";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
-import { templatePath } from "../paths";
+import { templatePath } from "../../../features/template/paths";
 import { useSaveTemplate } from "./save";
 import { useSettingsTemplate } from "./SettingsLayout";
 

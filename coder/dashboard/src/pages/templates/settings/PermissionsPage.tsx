@@ -4,14 +4,14 @@ import { useState } from "react";
 
 import { patch } from "../../../api/client";
 import { templateAcl, templateAclAvailable } from "../../../api/queries/templates";
-import { AccessList, type Entry } from "../../../ui/forms/AccessList";
+import { AccessList, type Entry } from "../../../features/person/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
 import { SkeletonRows } from "../../../ui/Loading";
 import { PageHead } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
-import { groupEntry } from "../../groups/everyone";
+import { groupEntry } from "../../../features/person/everyone";
 import { useSettingsTemplate } from "./SettingsLayout";
 
 const ROLES = [

@@ -3,12 +3,12 @@ import { Outlet, useOutletContext } from "react-router";
 
 import { useTemplateRights } from "../../../api/permissions";
 import type { Template } from "../../../api/types";
-import { SidePage } from "../../../layout/SidePage";
+import { SidePage } from "../../../features/navigation/SidePage";
 import { Avatar } from "../../../ui/Avatar";
 import { Notice } from "../../../ui/Notice";
 import { TextLink } from "../../../ui/Page";
-import { useTemplateHome } from "../paths";
-import { useTemplate } from "../useTemplate";
+import { useTemplateHome } from "../../../features/template/paths";
+import { useTemplate } from "../../../features/template/useTemplate";
 
 export function TemplateSettingsLayout() {
   const { template, view } = useTemplate();
