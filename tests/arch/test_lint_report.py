@@ -14,7 +14,7 @@ lint_report = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(lint_report)
 
 CEILINGS = {
-    "dashboard: lines over 140 columns": 58,
+    "dashboard: lines over 140 columns": 0,
     "dashboard: imports between areas of pages": 0,
     "dashboard: upward imports": 0,
     "dashboard: import circles": 0,

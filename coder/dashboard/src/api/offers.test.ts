@@ -12,7 +12,7 @@ const textOf = (file: string) =>
 
 /** One's own things and what is open to everybody: whoever is signed in may, or the page comes before signing in. */
 const OWN = "own";
-/** File | call | right | file that asks for the right, when it is another one. */
+/** File | call | right | file that asks for the right, when it is another one. An indented line goes on with the one before. */
 const TABLE = `
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
 app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
@@ -112,7 +112,8 @@ pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | o
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayEnter
 pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayEnter
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
-pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update | pages/workspaces/agent/AgentCard.tsx
+pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
+  | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/agent/Ports.tsx | POST /api/v2/workspaces/:/port-share | mayShare
 pages/workspaces/agent/Ports.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare
 pages/workspaces/agent/app-open.ts | POST /api/v2/users/me/keys | own
@@ -145,6 +146,7 @@ const ASKED_BY: Readonly<Record<string, string>> = {
 };
 
 const rows = TABLE.trim()
+  .replace(/\n +/g, " ")
   .split("\n")
   .map((line) => {
     const [file = "", call = "", right = "", asker = file] = line.split(" | ");

@@ -32,7 +32,8 @@ it("leads whoever has made the first account to a first template", async () => {
   await screen.findByText("somewhere");
   expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/first", "/api/v2/users/login"]);
   expect(page.at()).toBe("/templates/new/builder");
-  expect(matchRoutes(templateRoutes, page.at())?.at(-1)?.route.path).toBe("/templates/new/builder"); // not a template "builder" of an organization "new"
+  // Not a template "builder" of an organization "new".
+  expect(matchRoutes(templateRoutes, page.at())?.at(-1)?.route.path).toBe("/templates/new/builder");
 });
 
 it("makes one account, however often signing in to it fails", async () => {

@@ -8,8 +8,11 @@ import { cx } from "./cx";
 export type ButtonLook = "primary" | "secondary" | "quiet" | "danger";
 export type ButtonSize = "sm" | "md";
 
-const BASE =
-  "inline-flex items-center justify-center gap-1.5 rounded-md font-medium whitespace-nowrap select-none transition-colors duration-(--quick) [&_svg]:size-4 [&_svg]:shrink-0 disabled:opacity-50 aria-disabled:opacity-50";
+const BASE = cx(
+  "inline-flex items-center justify-center gap-1.5 rounded-md font-medium",
+  "whitespace-nowrap select-none transition-colors duration-(--quick)",
+  "[&_svg]:size-4 [&_svg]:shrink-0 disabled:opacity-50 aria-disabled:opacity-50",
+);
 const LOOKS: Record<ButtonLook, string> = {
   primary: "bg-accent text-on-accent enabled:hover:bg-accent-hover [a&]:hover:bg-accent-hover",
   secondary:

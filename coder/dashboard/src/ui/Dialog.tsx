@@ -63,7 +63,9 @@ export function Dialog({
           onEscapeKeyDown={stay}
           onInteractOutside={stay}
           className={cx(
-            "fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)] -translate-x-1/2 animate-appear flex-col rounded-xl border border-line bg-raised shadow-raised",
+            "fixed top-[12vh] left-1/2 z-50 flex max-h-[80dvh] w-[calc(100vw-2rem)]",
+            "-translate-x-1/2 animate-appear flex-col rounded-xl border border-line",
+            "bg-raised shadow-raised",
             wide ? "max-w-3xl" : "max-w-lg",
           )}
           {...(description ? {} : { "aria-describedby": undefined })}

@@ -5,8 +5,11 @@ import { Link } from "react-router";
 
 import { cx } from "./cx";
 
-const ITEM =
-  "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base outline-none data-disabled:opacity-50 data-highlighted:bg-hover [&_svg]:size-4 [&_svg]:shrink-0 [&_svg]:text-muted";
+const ITEM = cx(
+  "flex w-full items-center gap-2.5 rounded-md px-2.5 py-1.5 text-base",
+  "outline-none data-disabled:opacity-50 data-highlighted:bg-hover [&_svg]:size-4",
+  "[&_svg]:shrink-0 [&_svg]:text-muted",
+);
 
 export function Menu({
   trigger,
@@ -35,7 +38,11 @@ export function Menu({
           sideOffset={6}
           collisionPadding={8}
           aria-label={label}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 max-w-80 animate-appear overflow-y-auto rounded-lg border border-line bg-raised p-1 shadow-raised"
+          className={cx(
+            "z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-48 max-w-80",
+            "animate-appear overflow-y-auto rounded-lg border border-line bg-raised p-1",
+            "shadow-raised",
+          )}
         >
           {children}
         </DropdownMenu.Content>

@@ -3,6 +3,8 @@
 import { Popover as RadixPopover, Tooltip as RadixTooltip } from "radix-ui";
 import type { ReactNode } from "react";
 
+import { cx } from "./cx";
+
 interface PopoverProps {
   trigger: ReactNode;
   children: ReactNode;
@@ -31,7 +33,12 @@ export function Popover({
           collisionPadding={8}
           aria-label={label}
           tabIndex={0}
-          className={`z-50 max-h-(--radix-popover-content-available-height) max-w-(--radix-popover-content-available-width) animate-appear overflow-y-auto rounded-lg border border-line bg-raised shadow-raised ${className}`}
+          className={cx(
+            "z-50 max-h-(--radix-popover-content-available-height)",
+            "max-w-(--radix-popover-content-available-width) animate-appear overflow-y-auto",
+            "rounded-lg border border-line bg-raised shadow-raised",
+            className,
+          )}
         >
           {children}
         </RadixPopover.Content>

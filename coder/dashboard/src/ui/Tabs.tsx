@@ -3,12 +3,20 @@ import { Tabs as Radix } from "radix-ui";
 import { useEffect, useRef, type ReactNode } from "react";
 import { NavLink, useLocation } from "react-router";
 
-const TAB =
-  "-mb-px inline-flex items-center gap-1.5 border-b-2 px-0.5 py-2 text-base font-medium whitespace-nowrap text-muted transition-colors duration-(--quick) hover:text-text [&_svg]:size-4";
+import { cx } from "./cx";
+
+const TAB = cx(
+  "-mb-px inline-flex items-center gap-1.5 border-b-2 px-0.5 py-2 text-base",
+  "font-medium whitespace-nowrap text-muted transition-colors duration-(--quick)",
+  "hover:text-text [&_svg]:size-4",
+);
 
 // On a phone a row may be longer than the screen: its end fades, so that one sees that there is more.
-const ROW =
-  "flex gap-5 overflow-x-auto border-b border-line [scrollbar-width:none] max-md:pr-8 max-md:[mask-image:linear-gradient(to_right,black_calc(100%-2.5rem),transparent)]";
+const ROW = cx(
+  "flex gap-5 overflow-x-auto border-b border-line [scrollbar-width:none]",
+  "max-md:pr-8",
+  "max-md:[mask-image:linear-gradient(to_right,black_calc(100%-2.5rem),transparent)]",
+);
 
 /** Pages of one thing; on a phone the row scrolls sideways, with the page that is shown in sight. */
 export function LinkTabs({

@@ -4,6 +4,7 @@ import { useSyncExternalStore } from "react";
 
 import { NoAnswer } from "../api/client";
 import { IconButton } from "./Button";
+import { cx } from "./cx";
 
 interface Toast {
   id: number;
@@ -69,7 +70,10 @@ export function Toasts() {
             .map((item) => (
               <div
                 key={item.id}
-                className="pointer-events-auto flex animate-appear items-start gap-2.5 rounded-lg border border-line bg-raised py-2.5 pr-2 pl-3.5 shadow-raised"
+                className={cx(
+                  "pointer-events-auto flex animate-appear items-start gap-2.5 rounded-lg border",
+                  "border-line bg-raised py-2.5 pr-2 pl-3.5 shadow-raised",
+                )}
               >
                 {kind === "error" ? (
                   <CircleAlert className="mt-0.5 size-4.5 shrink-0 text-bad" aria-hidden="true" />

@@ -12,6 +12,7 @@ import { workspaces } from "../../api/queries/workspaces";
 import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
+import { cx } from "../../ui/cx";
 import { BEGIN, MAIN } from "./nav";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
@@ -21,8 +22,12 @@ import { DEPLOYMENT } from "../../pages/deployment/nav";
 const ITEM =
   "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
 // A heading with nothing below it says nothing.
-const GROUP =
-  "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
+const GROUP = cx(
+  "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5",
+  "[&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1",
+  "[&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-medium",
+  "[&_[cmdk-group-heading]]:text-faint",
+);
 
 /** What people look for in an organization; each organization's own page says more. */
 function organizationPages(homes: readonly Organization[]): NavItem[] {
@@ -110,7 +115,10 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       }}
       label="Search and commands"
       overlayClassName="fixed inset-0 z-40 bg-overlay"
-      contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(38rem,calc(100vw-2rem))] -translate-x-1/2 overflow-hidden rounded-xl border border-line bg-raised shadow-raised"
+      contentClassName={cx(
+        "fixed top-[12vh] left-1/2 z-50 w-[min(38rem,calc(100vw-2rem))] -translate-x-1/2",
+        "overflow-hidden rounded-xl border border-line bg-raised shadow-raised",
+      )}
     >
       <Command.Input
         value={text}

@@ -12,6 +12,7 @@ import { safeImage } from "../../ui/Avatar";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { Announcements } from "../../features/appearance/Announcements";
+import { cx } from "../../ui/cx";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
 import { ADMIN } from "./nav-admin";
@@ -79,7 +80,10 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       {lost ? (
         <div
           role="status"
-          className="sticky top-13 z-20 flex items-center justify-center gap-2 border-b border-warn/40 bg-warn-soft px-4 py-1.5 text-sm font-medium"
+          className={cx(
+            "sticky top-13 z-20 flex items-center justify-center gap-2 border-b",
+            "border-warn/40 bg-warn-soft px-4 py-1.5 text-sm font-medium",
+          )}
         >
           <WifiOff className="size-4 text-warn" aria-hidden="true" />
           The connection to the server is lost.{" "}
@@ -131,8 +135,11 @@ function Brand() {
   );
 }
 
-const NAV_LINK =
-  "rounded-md px-2.5 py-1.5 text-base font-medium text-muted transition-colors duration-(--quick) hover:bg-hover hover:text-text aria-[current=page]:bg-hover aria-[current=page]:text-text";
+const NAV_LINK = cx(
+  "rounded-md px-2.5 py-1.5 text-base font-medium text-muted transition-colors",
+  "duration-(--quick) hover:bg-hover hover:text-text aria-[current=page]:bg-hover",
+  "aria-[current=page]:text-text",
+);
 
 function MainNav() {
   const may = usePermissions();

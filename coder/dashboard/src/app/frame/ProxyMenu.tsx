@@ -42,7 +42,10 @@ export function ProxyMenu() {
         <Button
           look="quiet"
           data-testid="proxy-menu"
-          aria-label={`Applications open through ${nameOf(current)}${typeof here === "number" ? `, ${Math.round(here)} milliseconds away` : ""}`}
+          aria-label={
+            "Applications open through " +
+            `${nameOf(current)}${typeof here === "number" ? `, ${Math.round(here)} milliseconds away` : ""}`
+          }
         >
           <Globe2 />
           <span className="max-lg:hidden">

@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 import { NavLink, useLocation, useNavigate } from "react-router";
 
+import { cx } from "../../ui/cx";
 import { SelectField } from "../../ui/forms/Field";
 import { useReachable } from "./useReachable";
 import type { NavItem } from "./nav-item";
@@ -54,7 +55,13 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
                       to={item.to}
                       end={item !== here}
                       className={({ isActive }) =>
-                        `block truncate rounded-md px-2.5 py-1.5 text-base font-medium transition-colors duration-(--quick) ${isActive ? "bg-hover text-text" : "text-muted hover:bg-hover hover:text-text"}`
+                        cx(
+                          "block truncate rounded-md px-2.5 py-1.5 text-base font-medium transition-colors",
+                          "duration-(--quick)",
+                          isActive
+                            ? "bg-hover text-text"
+                            : "text-muted hover:bg-hover hover:text-text",
+                        )
                       }
                     >
                       {item.text}

@@ -10,6 +10,7 @@ import type { GetInboxNotificationResponse } from "../../api/types";
 import { Button, buttonClass, IconButton } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
 import { Popover } from "../../ui/Popover";
+import { cx } from "../../ui/cx";
 import { useInboxActions } from "./inbox";
 import { Message } from "./Message";
 
@@ -44,7 +45,10 @@ export function InboxBell() {
             <span
               aria-hidden="true"
               data-testid="unread-count"
-              className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-solid-bad px-1 text-center text-[0.65rem] leading-4 font-semibold text-on-bad tabular-nums"
+              className={cx(
+                "absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-solid-bad px-1 text-center",
+                "text-[0.65rem] leading-4 font-semibold text-on-bad tabular-nums",
+              )}
             >
               {count > MOST ? `${MOST}+` : count}
             </span>

@@ -170,7 +170,11 @@ function ThemeGrid({
         {themes.map(([theme, name, hint]) => (
           <label
             key={theme}
-            className="flex flex-col overflow-hidden rounded-lg border border-line bg-surface hover:border-line-strong has-checked:border-accent has-checked:ring-1 has-checked:ring-accent has-focus-visible:outline-2"
+            className={cx(
+              "flex flex-col overflow-hidden rounded-lg border border-line bg-surface",
+              "hover:border-line-strong has-checked:border-accent has-checked:ring-1",
+              "has-checked:ring-accent has-focus-visible:outline-2",
+            )}
           >
             <Preview theme={theme} />
             <span className="flex items-start gap-2 px-3 py-2">

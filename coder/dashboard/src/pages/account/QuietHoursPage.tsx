@@ -69,7 +69,10 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
     <form onSubmit={form.submit}>
       <Section
         title="Quiet hours"
-        description="Where a template requires regular restarts, they happen after this time of day, when you are not likely to work. Nothing happens to templates without such a rule."
+        description={
+          "Where a template requires regular restarts, they happen after this time of day, " +
+          "when you are not likely to work. Nothing happens to templates without such a rule."
+        }
       >
         <Stack>
           <ConflictNotice conflict={conflict} form={form} />

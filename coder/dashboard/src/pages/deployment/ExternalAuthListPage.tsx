@@ -58,7 +58,8 @@ const COLUMNS: Column<ExternalAuthConfig>[] = [
   },
 ];
 const EXAMPLE =
-  "CODER_EXTERNAL_AUTH_0_ID=github\nCODER_EXTERNAL_AUTH_0_TYPE=github\nCODER_EXTERNAL_AUTH_0_CLIENT_ID=…\nCODER_EXTERNAL_AUTH_0_CLIENT_SECRET=…";
+  "CODER_EXTERNAL_AUTH_0_ID=github\nCODER_EXTERNAL_AUTH_0_TYPE=github\n" +
+  "CODER_EXTERNAL_AUTH_0_CLIENT_ID=…\nCODER_EXTERNAL_AUTH_0_CLIENT_SECRET=…";
 
 export function ExternalAuthListPage() {
   useTitle("External Authentication Settings");

@@ -9,6 +9,7 @@ import { Tag } from "../../ui/Badge";
 import { Section } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
+import { cx } from "../../ui/cx";
 import { FilterBar, useListAddress } from "../../ui/lists/FilterBar";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
@@ -192,7 +193,12 @@ function OptionValue({ option }: { option: DeploymentOption }) {
     case "text":
       return (
         <code
-          className={`${typeof option.value === "number" && option.annotations?.["format_duration"] !== "true" ? "option-value-number" : "option-value-string"} text-sm [overflow-wrap:anywhere]`}
+          className={cx(
+            typeof option.value === "number" && option.annotations?.["format_duration"] !== "true"
+              ? "option-value-number"
+              : "option-value-string",
+            "text-sm [overflow-wrap:anywhere]",
+          )}
         >
           {value.text}
         </code>

@@ -315,7 +315,8 @@ export function ComponentsPage() {
       <Section title="Markdown">
         <Markdown
           text={
-            "# Title\n\nText with `code`, a [link](https://example.com) and a list:\n\n- one\n- two\n\n```sh\ncoder login\n```\n\n| a | b |\n| - | - |\n| 1 | 2 |"
+            "# Title\n\nText with `code`, a [link](https://example.com) and a list:\n\n- one\n- " +
+            "two\n\n```sh\ncoder login\n```\n\n| a | b |\n| - | - |\n| 1 | 2 |"
           }
         />
       </Section>

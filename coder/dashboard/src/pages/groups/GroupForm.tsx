@@ -79,7 +79,10 @@ export function GroupForm({
               label="Quota allowance"
               inputMode="numeric"
               className="max-w-40"
-              hint="Credits each member gets by this group. A running workspace takes its daily cost of them; allowances of several groups add up."
+              hint={
+                "Credits each member gets by this group. A running workspace takes its daily cost of " +
+                "them; allowances of several groups add up."
+              }
               value={values.quota_allowance}
               problem={problem("quota_allowance")}
               onChange={(value) => set("quota_allowance", value)}

@@ -224,7 +224,8 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         <p>
           {group.total_member_count === 0
             ? "It has no members."
-            : `Its ${counted(group.total_member_count, "member loses", "members lose")} the templates, shared workspaces and quota they have by it. Their accounts stay.`}
+            : `Its ${counted(group.total_member_count, "member loses", "members lose")} the ` +
+              "templates, shared workspaces and quota they have by it. Their accounts stay."}
         </p>
       </Confirm>
     </>

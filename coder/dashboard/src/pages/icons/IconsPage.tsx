@@ -6,6 +6,7 @@ import { useSearchParams } from "react-router";
 
 import { matching, nameOf, pictures, type Picture } from "../../api/queries/pictures";
 import { Button } from "../../ui/Button";
+import { cx } from "../../ui/cx";
 import { copyOrTell } from "../../ui/text/clipboard";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
@@ -40,7 +41,10 @@ export function IconsPage() {
     <>
       <PageHead
         title="Icons"
-        description="Pictures for templates, applications, parameters and organizations. Write the address into an icon field, or into the icon of a Terraform block."
+        description={
+          "Pictures for templates, applications, parameters and organizations. Write the " +
+          "address into an icon field, or into the icon of a Terraform block."
+        }
       />
       <div className="mb-4 max-w-md">
         <TextField
@@ -116,7 +120,10 @@ function Tile({ picture }: { picture: Picture }) {
       type="button"
       title={picture.path}
       onClick={() => void copyOrTell(picture.path).then(setCopied)}
-      className="flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover"
+      className={cx(
+        "flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border",
+        "border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover",
+      )}
     >
       <img src={picture.path} alt="" loading="lazy" className="size-9 object-contain" />
       <span className="sr-only">Copy {picture.path}</span>

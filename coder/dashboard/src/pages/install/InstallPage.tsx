@@ -26,7 +26,10 @@ export function InstallPage() {
     <Narrow>
       <PageHead
         title="Install the Coder CLI"
-        description="With it you reach workspaces by SSH, forward ports and do everything else in a terminal. It comes from this deployment, so the versions fit."
+        description={
+          "With it you reach workspaces by SSH, forward ports and do everything else in a " +
+          "terminal. It comes from this deployment, so the versions fit."
+        }
       />
       <Stack>
         <Tabs

@@ -115,9 +115,11 @@ export function AuditPage() {
         title="Audit logs"
         description={
           <span role="status">
-            {found
-              ? `${found.count >= (found.count_cap || COUNT_CAP_SHOWN) ? `More than ${counted(found.count_cap, "entry", "entries")}` : countedAtStart(found.count, "entry", "entries")}`
-              : " "}
+            {!found
+              ? " "
+              : found.count >= (found.count_cap || COUNT_CAP_SHOWN)
+                ? `More than ${counted(found.count_cap, "entry", "entries")}`
+                : countedAtStart(found.count, "entry", "entries")}
           </span>
         }
       />

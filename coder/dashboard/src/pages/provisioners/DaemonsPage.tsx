@@ -160,7 +160,8 @@ function Daemons({ view }: { view: OrganizationView }) {
             >
               {status || ids
                 ? "Choose another status."
-                : "Without one no workspace can be built. Make a key, then start a provisioner with it on a machine that may reach your infrastructure."}
+                : "Without one no workspace can be built. Make a key, then start a provisioner with it " +
+                  "on a machine that may reach your infrastructure."}
             </Empty>
           }
         />

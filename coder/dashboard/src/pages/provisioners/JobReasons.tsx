@@ -41,7 +41,8 @@ export function JobReasons({
     <section aria-label="Why it waits" className="flex flex-col gap-3">
       <p className="text-sm text-muted">
         {start
-          ? `It starts ${ago(start.earliest)} at the earliest, ${ago(start.latest)} at the latest, as ${counted(start.samples, "job before it tells", "jobs before it tell")}.`
+          ? `It starts ${ago(start.earliest)} at the earliest, ${ago(start.latest)} at the ` +
+            `latest, as ${counted(start.samples, "job before it tells", "jobs before it tell")}.`
           : sentence(unknown)}
       </p>
       {daemons.length > 0 ? (

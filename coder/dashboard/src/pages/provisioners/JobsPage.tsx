@@ -252,7 +252,8 @@ function Cancel({ job }: { job: ProvisionerJob }) {
         <p>
           {job.status === "pending"
             ? "It has not begun: nothing is lost."
-            : "Terraform is interrupted. What it has made so far may be left behind, and a workspace may have to be started or deleted again."}
+            : "Terraform is interrupted. What it has made so far may be left behind, and a " +
+              "workspace may have to be started or deleted again."}
         </p>
       </Confirm>
     </div>

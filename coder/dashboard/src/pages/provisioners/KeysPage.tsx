@@ -171,7 +171,8 @@ function Keys({ view }: { view: OrganizationView }) {
       >
         <p>
           {deleting && deleting.daemons.length > 0
-            ? `${counted(deleting.daemons.length, "provisioner uses", "provisioners use")} it and will be shown out: jobs with its tags wait until another one comes.`
+            ? `${counted(deleting.daemons.length, "provisioner uses", "provisioners use")} it and ` +
+              "will be shown out: jobs with its tags wait until another one comes."
             : "No provisioner uses it now. Those started with it later are refused."}
         </p>
       </Confirm>

@@ -9,7 +9,10 @@ export function jobTitle({ type, metadata }: Pick<Job, "type" | "metadata">): st
   const template = metadata.template_display_name || metadata.template_name;
   switch (type) {
     case "workspace_build":
-      return `${metadata.workspace_build_transition ? VERBS[metadata.workspace_build_transition] : "Build"} workspace ${metadata.workspace_name ?? ""}`.trim();
+      return (
+        `${metadata.workspace_build_transition ? VERBS[metadata.workspace_build_transition] : "Build"} ` +
+        `workspace ${metadata.workspace_name ?? ""}`
+      ).trim();
     case "template_version_import":
       return template ? `Import a version of ${template}` : "Import a new template";
     case "template_version_dry_run":

@@ -65,7 +65,10 @@ function NotLinked({ provider, name }: { provider: string; name: string }) {
   return (
     <Door
       title={`Link ${name}`}
-      description={`${name} was asked whether this deployment may act for you, for example to clone your repositories, and did not confirm it.`}
+      description={
+        `${name} was asked whether this deployment may act for you, for example to clone ` +
+        "your repositories, and did not confirm it."
+      }
     >
       <a className={buttonClass("primary")} href={wayThere(provider)}>
         Continue with {name}

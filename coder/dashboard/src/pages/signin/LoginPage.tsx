@@ -9,6 +9,7 @@ import { authMethods, hasFirstUser, me } from "../../api/queries/session";
 import { safeImage } from "../../ui/Avatar";
 import { Button, buttonClass } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
+import { cx } from "../../ui/cx";
 import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
@@ -81,7 +82,12 @@ export function LoginPage() {
         </div>
       ) : null}
       {providers && passwords ? (
-        <div className="flex items-center gap-3 text-sm text-muted before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">
+        <div
+          className={cx(
+            "flex items-center gap-3 text-sm text-muted before:h-px before:flex-1",
+            "before:bg-line after:h-px after:flex-1 after:bg-line",
+          )}
+        >
           or
         </div>
       ) : null}

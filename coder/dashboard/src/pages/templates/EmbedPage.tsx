@@ -125,7 +125,10 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
             <h3 className="mb-1 text-sm font-medium">HTML</h3>
             <CodeBox
               label="HTML"
-              command={`<a href="${link.replaceAll("&", "&amp;")}"><img src="${window.location.origin}/open-in-coder.svg" alt="Open in Coder" /></a>`}
+              command={
+                `<a href="${link.replaceAll("&", "&amp;")}"><img ` +
+                `src="${window.location.origin}/open-in-coder.svg" alt="Open in Coder" /></a>`
+              }
             />
           </div>
           <div>

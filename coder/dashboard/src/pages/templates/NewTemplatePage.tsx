@@ -27,6 +27,7 @@ import { Card, Section } from "../../ui/Card";
 import { Confirm } from "../../ui/Confirm";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
+import { cx } from "../../ui/cx";
 import { Checkbox, SelectField, TextArea, TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { IconField } from "../../ui/forms/IconField";
@@ -235,7 +236,11 @@ function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
   };
   return (
     <div
-      className={`flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-7 text-center ${over ? "border-accent bg-accent-soft" : "border-line-strong"}`}
+      className={cx(
+        "flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-7",
+        "text-center",
+        over ? "border-accent bg-accent-soft" : "border-line-strong",
+      )}
       onDragOver={(event) => {
         event.preventDefault();
         setOver(true);

@@ -7,7 +7,8 @@ const NONE = { display_name: "", description: "", icon: "" };
 it.each([
   [
     "plain",
-    "---\ndisplay_name: Docker Box\ndescription: Runs on Docker # a note\nicon: ../../../site/static/icon/docker.png\ntags: [a]\n---\n# Docker\n",
+    "---\ndisplay_name: Docker Box\ndescription: Runs on Docker # a note\nicon: " +
+      "../../../site/static/icon/docker.png\ntags: [a]\n---\n# Docker\n",
     { display_name: "Docker Box", description: "Runs on Docker", icon: "/icon/docker.png" },
     "# Docker\n",
   ],

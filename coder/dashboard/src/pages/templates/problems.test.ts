@@ -112,7 +112,9 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
       ["error", "There is no closing brace."],
       [
         "error",
-        "Error: Terraform encountered problems during initialisation, including problems\nwith the configuration, described below.\n\nThe Terraform configuration must be valid before initialization.",
+        "Error: Terraform encountered problems during initialisation, including problems\n" +
+          "with the configuration, described below.\n\nThe Terraform configuration must be " +
+          "valid before initialization.",
       ],
     ],
     [

@@ -56,7 +56,10 @@ export function DeleteWorkspace({
         may.orphan ? (
           <Checkbox
             label="Orphan resources"
-            hint="Forget the workspace and leave what it is made of as it is. Only for one whose resources are gone already, or can no longer be deleted."
+            hint={
+              "Forget the workspace and leave what it is made of as it is. Only for one whose " +
+              "resources are gone already, or can no longer be deleted."
+            }
             checked={orphan}
             onChange={setOrphan}
             testId="orphan-checkbox"

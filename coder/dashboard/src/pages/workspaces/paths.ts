@@ -14,4 +14,6 @@ export const valuesPath = (workspace: Pick<Workspace, "owner_name" | "name">, ve
 
 /** A new one of the same template; its parameters are asked for there. */
 export const duplicatePath = (workspace: Workspace) =>
-  `/templates/${seg(workspace.organization_name)}/${seg(workspace.template_name)}/workspace?version=${workspace.latest_build.template_version_id}&name=${seg(`${workspace.name}-copy`)}&like=${workspace.latest_build.id}`;
+  `/templates/${seg(workspace.organization_name)}/${seg(workspace.template_name)}/workspace?` +
+  `version=${workspace.latest_build.template_version_id}&` +
+  `name=${seg(`${workspace.name}-copy`)}&like=${workspace.latest_build.id}`;

@@ -88,7 +88,10 @@ export function Combobox(props: ComboboxProps) {
             sideOffset={4}
             collisionPadding={8}
             aria-label="Options"
-            className="z-50 w-(--radix-popover-trigger-width) min-w-64 animate-appear overflow-hidden rounded-lg border border-line bg-raised shadow-raised"
+            className={cx(
+              "z-50 w-(--radix-popover-trigger-width) min-w-64 animate-appear overflow-hidden",
+              "rounded-lg border border-line bg-raised shadow-raised",
+            )}
           >
             <ChoiceList
               {...props}

@@ -11,8 +11,12 @@ import {
 
 import { cx } from "../cx";
 
-export const INPUT =
-  "w-full rounded-md border border-line-strong bg-surface px-2.5 text-base text-text shadow-card transition-colors duration-(--quick) hover:border-faint disabled:bg-inset disabled:text-muted [&[readonly]]:bg-inset [&[readonly]]:text-muted aria-invalid:border-bad";
+export const INPUT = cx(
+  "w-full rounded-md border border-line-strong bg-surface px-2.5 text-base",
+  "text-text shadow-card transition-colors duration-(--quick) hover:border-faint",
+  "disabled:bg-inset disabled:text-muted [&[readonly]]:bg-inset",
+  "[&[readonly]]:text-muted aria-invalid:border-bad",
+);
 
 interface Common {
   label: ReactNode;
@@ -294,9 +298,17 @@ export function Switch({
         disabled={disabled}
         data-testid={testId}
         aria-describedby={hint ? `${id}-hint` : undefined}
-        className="relative mt-0.5 h-5 w-9 shrink-0 rounded-full bg-line-strong transition-colors duration-(--quick) disabled:opacity-50 data-[state=checked]:bg-accent"
+        className={cx(
+          "relative mt-0.5 h-5 w-9 shrink-0 rounded-full bg-line-strong transition-colors",
+          "duration-(--quick) disabled:opacity-50 data-[state=checked]:bg-accent",
+        )}
       >
-        <RadixSwitch.Thumb className="block size-4 translate-x-0.5 rounded-full bg-on-accent shadow-card transition-transform duration-(--quick) data-[state=checked]:translate-x-4.5" />
+        <RadixSwitch.Thumb
+          className={cx(
+            "block size-4 translate-x-0.5 rounded-full bg-on-accent shadow-card",
+            "transition-transform duration-(--quick) data-[state=checked]:translate-x-4.5",
+          )}
+        />
       </RadixSwitch.Root>
       <div className={hideLabel ? "sr-only" : "min-w-0"}>
         <label htmlFor={id} className="font-medium">
@@ -342,7 +354,11 @@ export function RadioCards({ label, value, onChange, options, columns = false }:
         {options.map((option) => (
           <label
             key={option.value}
-            className="flex items-start gap-2.5 rounded-lg border border-line bg-surface px-3 py-2.5 hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-disabled:opacity-50"
+            className={cx(
+              "flex items-start gap-2.5 rounded-lg border border-line bg-surface px-3 py-2.5",
+              "hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft",
+              "has-disabled:opacity-50",
+            )}
           >
             <input
               type="radio"

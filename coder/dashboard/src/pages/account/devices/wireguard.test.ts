@@ -56,7 +56,8 @@ describe("a device's keys", () => {
 describe("its configuration", () => {
   it("routes every workspace, those to come too", () => {
     expect(configText(made(null), "SECRET")).toBe(
-      "# phone of ana; the only copy of its private key.\n# ana/dev.main: fd7a::1\n[Interface]\nPrivateKey = SECRET\nMTU = 1280\nAddress = fd7a::9/128\n\n" +
+      "# phone of ana; the only copy of its private key.\n# ana/dev.main: fd7a::1\n" +
+        "[Interface]\nPrivateKey = SECRET\nMTU = 1280\nAddress = fd7a::9/128\n\n" +
         "[Peer]\nPublicKey = server=\nEndpoint = [2001:db8::1]:51820\nPersistentKeepalive = 25\nAllowedIPs = fd7a:115c:a1e0::/48\n",
     );
   });

@@ -207,9 +207,14 @@ export function installCommand(
   const url = /"([^"]*)\/api\/v2\/init-script\//.exec(command)?.[1];
   if (url === undefined) return null;
   const install = (program: string) =>
-    `CODER_AGENT_TOKEN="${token}" ${whole ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install --agent-url "${url}"${whole ? " --system" : ""}`;
+    `CODER_AGENT_TOKEN="${token}" ` +
+    `${whole ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install ` +
+    `--agent-url "${url}"${whole ? " --system" : ""}`;
   if (lacked) return install("coder");
-  return `curl -fsSL "${url}/bin/coder-${platform.replace("/", "-")}" -o ./coder-install && chmod +x ./coder-install && ${install("./coder-install")} && rm ./coder-install`;
+  return (
+    `curl -fsSL "${url}/bin/coder-${platform.replace("/", "-")}" -o ./coder-install && ` +
+    `chmod +x ./coder-install && ${install("./coder-install")} && rm ./coder-install`
+  );
 }
 
 // The server's command is for the template's platform; the address before the platform is the same for all.

@@ -13,6 +13,7 @@ import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../.
 import { Count } from "../../../ui/Badge";
 import { Button, buttonClass, IconButton } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
+import { cx } from "../../../ui/cx";
 import { useChoice } from "../../../ui/forms/choice";
 import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
@@ -293,7 +294,12 @@ function SharedPort({ workspace, agent, share, levels, mayShare, address }: Shar
         )}
       </div>
       {mayShare ? (
-        <div className="grid grid-cols-[5.5rem_9.5rem_minmax(0,1fr)] gap-2 max-sm:grid-cols-[6rem_minmax(0,1fr)] max-sm:[&>:last-child]:col-span-2">
+        <div
+          className={cx(
+            "grid grid-cols-[5.5rem_9.5rem_minmax(0,1fr)] gap-2",
+            "max-sm:grid-cols-[6rem_minmax(0,1fr)] max-sm:[&>:last-child]:col-span-2",
+          )}
+        >
           <SelectField
             hideLabel
             label={`Protocol of port ${port}`}

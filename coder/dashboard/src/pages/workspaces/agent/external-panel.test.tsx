@@ -72,7 +72,9 @@ it.each([
   [
     "fetches the program of the platform",
     { lacked: false, whole: false },
-    'curl -fsSL "https://coder.example.com/bin/coder-linux-arm64" -o ./coder-install && chmod +x ./coder-install && CODER_AGENT_TOKEN="secret" ./coder-install agent install --agent-url "https://coder.example.com" && rm ./coder-install',
+    'curl -fsSL "https://coder.example.com/bin/coder-linux-arm64" -o ./coder-install && ' +
+      'chmod +x ./coder-install && CODER_AGENT_TOKEN="secret" ./coder-install agent ' +
+      'install --agent-url "https://coder.example.com" && rm ./coder-install',
   ],
   [
     "takes what is installed where the server has none",

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { templateVersions } from "../../../api/queries/templates";
-import type { Workspace } from "../../../api/types";
+import type { TemplateVersion, Workspace } from "../../../api/types";
 import { Combobox } from "../../../ui/forms/Combobox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
@@ -47,7 +47,7 @@ export function ChangeVersion({
               .map((version) => ({
                 value: version.id,
                 text: version.name,
-                hint: `${version.id === workspace.template_active_version_id ? "active, " : ""}${version.id === workspace.latest_build.template_version_id ? "in use, " : ""}by ${version.created_by.username}, ${ago(version.created_at)}${version.message ? `: ${version.message}` : ""}`,
+                hint: hintOf(version, workspace),
               }))}
           />
         ) : found.isLoadingError ? (
@@ -64,4 +64,12 @@ export function ChangeVersion({
       It is built again with the version you choose; what runs in it ends.
     </Confirm>
   );
+}
+
+/** Whether it is the active one or in use, who made it and when, and its message. */
+function hintOf(version: TemplateVersion, workspace: Workspace): string {
+  const active = version.id === workspace.template_active_version_id ? "active, " : "";
+  const used = version.id === workspace.latest_build.template_version_id ? "in use, " : "";
+  const message = version.message ? `: ${version.message}` : "";
+  return `${active}${used}by ${version.created_by.username}, ${ago(version.created_at)}${message}`;
 }

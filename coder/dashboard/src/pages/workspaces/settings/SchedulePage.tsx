@@ -6,6 +6,7 @@ import { templateById } from "../../../api/queries/templates";
 import type { Template, Workspace } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
+import { cx } from "../../../ui/cx";
 import { Combobox } from "../../../ui/forms/Combobox";
 import { FormProblems, useSettingsForm } from "../../../ui/forms/conflict";
 import { Failure } from "../../../ui/Failure";
@@ -140,7 +141,12 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
                 {DAYS.map((name, day) => (
                   <label
                     key={name}
-                    className="rounded-md border border-line-strong px-2.5 py-1 text-sm font-medium has-checked:border-accent has-checked:bg-accent-soft has-checked:text-accent-text has-disabled:opacity-50 has-focus-visible:outline-2"
+                    className={cx(
+                      "rounded-md border border-line-strong px-2.5 py-1 text-sm font-medium",
+                      "has-checked:border-accent has-checked:bg-accent-soft",
+                      "has-checked:text-accent-text has-disabled:opacity-50",
+                      "has-focus-visible:outline-2",
+                    )}
                   >
                     <input
                       type="checkbox"
