@@ -15,6 +15,7 @@ _SPEC.loader.exec_module(lint_report)
 
 CEILINGS = {
     "dashboard: lines over 140 columns": 0,
+    "dashboard: files over 300 lines": 0,
     "dashboard: imports between areas of pages": 0,
     "dashboard: upward imports": 0,
     "dashboard: import circles": 0,

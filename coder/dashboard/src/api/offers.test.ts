@@ -28,13 +28,13 @@ pages/account/SecretsPage.tsx | PATCH own | own
 pages/account/SecretsPage.tsx | POST path | own
 pages/account/SecurityPage.tsx | PUT /api/v2/users/:/password | own
 pages/account/SecurityPage.tsx | POST /api/v2/users/me/convert-login | own
-features/person/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/UsersPage.tsx
+features/person/Sessions.tsx | DELETE /api/v2/users/:/keys/: | endAnySession | pages/people/user-columns.tsx
 pages/account/SshKeysPage.tsx | PUT /api/v2/users/me/gitsshkey | own
 pages/account/TokensPage.tsx | DELETE /api/v2/users/:/keys/: | own
 pages/account/devices/AddDevice.tsx | POST /api/v2/users/:/wireguard-clients | own
 pages/account/devices/DevicesPage.tsx | DELETE /api/v2/users/:/wireguard-clients/: | own
-pages/workspaces/create/CreateWorkspacePage.tsx | POST /api/v2/users/:/workspaces | mayCreate
-pages/deployment/AppearancePage.tsx | PUT APPEARANCE | editDeploymentConfig
+pages/workspaces/create/CreateForm.tsx | POST /api/v2/users/:/workspaces | mayCreate | pages/workspaces/create/CreateWorkspacePage.tsx
+pages/deployment/appearance.ts | PUT APPEARANCE | editDeploymentConfig | pages/deployment/AppearancePage.tsx
 pages/deployment/NotificationsPage.tsx | POST /api/v2/notifications/test | editDeploymentConfig
 pages/deployment/NotificationsPage.tsx | PUT /api/v2/notifications/settings | editDeploymentConfig
 pages/deployment/NotificationsPage.tsx | PUT /api/v2/notifications/templates/:/method | editDeploymentConfig
@@ -64,11 +64,11 @@ pages/organizations/SettingsPage.tsx | DELETE /api/v2/organizations/: | remove
 pages/organizations/SettingsPage.tsx | PATCH /api/v2/organizations/:/settings/workspace-sharing | update
 pages/people/CreateUserPage.tsx | POST /api/v2/users | createUser
 pages/people/CreateUserPage.tsx | PUT /api/v2/users/:/roles | updateUsers
-pages/people/UserDialogs.tsx | PUT /api/v2/users/:/profile | updateUsers | pages/people/UsersPage.tsx
-pages/people/UserDialogs.tsx | PUT /api/v2/users/:/password | updateUsers | pages/people/UsersPage.tsx
-pages/people/UserDialogs.tsx | PUT /api/v2/users/:/status/: | updateUsers | pages/people/UsersPage.tsx
-pages/people/UserDialogs.tsx | DELETE /api/v2/users/: | deleteUser | pages/people/UsersPage.tsx
-pages/people/UsersPage.tsx | PUT /api/v2/users/:/roles | updateUsers
+pages/people/UserDialogs.tsx | PUT /api/v2/users/:/profile | updateUsers | pages/people/user-columns.tsx
+pages/people/UserDialogs.tsx | PUT /api/v2/users/:/password | updateUsers | pages/people/user-columns.tsx
+pages/people/UserDialogs.tsx | PUT /api/v2/users/:/status/: | updateUsers | pages/people/user-columns.tsx
+pages/people/UserDialogs.tsx | DELETE /api/v2/users/: | deleteUser | pages/people/user-columns.tsx
+pages/people/user-columns.tsx | PUT /api/v2/users/:/roles | updateUsers
 pages/provisioners/JobReasons.tsx | PUT /api/v2/organizations/:/provisionerjobs/:/parked | viewJobs | pages/provisioners/JobsPage.tsx
 pages/provisioners/JobsPage.tsx | PATCH path | viewJobs
 pages/provisioners/KeysPage.tsx | DELETE /api/v2/organizations/:/provisionerkeys/: | deleteKeys
@@ -88,12 +88,14 @@ pages/tasks/TaskChat.tsx | PATCH :/input | update
 pages/tasks/TaskPage.tsx | POST :/: | update
 pages/tasks/TaskPage.tsx | DELETE taskPath(owner, name) | remove
 pages/tasks/TasksPage.tsx | DELETE taskPath(ending.owner_name, ending.id) | remove
-pages/templates/EditorPage.tsx | PATCH /api/v2/templateversions/:/cancel | update
-pages/templates/EditorPage.tsx | PATCH /api/v2/templateversions/: | update
-pages/templates/EditorPage.tsx | PATCH /api/v2/templates/:/versions | update
-pages/templates/NewTemplatePage.tsx | UPLOAD /api/v2/files | createAnyTemplate
-pages/templates/NewTemplatePage.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
-pages/templates/NewTemplatePage.tsx | PATCH /api/v2/templateversions/:/cancel | createAnyTemplate
+pages/templates/editor/Editor.tsx | PATCH /api/v2/templateversions/:/cancel | update | pages/templates/EditorPage.tsx
+pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templateversions/: | update | pages/templates/EditorPage.tsx
+pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/EditorPage.tsx
+pages/templates/new/UploadBox.tsx | UPLOAD /api/v2/files | createAnyTemplate | pages/templates/NewTemplatePage.tsx
+pages/templates/new/CreateForm.tsx | POST /api/v2/organizations/:/templates | createAnyTemplate
+  | pages/templates/NewTemplatePage.tsx
+pages/templates/new/CreateForm.tsx | PATCH /api/v2/templateversions/:/cancel | createAnyTemplate
+  | pages/templates/NewTemplatePage.tsx
 pages/templates/PrebuildsPage.tsx | POST /api/v2/templates/:/prebuilds/invalidate | update
 pages/templates/TemplateLayout.tsx | DELETE /api/v2/templates/: | remove
 pages/templates/VersionPage.tsx | PATCH /api/v2/templateversions/:/cancel | update
@@ -114,8 +116,8 @@ pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayEnter
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
-pages/workspaces/agent/Ports.tsx | POST /api/v2/workspaces/:/port-share | mayShare
-pages/workspaces/agent/Ports.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare
+pages/workspaces/agent/port-sharing.ts | POST /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx
+pages/workspaces/agent/SharedPort.tsx | DELETE /api/v2/workspaces/:/port-share | mayShare | pages/workspaces/agent/Ports.tsx
 pages/workspaces/agent/app-open.ts | POST /api/v2/users/me/keys | own
 pages/workspaces/builds/builds.ts | POST /api/v2/workspaces/:/builds | start | pages/workspaces/WorkspaceActions.tsx
 pages/workspaces/builds/builds.ts | PATCH /api/v2/workspacebuilds/:/cancel | update | pages/workspaces/builds/CancelBuild.tsx

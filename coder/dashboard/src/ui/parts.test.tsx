@@ -9,7 +9,8 @@ import { CodeBox } from "./text/CodeBox";
 import { Combobox } from "./forms/Combobox";
 import { Confirm } from "./Confirm";
 import { Dialog } from "./Dialog";
-import { Switch, TextField } from "./forms/Field";
+import { Switch } from "./forms/Toggle";
+import { TextField } from "./forms/Field";
 import { Markdown } from "./text/Markdown";
 import { ago, duration } from "../lib/time";
 

@@ -3,7 +3,7 @@ import { Pencil } from "lucide-react";
 
 import type { AssignableRoles } from "../../api/types";
 import { IconButton } from "../../ui/Button";
-import { Checkbox } from "../../ui/forms/Field";
+import { Checkbox } from "../../ui/forms/Toggle";
 import { Popover } from "../../ui/Popover";
 
 interface RolePickerProps {

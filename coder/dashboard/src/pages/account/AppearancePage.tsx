@@ -10,7 +10,7 @@ import { isTheme, type Theme } from "../../features/appearance/theme";
 import { Section } from "../../ui/Card";
 import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";
-import { RadioCards } from "../../ui/forms/Field";
+import { RadioCards } from "../../ui/forms/RadioCards";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import {

@@ -18,7 +18,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

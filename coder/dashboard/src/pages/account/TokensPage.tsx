@@ -16,7 +16,7 @@ import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Column } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

@@ -4,24 +4,16 @@ import { useState, type ReactNode } from "react";
 
 import { applyTheme, isTheme, THEMES } from "../../features/appearance/theme";
 import { Avatar } from "../../ui/Avatar";
-import { StatusText, Tag, type Tone } from "../../ui/Badge";
+import { StatusText, Tag } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
 import { Facts, Section } from "../../ui/Card";
 import { Chart } from "../../ui/Chart";
 import { CodeBox } from "../../ui/text/CodeBox";
-import { Combobox } from "../../ui/forms/Combobox";
 import { Confirm } from "../../ui/Confirm";
 import { DataTable, type Selected } from "../../ui/lists/DataTable";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import {
-  Checkbox,
-  RadioCards,
-  SelectField,
-  Switch,
-  TextArea,
-  TextField,
-} from "../../ui/forms/Field";
+import { SelectField } from "../../ui/forms/Field";
 import { FilterBar } from "../../ui/lists/FilterBar";
 import { Loading, SkeletonRows } from "../../ui/Loading";
 import { LogView } from "../../ui/text/LogView";
@@ -33,44 +25,12 @@ import { Pager } from "../../ui/lists/Pager";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-
-const TONES: readonly Tone[] = ["good", "warn", "bad", "busy", "idle", "accent"];
-const COLOURS = [
-  "bg",
-  "surface",
-  "inset",
-  "raised",
-  "hover",
-  "selected",
-  "line",
-  "line-strong",
-  "text",
-  "muted",
-  "faint",
-  "accent",
-  "good",
-  "warn",
-  "bad",
-  "busy",
-  "idle",
-];
-const LINES = Array.from({ length: 20_000 }, (_, index) => ({
-  id: index,
-  text: `\u001b[3${index % 8}mline ${index}\u001b[0m of a long log`,
-  level: index % 50 === 0 ? "error" : "info",
-  stage: `Stage ${Math.floor(index / 500)}`,
-}));
-const DAYS = Array.from({ length: 30 }, (_, index) => Date.UTC(2026, 0, index + 1));
-const MANY = Array.from({ length: 5000 }, (_, index) => ({
-  value: String(index),
-  text: `Option ${index}`,
-}));
+import { FieldSamples } from "./FieldSamples";
+import { COLOURS, TONES, LINES, DAYS } from "./samples";
 
 export function ComponentsPage() {
   useTitle("Components");
   const [text, setText] = useState("");
-  const [on, setOn] = useState(true);
-  const [choice, setChoice] = useState("a");
   const [tab, setTab] = useState("one");
   const [asking, setAsking] = useState(false);
   const [selected, setSelected] = useState<Selected>({});
@@ -188,51 +148,7 @@ export function ComponentsPage() {
           <Failure error={new Error("Something failed.")} retry={() => undefined} />
         </Stack>
       </Section>
-      <Section title="Fields">
-        <Stack className="max-w-xl">
-          <TextField
-            label="Name"
-            hint="Letters, digits and hyphens."
-            value={text}
-            onChange={setText}
-            required
-          />
-          <TextField
-            label="Wrong"
-            value="x y"
-            problem="No spaces are allowed."
-            onChange={() => undefined}
-          />
-          <TextField
-            label="Disabled"
-            value="cannot be changed"
-            disabled
-            onChange={() => undefined}
-          />
-          <TextArea label="Description" value={text} onChange={setText} />
-          <SelectField
-            label="One of few"
-            value={choice}
-            onChange={setChoice}
-            options={[
-              ["a", "First"],
-              ["b", "Second"],
-            ]}
-          />
-          <Combobox label="One of 5,000" value={choice} onChange={setChoice} options={MANY} />
-          <Checkbox label="Remember" hint="For a month." checked={on} onChange={setOn} />
-          <Switch label="Notify" hint="By mail." checked={on} onChange={setOn} />
-          <RadioCards
-            label="Size"
-            value={choice}
-            onChange={setChoice}
-            options={[
-              { value: "a", text: "Small", hint: "2 cores" },
-              { value: "b", text: "Large", hint: "8 cores" },
-            ]}
-          />
-        </Stack>
-      </Section>
+      <FieldSamples text={text} onText={setText} />
       <Section title="Code">
         <CodeBox
           label="Command"

@@ -8,7 +8,7 @@ import { Button, ButtonLink } from "../../ui/Button";
 import { Card } from "../../ui/Card";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";

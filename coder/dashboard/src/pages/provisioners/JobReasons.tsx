@@ -6,7 +6,7 @@ import { jobWhy } from "../../api/queries/workspaces";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
 import { useChoice } from "../../ui/forms/choice";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { Skeleton } from "../../ui/Loading";
 import { TextLink } from "../../ui/Page";
 import { ago } from "../../lib/time";

@@ -8,7 +8,7 @@ import { previousVersion, templateVersions } from "../../api/queries/templates";
 import type { Template, TemplateVersion } from "../../api/types";
 import { ButtonLink } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
-import { Switch } from "../../ui/forms/Field";
+import { Switch } from "../../ui/forms/Toggle";
 import { SkeletonRows } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
 import { archiveOf, textOf } from "./archive";

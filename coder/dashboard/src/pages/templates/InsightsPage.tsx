@@ -1,6 +1,6 @@
 // Who uses a template, how, and how quick it is for them.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { useSearchParams } from "react-router";
 
 import { get, withQuery } from "../../api/client";
@@ -9,21 +9,19 @@ import type {
   UserActivityInsightsResponse,
   UserLatencyInsightsResponse,
 } from "../../api/types";
-import { Avatar } from "../../ui/Avatar";
-import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { Failure } from "../../ui/Failure";
-import { SelectField, TextField } from "../../ui/forms/Field";
 import { Skeleton } from "../../ui/Loading";
 import { Stack } from "../../ui/Page";
 import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { CUSTOM, periodOf, PRESETS, rangeOf, type Period } from "./insights-range";
+import { periodOf, rangeOf } from "./insights-range";
 import { useTemplateContext } from "./TemplateLayout";
 import { counted } from "../../lib/words";
+import { PeriodFields } from "./PeriodFields";
+import { Unknown, People, NotYet, Longer } from "./InsightsLists";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
-const SHOWN = 10;
 const VALUES_SHOWN = 5;
 
 export function InsightsPage() {
@@ -187,129 +185,4 @@ export function InsightsPage() {
   );
 }
 
-/** Nothing was counted only once it has been said: not while it is asked, nor when it was not, nor after a failure. */
-type Known = "known" | "asked" | "unknown" | undefined;
-
-function Unknown() {
-  return <p className="text-muted">Not known for this period.</p>;
-}
-
-function NotYet({ state }: { state: Known }) {
-  return state === "asked" ? <SkeletonLines /> : <Unknown />;
-}
-
-function SkeletonLines() {
-  return (
-    <div role="status" aria-label="Loading" className="flex flex-col gap-2">
-      {[1, 2, 3].map((line) => (
-        <Skeleton key={line} className="h-6" />
-      ))}
-    </div>
-  );
-}
-
-function People({
-  rows,
-  state,
-  square = false,
-}: {
-  state: Known;
-  rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[];
-  square?: boolean;
-}) {
-  if (state !== "known") return <NotYet state={state} />;
-  if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
-  return (
-    <Longer
-      all={rows}
-      shown={SHOWN}
-      className="flex flex-col gap-2"
-      row={(row) => (
-        <li key={row.id} className="flex items-center gap-3">
-          <Avatar name={row.name} src={row.picture} size="sm" square={square} />
-          <span className="min-w-0 flex-1 truncate">{row.name}</span>
-          <span className="text-muted tabular-nums">{row.value}</span>
-        </li>
-      )}
-    />
-  );
-}
-
-/** The first of a list, and how many more there are. */
-function Longer<T>({
-  all,
-  shown,
-  row,
-  className,
-}: {
-  all: readonly T[];
-  shown: number;
-  row: (one: T) => ReactNode;
-  className: string;
-}) {
-  const [whole, setWhole] = useState(false);
-  return (
-    <>
-      <ul className={className}>{(whole ? all : all.slice(0, shown)).map(row)}</ul>
-      {all.length > shown ? (
-        <div className="mt-2">
-          <Button size="sm" look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-            {whole ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}
-          </Button>
-        </div>
-      ) : null}
-    </>
-  );
-}
-
 const NO_RANGE = { start_time: "", end_time: "", interval: "day" };
-
-function PeriodFields({
-  period,
-  onChange,
-}: {
-  period: Period;
-  onChange: (address: Record<string, string>) => void;
-}) {
-  const { from, to, choice, problem } = period;
-  const today = new Date().toISOString().slice(0, 10);
-  return (
-    <div className="flex flex-wrap items-end gap-3">
-      <div className="w-44">
-        <SelectField
-          label="Period"
-          value={choice}
-          options={[...PRESETS, [CUSTOM, "Other days"]]}
-          onChange={(value) => onChange(value === CUSTOM ? { from, to } : { days: value })}
-        />
-      </div>
-      {choice === CUSTOM ? (
-        <>
-          <TextField
-            label="First day"
-            type="date"
-            max={to || today}
-            value={from}
-            aria-invalid={problem ? true : undefined}
-            onChange={(value) => onChange({ from: value, to })}
-          />
-          <TextField
-            label="Last day"
-            type="date"
-            min={from || undefined}
-            max={today}
-            value={to}
-            aria-invalid={problem ? true : undefined}
-            onChange={(value) => onChange({ from, to: value })}
-          />
-          <p className="pb-1.5 text-sm text-muted">Days are counted in UTC.</p>
-        </>
-      ) : null}
-      {problem ? (
-        <p role="alert" className="basis-full text-sm text-bad">
-          {problem}
-        </p>
-      ) : null}
-    </div>
-  );
-}

@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { useChecks } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
-import { Checkbox } from "../../ui/forms/Field";
+import { Checkbox } from "../../ui/forms/Toggle";
 import { Ago } from "../../ui/Ago";
 import { toast } from "../../ui/toast";
 import { startBuild } from "./builds/builds";

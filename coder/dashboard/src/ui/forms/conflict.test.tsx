@@ -83,7 +83,7 @@ describe("a form about something that is there", () => {
 
 // A form that changes what is there tells the second of two people. Those that do not need it, and why.
 const WITHOUT: Readonly<Record<string, string>> = {
-  "pages/templates/NewTemplatePage.tsx":
+  "pages/templates/new/CreateForm.tsx":
     "makes a new one; what it patches is the cancelling of its import",
   "pages/account/SecurityPage.tsx": "a password: what was there is not shown",
   "pages/people/CreateUserPage.tsx":

@@ -49,6 +49,6 @@ describe("a phone", () => {
   it("has its tables from one component", () => {
     const own = lines.filter(({ line }) => /<table\b/.test(line)).map(({ file }) => file);
     // The server's options, whose values stand below their names there; a change's three columns, scrolled where they are wide.
-    expect(own.sort()).toEqual(["pages/deployment/OptionsPage.tsx", "pages/logs/AuditPage.tsx"]);
+    expect(own.sort()).toEqual(["pages/deployment/OptionsPage.tsx", "pages/logs/AuditEntry.tsx"]);
   });
 });

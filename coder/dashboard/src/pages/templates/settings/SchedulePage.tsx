@@ -4,7 +4,8 @@ import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../../ui/forms/conflict";
-import { Checkbox, SelectField, TextField } from "../../../ui/forms/Field";
+import { Checkbox } from "../../../ui/forms/Toggle";
+import { SelectField, TextField } from "../../../ui/forms/Field";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import {
