@@ -44,6 +44,23 @@ def test_circles_are_found(imports: dict[str, set[str]], groups: list[set[str]])
     assert sorted(map(sorted, lint_report.circles(imports))) == sorted(map(sorted, groups))
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "upward"),
+    [
+        ("src/ui/Button.tsx", "src/features/person/Person.tsx", True),
+        ("src/features/build/logs.ts", "src/pages/tasks/TaskPage.tsx", True),
+        ("src/features/build/logs.ts", "src/features/workspace/status.ts", True),
+        ("src/features/workspace/AgentLogs.tsx", "src/features/build/logs.ts", False),
+        ("src/api/client.ts", "src/ui/Button.tsx", True),
+        ("src/pages/tasks/TaskPage.tsx", "src/lib/words.ts", False),
+        ("src/pages/tasks/TaskPage.tsx", "src/main.tsx", True),
+        ("src/ui/title.test.tsx", "src/test/world.tsx", False),
+    ],
+)
+def test_upward_import_is_told(source: str, target: str, upward: bool) -> None:
+    assert lint_report._is_upward(lint_report._place(source), lint_report._place(target)) is upward
+
+
 def test_dashboard_has_imports_to_judge() -> None:
     """A pattern that no longer matches would count nothing."""
     assert len(lint_report._dashboard_imports()) > 1000

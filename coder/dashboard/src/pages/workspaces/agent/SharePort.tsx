@@ -7,8 +7,7 @@ import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
 import { ENDS, type Level, type Send, type End } from "./port-sharing";
 
-const FIRST_PORT = 9;
-// below it the server shares none
+const FIRST_PORT = 9; // below it the server shares none
 const LAST_PORT = 65_535;
 
 /** Any port: what is to be shared may not listen yet. */
